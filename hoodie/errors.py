@@ -1,0 +1,71 @@
+"""Every error that hoodie raises on purpose: one tree under `HoodieError`.
+
+A class exists where a caller would act differently. A message says what failed (with its path, column or
+instant), what was found instead, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class HoodieError(Exception):
+    """Root of all errors of this package."""
+
+
+class TableNotFoundError(HoodieError, FileNotFoundError):
+    """There is no table at the path."""
+
+
+class TableExistsError(HoodieError, FileExistsError):
+    """A table stands already where one was to be created."""
+
+
+class OptionError(HoodieError, ValueError):
+    """An option is unknown, malformed, or contradicts the table."""
+
+
+class SchemaError(HoodieError, ValueError):
+    """The data does not fit the table's schema."""
+
+
+class KeyFieldError(HoodieError, ValueError):
+    """A record key, partition or ordering column is missing or holds a value that it must not hold."""
+
+
+class CommitConflictError(HoodieError):
+    """Another writer changed the same file groups; nothing of this write is visible."""
+
+
+class CommitOutcomeUnknownError(HoodieError):
+    """It is not known whether the commit landed; nothing was deleted."""
+
+
+class LockError(HoodieError, TimeoutError):
+    """The table lock, or a wait that stands for it, was not granted in time."""
+
+
+class CorruptFileError(HoodieError, ValueError):
+    """A file of the table is truncated or does not decode; the message names it."""
+
+
+class CorruptBlockError(CorruptFileError):
+    """The bytes at `offset` are no whole log block."""
+
+    def __init__(self, message: str, *, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions with keyword-only arguments do not survive pickling between engine workers by themselves.
+        return (_corrupt_block_error, (str(self), self.offset))
+
+
+def _corrupt_block_error(message: str, offset: int) -> CorruptBlockError:
+    return CorruptBlockError(message, offset=offset)
+
+
+class InstantNotFoundError(HoodieError, LookupError):
+    """An instant is not on the timeline (any more); the message names the earliest and the latest."""
+
+
+class UnsupportedTableError(HoodieError):
+    """The table has a version or feature that this release does not read or write."""

@@ -1,0 +1,53 @@
+"""Write one log file: data and delete blocks of one instant for one file group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.format.log_block import encode_block
+from hoodie.format.log_content import encode_avro_data, encode_deletes
+from hoodie.model.enums import BlockKind, HeaderKey
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.storage.base import Storage
+
+
+def write_log_file(
+    storage: Storage,
+    staged: str,
+    *,
+    instant: str,
+    avro: Mapping[str, Any],
+    data: pa.Table,
+    deletes: pa.Table,
+    ordering_field: str | None,
+    max_block_bytes: int,
+) -> int:
+    """Write data blocks, then a delete block, as one file; gives its size in bytes.
+
+    Args:
+        avro: writer schema of the data, with the meta columns.
+        data: rows with the meta columns.
+        deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering field's column (null: always wins).
+    """
+    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
+    size = 0
+    with storage.open_output(staged) as file:
+        for part in _parts(data, max_block_bytes):
+            size += file.write(encode_block(BlockKind.AVRO_DATA, header, encode_avro_data(part, avro)))
+        if deletes.num_rows:
+            ordering = deletes.column(ordering_field).combine_chunks() if ordering_field in deletes.column_names else None
+            content = encode_deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), ordering)
+            size += file.write(encode_block(BlockKind.DELETE, header, content))
+    return size
+
+
+def _parts(data: pa.Table, max_block_bytes: int) -> Iterator[pa.Table]:
+    if not data.num_rows:
+        return
+    rows = max(1, data.num_rows * max_block_bytes // max(data.nbytes, 1))
+    for start in range(0, data.num_rows, rows):
+        yield data.slice(start, rows)

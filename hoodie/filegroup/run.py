@@ -1,0 +1,340 @@
+"""What a task does: the functions that engines map over the tasks of a plan. Results are small."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.filegroup.base_writer import BaseFileWriter
+from hoodie.filegroup.chunks import matched_rows, new_rows
+from hoodie.filegroup.log_writer import write_log_file
+from hoodie.filegroup.merge import beats_stored, latest_of_each, positions_in
+from hoodie.filegroup.slice_reader import read_slice, read_task
+from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
+from hoodie.model.files import FileSlice
+from hoodie.model.meta_fields import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    PARTITION_PATH,
+    RECORD_KEY,
+    with_meta_fields,
+    without_meta_fields,
+)
+from hoodie.model.names import (
+    BaseFileName,
+    LogFileName,
+    WriteToken,
+    format_base_file,
+    format_log_file,
+    join,
+)
+from hoodie.model.payloads import WriteStat
+from hoodie.model.plans import (
+    DELETED,
+    CompactTask,
+    ReadContext,
+    ReadTask,
+    StagedFile,
+    WriteContext,
+    WriteResult,
+    WriteTask,
+)
+from hoodie.storage.base import Storage
+
+_STAGE = 0
+
+
+def run_read(storage: Storage, context: ReadContext, task: ReadTask) -> Iterator[pa.RecordBatch]:
+    """Rows of one file slice."""
+    return read_task(storage, context, task)
+
+
+def run_write(storage: Storage, context: WriteContext, task: WriteTask) -> WriteResult | None:
+    """Write the task's file under a staging name. None when nothing is left to write (deletes of unknown keys only)."""
+    attempt = _new_attempt()
+    match task.kind:
+        case "append":
+            return _append(storage, context, attempt, task)
+        case "merge":
+            return _merge(storage, context, attempt, task)
+        case _:
+            return _create(storage, context, attempt, task)
+
+
+def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> WriteResult:
+    """Merge a slice into a new base file. Rows keep their commit times and sequence numbers."""
+    attempt = _new_attempt()
+    piece = task.slice
+    schema = with_meta_fields(context.schema)
+    with _base_writer(storage, context, attempt, number=task.number, piece=piece) as writer:
+        for batch in read_slice(storage, piece, schema, rule=context.rule, visible=context.visible, full=schema):
+            writer.out.write(batch)
+    return _base_result(
+        writer,
+        "MERGE",
+        piece,
+        num_writes=writer.out.rows,
+        total_log_files_compacted=len(piece.logs),
+        total_log_bytes_compacted=sum(log.size_bytes for log in piece.logs),
+    )
+
+
+def _new_attempt() -> int:
+    """Different for every run of a task, also in other processes: a retried or speculative run writes other names."""
+    return secrets.randbits(31)
+
+
+def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
+    piece = _slice_of(task)
+    rows = combined(_gather(storage, task), context)
+    if rows is None:
+        return None
+    live, deleted = _split(rows)
+    stamped = _stamp(live, context, task.number, file_name=task.file_id)
+    name = format_log_file(
+        LogFileName(task.file_id, piece.base_instant, task.log_version, str(WriteToken(task.number, _STAGE, attempt)))
+    )
+    final = join(task.partition_path, name)
+    staged = join(context.staging, final)
+    size = write_log_file(
+        storage,
+        staged,
+        instant=context.instant,
+        avro=_avro(context),
+        data=stamped,
+        deletes=deleted,
+        ordering_field=context.rule.ordering_field,
+        max_block_bytes=context.files.max_block_bytes,
+    )
+    stat = WriteStat(
+        file_id=task.file_id,
+        partition_path=task.partition_path,
+        path=final,
+        prev_commit=piece.base_instant,
+        num_writes=live.num_rows,
+        num_updates=live.num_rows,
+        num_deletes=deleted.num_rows,
+        total_bytes=size,
+        file_size_bytes=size,
+        log_version=task.log_version,
+        base_file=piece.base.name if piece.base else "",
+        log_files=(*(log.name for log in piece.logs), name),
+    )
+    return WriteResult(stat, StagedFile(staged, final, "APPEND"))
+
+
+def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
+    piece = _slice_of(task)
+    rows = combined(_gather(storage, task), context)
+    if rows is None:
+        return None
+    schema = with_meta_fields(context.schema)
+    incoming = _Incoming.of(rows, context, task.number)
+    with _base_writer(storage, context, attempt, number=task.number, piece=piece) as writer:
+        for batch in read_slice(storage, piece, schema, rule=context.rule, visible=context.visible, full=schema):
+            for kept in (batch,) if task.concat else incoming.replace_in(batch, context):
+                writer.out.write(kept)
+        inserted = incoming.unmet()
+        writer.out.write(inserted)
+    return _base_result(
+        writer,
+        "MERGE",
+        piece,
+        num_writes=writer.out.rows,
+        num_inserts=inserted.num_rows,
+        num_updates=incoming.updated,
+        num_deletes=incoming.deleted,
+    )
+
+
+def _create(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
+    rows = combined(_gather(storage, task), context)
+    if rows is None:
+        return None
+    live, _ = _split(rows)
+    if not live.num_rows:
+        return None
+    with _base_writer(
+        storage, context, attempt, number=task.number, partition_path=task.partition_path, file_id=task.file_id
+    ) as writer:
+        writer.out.write(_stamp(live, context, task.number, file_name=""))
+    return _base_result(writer, "CREATE", None, num_writes=live.num_rows, num_inserts=live.num_rows)
+
+
+def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | None:
+    """The rows as one table; several of one key are reduced to the one that counts, where the write asks for that."""
+    if not tables:
+        return None
+    rows = pa.concat_tables(tables)
+    if not context.combine:
+        return rows
+    ordering, commit_time = _ordering_of(rows, context)
+    winners = latest_of_each(rows.column(RECORD_KEY), ordering, commit_time, context.rule)
+    return rows if len(winners) == rows.num_rows else rows.take(pa.array(winners))
+
+
+def _ordering_of(rows: pa.Table, context: WriteContext) -> tuple[pa.Array | None, np.ndarray | None]:
+    """The ordering column, and which rows are deletes without an ordering value."""
+    field = context.rule.ordering_field
+    ordering = rows.column(field).combine_chunks() if field in rows.column_names else None
+    if DELETED not in rows.column_names:
+        return ordering, None
+    deleted = rows.column(DELETED).combine_chunks().to_numpy(zero_copy_only=False)
+    if ordering is None:
+        return None, deleted
+    return ordering, deleted & pc.is_null(ordering).to_numpy(zero_copy_only=False)
+
+
+def _gather(storage: Storage, task: WriteTask) -> list[pa.Table]:
+    tables = matched_rows(storage, task.pieces, task.updates)
+    if task.inserts is not None:
+        tables += new_rows(storage, task.inserts)
+    return tables
+
+
+def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """(rows to store, rows to delete)"""
+    if DELETED not in rows.column_names:
+        return rows, rows.slice(0, 0)
+    deleted = rows.column(DELETED)
+    return rows.filter(pc.invert(deleted)), rows.filter(deleted)
+
+
+def _stamp(rows: pa.Table, context: WriteContext, number: int, *, file_name: str) -> pa.Table:
+    """The rows with meta columns and in the table's schema."""
+    count = rows.num_rows
+    counters = pa.array(np.arange(count)).cast(pa.string())
+    prefix = pa.repeat(pa.scalar(f"{context.instant}_{number}"), count)
+    meta = {
+        COMMIT_TIME: pa.repeat(pa.scalar(context.instant), count),
+        COMMIT_SEQNO: pc.binary_join_element_wise(prefix, counters, "_"),
+        RECORD_KEY: rows.column(RECORD_KEY),
+        PARTITION_PATH: rows.column(PARTITION_PATH),
+        FILE_NAME: pa.repeat(pa.scalar(file_name), count),
+    }
+    schema = with_meta_fields(context.schema)
+    columns = [meta[name] if name in meta else rows.column(name) for name in schema.names]
+    return pa.table(columns, schema=schema)
+
+
+@dataclass
+class _Incoming:
+    """Rows of the batch that meet the stored rows of one file group."""
+
+    rows: pa.Table
+    keys: pa.Array
+    ordering: pa.Array | None
+    commit_time_deletes: np.ndarray | None
+    is_delete: np.ndarray
+    met: np.ndarray
+    updated: int = 0
+    deleted: int = 0
+
+    @classmethod
+    def of(cls, rows: pa.Table, context: WriteContext, number: int) -> _Incoming:
+        ordering, commit_time = _ordering_of(rows, context)
+        count = rows.num_rows
+        flags = np.zeros(count, dtype=bool)
+        if DELETED in rows.column_names:
+            flags = rows.column(DELETED).combine_chunks().to_numpy(zero_copy_only=False)
+        keys = rows.column(RECORD_KEY)
+        keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+        stamped = _stamp(rows, context, number, file_name="")
+        return cls(stamped, keys, ordering, commit_time, flags, np.zeros(count, dtype=bool))
+
+    def replace_in(self, batch: pa.RecordBatch, context: WriteContext) -> Iterator[pa.RecordBatch | pa.Table]:
+        """The batch without the rows that lose, then the rows of ours that replace them."""
+        at = positions_in(batch.column(RECORD_KEY), self.keys)
+        rows = np.flatnonzero(at >= 0)
+        if not len(rows):
+            yield batch
+            return
+        entries = at[rows]
+        self.met[entries] = True
+        wins = np.ones(len(rows), dtype=bool)
+        if self.ordering is not None and context.rule.ordering_field is not None:
+            stored = batch.column(context.rule.ordering_field).take(pa.array(rows))
+            commit_time = self.commit_time_deletes[entries] if self.commit_time_deletes is not None else None
+            wins = beats_stored(self.ordering.take(pa.array(entries)), commit_time, stored, context.rule)
+        keep = np.ones(batch.num_rows, dtype=bool)
+        keep[rows[wins]] = False
+        yield batch.filter(pa.array(keep))
+        winners = entries[wins]
+        live = winners[~self.is_delete[winners]]
+        self.updated += len(live)
+        self.deleted += len(winners) - len(live)
+        if len(live):
+            yield self.rows.take(pa.array(live))
+
+    def unmet(self) -> pa.Table:
+        """Rows whose key the file group did not hold: inserts."""
+        fresh = ~self.met & ~self.is_delete
+        return self.rows if fresh.all() else self.rows.filter(pa.array(fresh))
+
+
+class _base_writer:  # noqa: N801 - a context manager that reads as a function
+    """A `BaseFileWriter` with the names of this task's next base file."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        context: WriteContext,
+        attempt: int,
+        *,
+        number: int,
+        piece: FileSlice | None = None,
+        partition_path: str = "",
+        file_id: str = "",
+    ) -> None:
+        self.partition_path = piece.group.partition_path if piece else partition_path
+        self.file_id = piece.group.file_id if piece else file_id
+        token = str(WriteToken(number, _STAGE, attempt))
+        self.name = format_base_file(BaseFileName(self.file_id, token, context.instant))
+        self.final = join(self.partition_path, self.name)
+        self.staged = join(context.staging, self.final)
+        self.out = BaseFileWriter(
+            storage,
+            self.staged,
+            file_name=self.name,
+            schema=with_meta_fields(context.schema),
+            avro=_avro(context),
+            options=context.files,
+        )
+
+    def __enter__(self) -> _base_writer:
+        self.out.__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.out.__exit__(*exc)
+
+
+def _base_result(writer: _base_writer, marker: str, piece: FileSlice | None, **counts: int) -> WriteResult:
+    stat = WriteStat(
+        file_id=writer.file_id,
+        partition_path=writer.partition_path,
+        path=writer.final,
+        prev_commit=piece.base_instant if piece else None,
+        total_bytes=writer.out.size_bytes,
+        file_size_bytes=writer.out.size_bytes,
+        prev_base_file=piece.base.name if piece and piece.base else None,
+        **counts,
+    )
+    return WriteResult(stat, StagedFile(writer.staged, writer.final, marker))
+
+
+def _avro(context: WriteContext) -> dict[str, Any]:
+    return with_meta_columns(avro_from_arrow(without_meta_fields(context.schema), table_name=context.table_name))
+
+
+def _slice_of(task: WriteTask) -> FileSlice:
+    if task.slice is None:
+        raise ValueError(f"a task of kind {task.kind!r} needs the file slice that it changes")
+    return task.slice

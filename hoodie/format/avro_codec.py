@@ -1,0 +1,533 @@
+"""Rows of Arrow columns <-> Avro binary records.
+
+Encoding works column by column on whole columns, for every type. Decoding does so where no array or map is in the
+schema: a vector with one read position per row advances column by column. Records with arrays or maps are decoded by
+fastavro, which accepts some byte strings that are no record (a negative union branch, say); so what it gave is encoded
+again and must give the same bytes.
+
+Decoding is strict: apart from the length of a `bytes` decimal it accepts only what encoding gives, so a damaged record
+that is accepted is another whole record, never half of one.
+
+Measured on 50,000 rows of 15 nullable columns (strings, longs, doubles, 10 % nulls), million rows per CPU second:
+encode 1.1, decode 1.2; fastavro through lists of dicts 0.08 and 0.09. The Rust extension pyruhvro does 7 and 5, but
+panics on bytes, decimals and naive timestamps, and ignores trailing bytes; it was not worth a second way.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFileError, SchemaError
+from hoodie.format.avro_schema import AvroType, present, resolve_record
+from hoodie.format.avro_wire import (
+    Bytes,
+    Column,
+    Ints,
+    Mask,
+    big_endian,
+    data_of,
+    decimals_from,
+    from_bytes,
+    join,
+    lengths_of,
+    minimal_lengths,
+    offsets_in,
+    offsets_of,
+    padded,
+    pieces_from_offsets,
+    ragged,
+    read_varints,
+    sign_extended,
+    slices,
+    spread,
+    tagged,
+    tails,
+    valid_in,
+    values_of,
+    varints,
+    windows,
+)
+
+_ENCODED_ROWS = 16_384
+_DECODED_ROWS = 8_192
+"""Rows that go through the columns together, so that their bytes stay in the processor's cache."""
+_FALLBACK_ROWS = 1_024  # Python objects in flight
+_SPAN_BYTES = 1 << 30
+_CELLS = 1 << 27
+"""Values that a block may always stand for; beyond it, 8 times as many as it has bytes."""
+
+# Pairs of tests: an Arrow type of the schema, and the types that may be cast to it.
+_SAME_SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], bool]], ...] = (
+    (pa.types.is_int32, pa.types.is_integer),
+    (pa.types.is_int64, lambda given: pa.types.is_integer(given) and given != pa.uint64()),
+    (pa.types.is_float32, pa.types.is_float16),
+    (pa.types.is_float64, pa.types.is_floating),
+    (pa.types.is_string, lambda given: pa.types.is_large_string(given) or pa.types.is_string_view(given)),
+    (pa.types.is_binary, lambda given: pa.types.is_large_binary(given) or pa.types.is_binary_view(given)),
+    (pa.types.is_decimal, pa.types.is_decimal),
+    (pa.types.is_date, pa.types.is_date),
+    (pa.types.is_time, pa.types.is_time),
+)
+
+_INTEGERS = {"int": "<i4", "long": "<i8"}
+
+
+# --- encode ----------------------------------------------------------------------------------------------------
+
+
+def encode_records(table: pa.Table, avro: Mapping[str, Any]) -> pa.LargeBinaryArray:
+    """One Avro binary per row.
+
+    Columns are found by name. Arrow types that mean the same are cast (int8, large_string, dictionary, timestamps of
+    another unit); a cast that would lose something is an error.
+
+    Raises:
+        SchemaError: columns and schema do not match: a name, a type, a value that does not fit, or a null where the
+            schema has none.
+    """
+    record = resolve_record(avro)
+    records: Any = pa.chunked_array(list(encode_batches(table, record)), pa.large_binary()).combine_chunks()
+    return records  # type: ignore[no-any-return]
+
+
+def encode_batches(table: pa.Table, record: AvroType, *, framed: bool = False) -> Iterator[Column]:
+    """`encode_records` a few thousand rows at a time; framed: each with its length in front, i32 big-endian."""
+    wanted = pa.schema(record.arrow_fields)
+    missing, extra = set(wanted.names) - set(table.column_names), set(table.column_names) - set(wanted.names)
+    if missing or extra or len(table.column_names) != len(wanted):
+        raise SchemaError(
+            f"the columns do not match the table's schema: missing {sorted(missing)}, unknown {sorted(extra)}; "
+            "select or add columns so that they are the same"
+        )
+    for batch in table.select(wanted.names).to_batches(max_chunksize=_ENCODED_ROWS):
+        pieces: list[Column] = []
+        for (_, inner), column in zip(record.fields, batch.columns):
+            pieces += _pieces(inner, _as_stored(inner, column))
+        yield join([_frame_heads(pieces), *pieces] if framed else pieces)
+
+
+def _frame_heads(pieces: list[Column]) -> Column:
+    lengths: Ints = np.sum([lengths_of(piece) for piece in pieces], axis=0)
+    if len(lengths) and lengths.max() >= 1 << 31:
+        raise SchemaError(f"a record takes {lengths.max()} bytes as Avro; a log block holds records below 2 GiB")
+    return pieces_from_offsets(np.arange(0, 4 * len(lengths) + 1, 4), lengths.astype(">i4").view(np.uint8))
+
+
+def _as_stored(node: AvroType, column: Column) -> Column:
+    kind = node.arrow
+    if column.type == kind:
+        return column
+    if not _means_the_same(column.type, kind):
+        raise SchemaError(f"column {node.path!r} is {column.type}, the table's schema has {kind}: cast it first")
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
+        raise SchemaError(f"column {node.path!r} is {column.type} and does not fit the table's {kind}: {exc}") from exc
+
+
+def _means_the_same(given: Any, wanted: Any) -> bool:
+    """Whether a (checked) cast keeps the meaning: only the width, the unit or the layout differs."""
+    if pa.types.is_dictionary(given):
+        return _means_the_same(given.value_type, wanted)
+    if pa.types.is_struct(wanted):
+        # Arrow casts children by position, so structs in another order would swap their fields.
+        return (
+            pa.types.is_struct(given)
+            and [item.name for item in given] == [item.name for item in wanted]
+            and all(_means_the_same(a.type, b.type) for a, b in zip(given, wanted))
+        )
+    if pa.types.is_map(wanted):
+        return (
+            pa.types.is_map(given)
+            and _means_the_same(given.key_type, wanted.key_type)
+            and _means_the_same(given.item_type, wanted.item_type)
+        )
+    if pa.types.is_list(wanted):
+        lists = pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given)
+        return bool(lists) and _means_the_same(given.value_type, wanted.value_type)
+    if pa.types.is_timestamp(wanted):
+        return pa.types.is_timestamp(given) and bool(given.tz) == bool(wanted.tz)
+    return given == wanted or any(is_kind(wanted) and same(given) for is_kind, same in _SAME_SCALARS)
+
+
+def _pieces(node: AvroType, column: Column) -> list[Column]:
+    """What stands for each row, in pieces to be joined; `column` has the node's Arrow type."""
+    valid: Mask | None = None
+    tags: tuple[int, int] | None = None
+    if node.kind == "union":
+        tags = (2, 0) if node.null_branch else (0, 2)
+        node = node.value
+        if column.null_count:
+            valid = valid_in(column)
+    elif column.null_count:
+        raise SchemaError(f"column {node.path!r} has {column.null_count} nulls; the table's schema does not allow them")
+    if node.kind in ("record", "array", "map"):
+        return _nested(node, column, tags, valid)
+    rows = len(column)
+    if node.kind in ("string", "bytes", "enum") and node.logical != "decimal":
+        return _text(node, column, tags, valid)
+    if node.logical == "decimal" and node.kind == "bytes":
+        matrix = big_endian(column)
+        lengths = minimal_lengths(matrix)
+        if valid is not None:
+            lengths[~valid] = 0
+        return [tagged(*varints(lengths), tags, valid), tails(matrix, lengths)]
+    if node.kind in ("int", "long"):
+        values = values_of(column, _INTEGERS[node.kind])
+        # Under a null stands anything; a long one would only widen the matrix.
+        return [tagged(*varints(values if valid is None else np.where(valid, values, 0)), tags, valid)]
+    return [tagged(_fixed(node, column), np.full(rows, _width(node), dtype=np.int64), tags, valid)]
+
+
+def _fixed(node: AvroType, column: Column) -> Bytes:
+    """The stored bytes of a type whose values all have the same width."""
+    if node.kind == "boolean":
+        return np.asarray(column.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False)).reshape(-1, 1)
+    if node.logical == "decimal":
+        matrix = big_endian(column)
+        spare = 16 - node.size
+        # The type says that the digits fit; data made without checks may say otherwise.
+        if spare and column.null_count < len(column):
+            sign = np.where(matrix[:, spare] >= 0x80, np.uint8(0xFF), np.uint8(0))
+            wrong = (matrix[:, :spare] != sign[:, None]).any(axis=1) & valid_in(column)
+            if wrong.any():
+                raise SchemaError(f"column {node.path!r} holds a decimal with more digits than {column.type} has")
+        return matrix[:, spare:]
+    return values_of(column, "u1", _width(node))
+
+
+def _width(node: AvroType) -> int:
+    return node.size or {"boolean": 1, "float": 4, "double": 8}[node.kind]
+
+
+def _text(node: AvroType, column: Column, tags: tuple[int, int] | None, valid: Mask | None) -> list[Column]:
+    if node.kind == "enum":
+        codes: Column = pc.index_in(column, pa.array(node.symbols, pa.string()))
+        if codes.null_count > column.null_count:
+            raise SchemaError(f"column {node.path!r} has values other than its schema's symbols {node.symbols}")
+        return [tagged(*varints(codes.fill_null(0).to_numpy()), tags, valid)]
+    data = column.cast(pa.large_binary())
+    return [tagged(*varints(lengths_of(data)), tags, valid), data]
+
+
+def _nested(node: AvroType, column: Column, tags: tuple[int, int] | None, valid: Mask | None) -> list[Column]:
+    rows = len(column)
+    pieces: list[Column] = []
+    if tags is not None:
+        heads = np.full((rows, 1), tags[1], dtype=np.uint8)
+        if valid is not None:
+            heads[~valid] = tags[0]
+        pieces.append(ragged(heads, np.ones(rows, dtype=np.int64)))
+    if valid is None:
+        return pieces + (_record(node, column) if node.kind == "record" else _repeated(node, column))
+    # Children of a null are not written, so they are encoded without them and then spread out.
+    dense = column.drop_null()
+    inner = join(_record(node, dense) if node.kind == "record" else _repeated(node, dense))
+    lengths = np.zeros(rows, dtype=np.int64)
+    lengths[valid] = np.diff(offsets_in(inner))
+    start = offsets_in(inner)[0]
+    return [*pieces, pieces_from_offsets(start + offsets_of(lengths), data_of(inner))]
+
+
+def _record(node: AvroType, column: Any) -> list[Column]:
+    pieces: list[Column] = []
+    for (_, inner), child in zip(node.fields, column.flatten()):
+        pieces += _pieces(inner, child)
+    return pieces
+
+
+def _repeated(node: AvroType, column: Any) -> list[Column]:
+    """Arrays and maps: one block of all items, `count items 0`; an empty one is just the 0."""
+    inner = present(node)
+    offsets = column.offsets.to_numpy()
+    first, last = int(offsets[0]), int(offsets[-1])
+    counts = np.diff(offsets).astype(np.int64)
+    pieces: list[Column] = []
+    if node.kind == "map":
+        pieces += _pieces(AvroType("string", node.path), column.keys[first:last])
+    children = column.items if node.kind == "map" else column.values
+    items = join(pieces + _pieces(inner, children[first:last]))
+    bounds = offsets_in(items)[offsets_of(counts)]
+    matrix, lengths = varints(counts)
+    lengths[counts == 0] = 0
+    end = ragged(np.zeros((len(counts), 1), dtype=np.uint8), np.ones(len(counts), dtype=np.int64))
+    return [ragged(matrix, lengths), pieces_from_offsets(bounds, data_of(items)), end]
+
+
+# --- decode ----------------------------------------------------------------------------------------------------
+
+
+class _Rows(NamedTuple):
+    """Where the reading of a set of rows stands."""
+
+    buffer: Bytes
+    ends: Ints
+
+
+def decode_records(content: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType) -> pa.Table:
+    """The records `content[starts[i]:ends[i]]` as a table, columns and types as `arrow_from_avro` says.
+
+    The slices must lie in `content`, in order and without overlap.
+
+    Raises:
+        CorruptFileError: a slice is no record of this type, to its last byte.
+        UnsupportedTableError: no column can have one of the types.
+    """
+    schema = pa.schema(record.arrow_fields)
+    if len(starts) * record.nodes > max(_CELLS, 8 * len(content)):
+        raise CorruptFileError(
+            f"{len(starts)} Avro records in {len(content)} bytes claim to hold {len(starts) * record.nodes} values"
+        )
+    decode = _decode_by_fastavro if record.repeats else _decode_columns
+    most = _FALLBACK_ROWS if record.repeats else _DECODED_ROWS
+    batches = []
+    for first, last in _chunks(starts, ends, most):
+        base = int(starts[first])
+        part = content[base : int(ends[last - 1])]
+        try:
+            columns = decode(part, starts[first:last] - base, ends[first:last] - base, record)
+        except pa.ArrowInvalid as exc:
+            raise CorruptFileError(f"Avro records {first} to {last - 1} hold values that are none: {exc}") from exc
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return pa.Table.from_batches(batches, schema)
+
+
+def _chunks(starts: Ints, ends: Ints, rows: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows, few enough for the cache and never 2 GiB of bytes (Arrow's short offsets)."""
+    first = 0
+    while first < len(starts):
+        last = min(first + rows, len(starts))
+        if ends[last - 1] - starts[first] > _SPAN_BYTES:
+            last = max(first + 1, int(np.searchsorted(ends, starts[first] + _SPAN_BYTES, side="right")))
+        yield first, last
+        first = last
+
+
+def _decode_columns(part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType) -> list[Column]:
+    columns, positions = _decode_record(record, _Rows(padded(part), ends), starts)
+    if (positions != ends).any():
+        row = int(np.flatnonzero(positions != ends)[0])
+        raise CorruptFileError(
+            f"an Avro record of {ends[row] - starts[row]} bytes ends {ends[row] - positions[row]} early"
+        )
+    return columns
+
+
+def _decode_record(node: AvroType, rows: _Rows, positions: Ints) -> tuple[list[Column], Ints]:
+    columns = []
+    for _, inner in node.fields:
+        column, positions = _decode(inner, rows, positions)
+        columns.append(column)
+    return columns, positions
+
+
+def _decode(node: AvroType, rows: _Rows, positions: Ints) -> tuple[Column, Ints]:
+    """The column at `positions`, and the positions behind it."""
+    value, valid = node, None
+    if node.kind == "union":
+        value = node.value
+        branch = rows.buffer[positions]
+        null, some = (2, 0) if node.null_branch else (0, 2)
+        positions = _within(node, positions + 1, rows.ends)
+        valid = branch == some
+        if valid.all():
+            valid = None
+        elif not (valid | (branch == null)).all():
+            raise _bad(node, "a wrong union branch")
+    if value.kind == "record" or (value.kind == "bytes" and value.logical == "decimal"):
+        return _decode_dense(value, rows, positions, valid)
+    return _decode_scalar(value, rows, positions, valid)
+
+
+def _within(node: AvroType, positions: Ints, ends: Ints) -> Ints:
+    if (positions > ends).any():
+        raise _bad(node, "a value that runs past the record's end")
+    return positions
+
+
+def _bad(node: AvroType, what: str) -> CorruptFileError:
+    return CorruptFileError(f"column {node.path!r} of an Avro record has {what}")
+
+
+def _decode_dense(node: AvroType, rows: _Rows, positions: Ints, valid: Mask | None) -> tuple[Column, Ints]:
+    """Types whose nulls are left out while they are decoded, and put back afterwards."""
+    if valid is not None:
+        at = np.flatnonzero(valid)
+        column, after = _decode_dense(node, _Rows(rows.buffer, rows.ends[at]), positions[at], None)
+        positions[at] = after
+        return spread(column, valid), positions
+    if node.kind == "record":
+        columns, positions = _decode_record(node, rows, positions)
+        return pa.StructArray.from_arrays(columns, fields=list(node.arrow_fields)), positions
+    starts, ends = _decode_lengths(node, rows, positions, None)
+    return _short_decimals(node, rows.buffer, starts, ends), ends
+
+
+def _decode_lengths(node: AvroType, rows: _Rows, positions: Ints, valid: Mask | None) -> tuple[Ints, Ints]:
+    """Start and end of each byte string; both the position itself where there is none."""
+    lengths, starts = read_varints(rows.buffer, positions)
+    if valid is not None:
+        lengths[~valid] = 0
+        starts = np.where(valid, starts, positions)
+    _within(node, starts, rows.ends)
+    if ((lengths < 0) | (lengths > rows.ends - starts)).any():
+        raise _bad(node, "a length that is negative or longer than the record")
+    return starts, starts + lengths
+
+
+def _decode_scalar(node: AvroType, rows: _Rows, positions: Ints, valid: Mask | None) -> tuple[Column, Ints]:
+    """Types that are decoded for all rows; what is read where there is no value does not count."""
+    kind = node.arrow
+    if node.kind in ("string", "bytes"):
+        starts, ends = _decode_lengths(node, rows, positions, valid)
+        column = slices(rows.buffer, starts, ends, valid)
+        return (column if node.kind == "bytes" else column.cast(pa.string())), ends
+    if node.kind in ("int", "long", "enum"):
+        values, after = read_varints(rows.buffer, positions)
+        if valid is not None:
+            values[~valid] = 0
+            after = np.where(valid, after, positions)
+        return _from_integers(node, values, valid), _within(node, after, rows.ends)
+    width = _width(node)
+    after = _within(node, positions + (width if valid is None else np.where(valid, width, 0)), rows.ends)
+    matrix = windows(rows.buffer, positions, width)
+    if valid is not None:
+        matrix[~valid] = 0
+    return _from_fixed(node, matrix, kind, valid), after
+
+
+def _from_fixed(node: AvroType, matrix: Bytes, kind: pa.DataType, valid: Mask | None) -> Column:
+    if node.kind == "boolean":
+        if (matrix > 1).any():
+            raise _bad(node, "a boolean that is neither 0 nor 1")
+        return from_bytes(kind, len(matrix), np.packbits(matrix[:, 0], bitorder="little"), valid=valid)
+    if node.logical == "decimal":
+        return decimals_from(matrix, kind, valid)
+    return from_bytes(kind, len(matrix), np.ascontiguousarray(matrix), valid=valid)
+
+
+def _from_integers(node: AvroType, values: Ints, valid: Mask | None) -> Column:
+    if node.kind == "enum":
+        if ((values < 0) | (values >= len(node.symbols))).any():
+            raise _bad(node, "a symbol out of range")
+        codes: Column = pa.array(values, mask=None if valid is None else ~valid)
+        return pa.array(node.symbols, pa.string()).take(codes)
+    if node.kind == "int":
+        short = values.astype(np.int32)
+        if (short != values).any():
+            raise _bad(node, "an int of more than 32 bits")
+        return from_bytes(node.arrow, len(values), short, valid=valid)
+    return from_bytes(node.arrow, len(values), values, valid=valid)
+
+
+def _short_decimals(node: AvroType, buffer: Bytes, starts: Ints, ends: Ints) -> Column:
+    """Decimals of the bytes type: as many bytes as each needs."""
+    lengths = ends - starts
+    if ((lengths < 1) | (lengths > 16)).any():
+        raise _bad(node, "a decimal of no or of more than 16 bytes")
+    return decimals_from(sign_extended(buffer, starts, ends), node.arrow)
+
+
+# --- decode records with arrays or maps ------------------------------------------------------------------------
+
+
+def _decode_by_fastavro(part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType) -> list[Column]:
+    schema = fastavro.parse_schema(_wire_schema(record, "r"))
+    stream = io.BytesIO(part)
+    rows: list[Any] = []
+    # A row loop: this is the fallback, and fastavro reads one record at a time.
+    for start, end in zip(starts.tolist(), ends.tolist()):
+        stream.seek(start)
+        try:
+            rows.append(fastavro.schemaless_reader(stream, schema, None))
+        except (EOFError, IndexError, ValueError, OverflowError, MemoryError, KeyError) as exc:
+            raise CorruptFileError(f"an Avro record of {end - start} bytes does not decode: {exc!r}") from exc
+        if stream.tell() != end:
+            raise CorruptFileError(f"an Avro record of {end - start} bytes ends {end - stream.tell()} early")
+    budget = _Budget(max(_CELLS, 8 * len(part)))
+    try:
+        columns = [_build(inner, [row[f"f{i}"] for row in rows], budget) for i, (_, inner) in enumerate(record.fields)]
+    except OverflowError as exc:
+        raise CorruptFileError("an Avro record holds a number of more than 64 bits") from exc
+    again = join([piece for (_, inner), column in zip(record.fields, columns) for piece in _pieces(inner, column)])
+    given = slices(padded(part), starts, ends)
+    if not again.equals(given.cast(pa.large_binary())):
+        raise CorruptFileError(
+            "an Avro record with arrays or maps is damaged, or not in the form that Hudi's writers give (a wrong union "
+            "branch, an overlong number, one array in several blocks)"
+        )
+    return columns
+
+
+def _wire_schema(node: AvroType, name: str) -> Any:
+    """The schema for fastavro: only physical types, floats as raw bytes (their bits survive), all names unique."""
+    if node.kind == "union":
+        return [branch.kind if branch.kind == "null" else _wire_schema(branch, name) for branch in node.branches]
+    if node.kind == "record":
+        fields = [{"name": f"f{i}", "type": _wire_schema(f, f"{name}_{i}")} for i, (_, f) in enumerate(node.fields)]
+        return {"type": "record", "name": name, "fields": fields}
+    if node.kind in ("float", "double", "fixed"):
+        return {"type": "fixed", "name": name, "size": _width(node)}
+    if node.items is not None:
+        inner = _wire_schema(node.items, f"{name}_i")
+        return {"type": "array", "items": inner} if node.kind == "array" else {"type": "map", "values": inner}
+    return {"string": "bytes", "enum": "int"}.get(node.kind, node.kind)
+
+
+class _Budget:
+    """How many values the records of one read may still stand for: nulls of wide structs take one byte each."""
+
+    def __init__(self, cells: int) -> None:
+        self.left = cells
+
+    def spend(self, cells: int) -> None:
+        self.left -= cells
+        if self.left < 0:
+            raise CorruptFileError("Avro records claim to hold far more values than they have bytes")
+
+
+def _build(node: AvroType, values: list[Any], budget: _Budget) -> Column:
+    """The column of what fastavro gave."""
+    budget.spend(len(values) * (node.nodes if not node.repeats else 1))
+    if node.kind != "union":
+        return _build_value(node, values, budget)
+    dense = [value for value in values if value is not None]
+    column = _build_value(node.value, dense, budget)
+    if len(dense) == len(values):
+        return column
+    return spread(column, np.array([value is not None for value in values], dtype=np.bool_))
+
+
+def _build_value(node: AvroType, values: list[Any], budget: _Budget) -> Column:
+    kind = node.arrow
+    if node.kind == "record":
+        columns = [_build(inner, [v[f"f{i}"] for v in values], budget) for i, (_, inner) in enumerate(node.fields)]
+        return pa.StructArray.from_arrays(columns, fields=list(node.arrow_fields))
+    if node.kind in ("array", "map"):
+        offsets = pa.array(offsets_of(np.array([len(value) for value in values], dtype=np.int64)), pa.int32())
+        if node.kind == "array":
+            items = _build(present(node), list(chain.from_iterable(values)), budget)
+            return pa.ListArray.from_arrays(offsets, items, type=kind)
+        keys = pa.array(chain.from_iterable(values), pa.string())
+        items = _build(present(node), list(chain.from_iterable(value.values() for value in values)), budget)
+        make_map: Any = pa.MapArray.from_arrays
+        return make_map(offsets, keys, items, type=kind)
+    if node.kind in ("int", "long", "enum"):
+        return _from_integers(node, np.array(values, dtype=np.int64), None)
+    if node.kind == "boolean":
+        return pa.array(values, kind)
+    data = b"".join(values)
+    if node.kind in ("string", "bytes"):
+        if node.logical != "decimal":
+            return pa.array(values, pa.binary()).cast(kind)
+        bounds = offsets_of(np.array([len(value) for value in values], dtype=np.int64))
+        return _short_decimals(node, padded(data), bounds[:-1], bounds[1:])
+    return _from_fixed(node, np.frombuffer(data, dtype=np.uint8).reshape(len(values), _width(node)), kind, None)

@@ -1,0 +1,191 @@
+"""Commit metadata of table version 6: JSON of commit, deltacommit and replacecommit files, completed or inflight."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hoodie.errors import CorruptFileError
+from hoodie.model.enums import WriteOperation
+from hoodie.model.payloads import CommitMetadata, WriteStat
+
+_SCHEMA = "schema"
+_NEW_GROUP = "null"
+"""`prevCommit` of a file that begins a file group: the text, not JSON's null."""
+
+# Hudi's counter -> ours. Absent and null read as 0: other versions of Hudi leave some of them out.
+_COUNTS = {
+    "numWrites": "num_writes",
+    "numInserts": "num_inserts",
+    "numUpdateWrites": "num_updates",
+    "numDeletes": "num_deletes",
+    "totalWriteBytes": "total_bytes",
+    "fileSizeInBytes": "file_size_bytes",
+    "totalLogRecords": "total_log_records",
+    "totalLogFilesCompacted": "total_log_files_compacted",
+    "totalLogSizeCompacted": "total_log_bytes_compacted",
+    "totalUpdatedRecordsCompacted": "total_updated_records_compacted",
+}
+
+
+def encode_commit(metadata: CommitMetadata) -> bytes:
+    """The UTF-8 JSON of a commit, on one line (Hudi reads any layout), the same for equal metadata."""
+    extra = {key: value for key, value in metadata.extra.items() if key != _SCHEMA}
+    if metadata.schema_json is not None:
+        extra[_SCHEMA] = metadata.schema_json
+    found: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [_stat_to_json(stat) for stat in stats] for partition, stats in metadata.write_stats.items()
+        },
+        "compacted": metadata.compacted,
+        "extraMetadata": extra,
+        "operationType": metadata.operation.value,
+    }
+    if metadata.replaced_file_ids:
+        found["partitionToReplaceFileIds"] = {key: list(ids) for key, ids in metadata.replaced_file_ids.items()}
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
+    """The metadata in a commit file. Keys that this package does not use are left out.
+
+    In an inflight file (the plan of Hudi's writers) a stat's `path` is "" and its `file_id` is "" for planned inserts.
+    An operation that is not in `WriteOperation` is UNKNOWN.
+
+    Raises:
+        CorruptFileError: the bytes are no such JSON, an empty file included; the message names `path`.
+    """
+    try:
+        parsed = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise CorruptFileError(
+            f"{path}: {len(data)} bytes that are no JSON of a commit ({exc}); "
+            "a commit file is never empty or partial: restore it from a backup or roll the instant back"
+        ) from exc
+    top = _Fields(parsed, path, "the commit")
+    extra = {}
+    for key, value in top.mapping("extraMetadata").items():
+        if value is not None:
+            extra[key] = _string(value, path, f"extraMetadata {key!r}")
+    operation = top.text("operationType")
+    return CommitMetadata(
+        operation=WriteOperation(operation) if operation in _OPERATIONS else WriteOperation.UNKNOWN,
+        write_stats={
+            partition: tuple(
+                _stat_from_json(_Fields(stat, path, f"a write stat of partition {partition!r}"), partition)
+                for stat in _list(stats, path, f"partitionToWriteStats {partition!r}")
+            )
+            for partition, stats in top.mapping("partitionToWriteStats").items()
+        },
+        # Old Hudi versions wrote an empty text where no schema was known.
+        schema_json=extra.pop(_SCHEMA, None) or None,
+        extra=extra,
+        compacted=top.flag("compacted"),
+        replaced_file_ids={
+            partition: _strings(ids, path, f"partitionToReplaceFileIds {partition!r}")
+            for partition, ids in top.mapping("partitionToReplaceFileIds").items()
+        },
+    )
+
+
+_OPERATIONS = frozenset(operation.value for operation in WriteOperation)
+
+
+def _stat_to_json(stat: WriteStat) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "fileId": stat.file_id,
+        "path": stat.path or None,
+        "prevCommit": _NEW_GROUP if stat.prev_commit is None else stat.prev_commit,
+        "partitionPath": stat.partition_path,
+        "totalWriteErrors": 0,
+        "prevBaseFile": stat.prev_base_file,
+    }
+    for key, name in _COUNTS.items():
+        found[key] = getattr(stat, name)
+    if stat.log_version is not None:
+        # These make it a delta write stat for Hudi. Log files are written once, so each write begins at their start.
+        found |= {"logVersion": stat.log_version, "logOffset": 0, "logFiles": list(stat.log_files)}
+        if stat.base_file is not None:
+            found["baseFile"] = stat.base_file
+    return found
+
+
+def _stat_from_json(stat: _Fields, partition: str) -> WriteStat:
+    previous = stat.text("prevCommit")
+    return WriteStat(
+        file_id=stat.text("fileId") or "",
+        # Hudi leaves it null in inflight files; the key of the map says the same.
+        partition_path=partition,
+        path=stat.text("path") or "",
+        prev_commit=None if previous == _NEW_GROUP else previous,
+        prev_base_file=stat.text("prevBaseFile"),
+        log_version=None if stat.get("logVersion") is None else stat.count("logVersion"),
+        base_file=stat.text("baseFile"),
+        log_files=stat.texts("logFiles"),
+        **{name: stat.count(key) for key, name in _COUNTS.items()},
+    )
+
+
+class _Fields:
+    """A JSON object whose values are asked for by type; what is absent is null."""
+
+    def __init__(self, value: object, path: str, where: str) -> None:
+        if not isinstance(value, dict):
+            raise _unexpected(value, path, where, "an object")
+        self._value: Mapping[str, object] = value
+        self._path = path
+        self._where = where
+
+    def get(self, key: str) -> object:
+        return self._value.get(key)
+
+    def text(self, key: str) -> str | None:
+        value = self._value.get(key)
+        return None if value is None else _string(value, self._path, f"{key} of {self._where}")
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self._value.get(key)
+        return () if value is None else _strings(value, self._path, f"{key} of {self._where}")
+
+    def count(self, key: str) -> int:
+        value = self._value.get(key)
+        if value is None:
+            return 0
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise _unexpected(value, self._path, f"{key} of {self._where}", "a whole number")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self._value.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise _unexpected(value, self._path, f"{key} of {self._where}", "true or false")
+        return bool(value)
+
+    def mapping(self, key: str) -> Mapping[str, object]:
+        value = self._value.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise _unexpected(value, self._path, f"{key} of {self._where}", "an object")
+        return value
+
+
+def _string(value: object, path: str, where: str) -> str:
+    if not isinstance(value, str):
+        raise _unexpected(value, path, where, "a string")
+    return value
+
+
+def _list(value: object, path: str, where: str) -> list[object]:
+    if not isinstance(value, list):
+        raise _unexpected(value, path, where, "a list")
+    return value
+
+
+def _strings(value: object, path: str, where: str) -> tuple[str, ...]:
+    return tuple(_string(item, path, where) for item in _list(value, path, where))
+
+
+def _unexpected(value: object, path: str, where: str, expected: str) -> CorruptFileError:
+    return CorruptFileError(f"{path}: {where} is {str(value)[:80]!r}, expected {expected}")

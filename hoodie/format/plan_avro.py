@@ -1,0 +1,427 @@
+"""Plans and metadata of table services: Avro object container files with one record.
+
+    "Obj" 1 | map of header metadata (`avro.schema`) | 16 bytes sync
+    | long record count, 1 | long size | record | the 16 bytes sync again
+
+Longs are zigzag varints. The codec is null. The schema in the file is whatever its writer chose: a self-referring one
+makes Avro decoders overflow the C stack, one of empty records makes a few bytes mean millions of values. So
+`_safe_schema` reads it first and refuses what no plan has. Records then decode with the file's schema and are resolved
+to the one of `schemas.json`: fields that another Hudi version adds are left out, those it lacks get their default.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.resources
+import io
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import fastavro
+from fastavro.read import SchemaResolutionError
+from fastavro.schema import SchemaParseException
+from fastavro.types import Schema
+
+from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
+from hoodie.model.enums import Action
+from hoodie.model.payloads import (
+    CompactionOperation,
+    CompactionPlan,
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+)
+
+MAX_SCHEMA_BYTES = 1 << 20
+MAX_SCHEMA_DEPTH = 64
+
+_MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+_HEADER_ENTRIES = 64
+_PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
+# What fastavro raises on bytes that are no value of the schema.
+_DECODE_ERRORS = (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error, MemoryError)
+
+COMPACTION_PLAN = "HoodieCompactionPlan"
+ROLLBACK_PLAN = "HoodieRollbackPlan"
+ROLLBACK_METADATA = "HoodieRollbackMetadata"
+
+
+def encode_plan(record_name: str, value: Mapping[str, Any]) -> bytes:
+    """The container file of one record of a known type, the same bytes for equal values.
+
+    Raises:
+        SchemaError: the value has a field that the type has not, lacks one without a default, or holds a wrong type.
+    """
+    text, schema = _known(record_name)
+    body = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(body, schema, value, strict_allow_default=True)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error) as exc:
+        raise SchemaError(f"a value does not fit {record_name}: {exc}") from exc
+    record = body.getvalue()
+    # A random marker would give equal plans different bytes, and nothing searches for it in a file of one block.
+    sync = hashlib.md5(text + record, usedforsecurity=False).digest()
+    entry = _long(1) + _sized(b"avro.schema") + _sized(text) + _long(0)
+    return _MAGIC + entry + sync + _long(1) + _sized(record) + sync
+
+
+def decode_plan(record_name: str, data: bytes, *, path: str) -> dict[str, Any]:
+    """The record in a container file, with the fields of the known type.
+
+    Raises:
+        CorruptFileError: the bytes are no such file, or its schema is none that a plan can have; names `path`.
+        UnsupportedTableError: it is compressed, which no version of Hudi does with timeline files.
+    """
+    try:
+        return _decode(record_name, data)
+    except CorruptFileError as exc:
+        raise CorruptFileError(f"{path}: no readable {record_name} ({len(data)} bytes): {exc}") from exc
+    except UnsupportedTableError as exc:
+        raise UnsupportedTableError(f"{path}: {exc}") from exc
+
+
+def _decode(record_name: str, data: bytes) -> dict[str, Any]:
+    header, at = _read_header(data)
+    codec = header.get("avro.codec", b"null")
+    if codec != b"null":
+        raise UnsupportedTableError(
+            f"codec {codec.decode(errors='replace')!r} of an Avro file on the timeline; only null is read"
+        )
+    sync, at = data[at : at + _SYNC_BYTES], at + _SYNC_BYTES
+    count, at = _read_long(data, at)
+    size, at = _read_long(data, at)
+    if count != 1:
+        raise CorruptFileError(f"{count} records in the first block, expected 1")
+    if size < 0 or data[at + size :] != sync:
+        raise CorruptFileError(
+            f"a record of {size} bytes at byte {at} is not followed by the header's marker and the end of the file"
+        )
+    record = data[at : at + size]
+    writer = _writer_schema(record_name, header.get("avro.schema", b""))
+    _, reader = _known(record_name)
+    again = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(again, writer, fastavro.schemaless_reader(io.BytesIO(record), writer, None))
+        resolved: Any = fastavro.schemaless_reader(io.BytesIO(record), writer, reader)
+    except SchemaResolutionError as exc:
+        raise CorruptFileError(f"the schema in the file does not lead to the known one: {exc}") from exc
+    except _DECODE_ERRORS as exc:
+        raise CorruptFileError(f"the record does not decode: {exc}") from exc
+    # fastavro takes a negative union branch, any byte for a boolean, and bytes after the record. The writers of plans
+    # encode a value in one way only, so a record that does not come back the same is damaged.
+    if again.getvalue() != record:
+        raise CorruptFileError("the record does not decode cleanly to the end of its block")
+    return dict(resolved)
+
+
+@functools.cache
+def _all_schemas() -> dict[str, Any]:
+    found = json.loads(importlib.resources.files("hoodie.format").joinpath("schemas.json").read_text(encoding="utf-8"))
+    return dict(found)
+
+
+@functools.cache
+def _known(record_name: str) -> tuple[bytes, Schema]:
+    """The schema of a known record: its JSON as it goes into files, and parsed."""
+    schema = _all_schemas()[record_name]
+    return json.dumps(schema, separators=(",", ":")).encode(), fastavro.parse_schema(schema)
+
+
+# Hudi writes the same text into each plan of a kind.
+@functools.lru_cache(maxsize=16)
+def _writer_schema(record_name: str, text: bytes) -> Schema:
+    """The validated schema of a file, without all that decoding does not need."""
+    if not 0 < len(text) <= MAX_SCHEMA_BYTES:
+        raise CorruptFileError(f"a schema of {len(text)} bytes; 1 to {MAX_SCHEMA_BYTES} are read")
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise CorruptFileError(f"the schema is no JSON ({exc})") from exc
+    if not isinstance(parsed, dict) or str(parsed.get("name")).rpartition(".")[2] != record_name:
+        raise CorruptFileError(f"the schema is not that of a record {record_name}")
+    safe, _ = _safe_schema(parsed, "", {}, 0)
+    try:
+        return fastavro.parse_schema(safe)
+    except (SchemaParseException, ValueError, TypeError, KeyError) as exc:
+        raise CorruptFileError(f"the schema does not parse: {exc}") from exc
+
+
+def _safe_schema(schema: object, namespace: str, heights: dict[str, int], depth: int) -> tuple[Any, int]:
+    """The types, names and order of a schema and nothing else of it, with the levels of nesting below it.
+
+    Refused are records inside themselves, nesting beyond MAX_SCHEMA_DEPTH (through names too), unions other than of
+    null and one type, and types whose values take no byte. With these out, decoding takes time and memory in proportion
+    to the bytes, and little stack. `heights` has the levels of each complete named record, 0 while it is incomplete.
+    """
+    if isinstance(schema, str) and schema not in _PRIMITIVES:
+        full = schema if "." in schema or not namespace else f"{namespace}.{schema}"
+        if not heights.get(full):
+            raise CorruptFileError(f"the schema uses {full[:80]!r}, which it does not define or which contains itself")
+        safe, height = full, heights[full]
+    elif isinstance(schema, str):
+        safe, height = schema, 0
+    elif depth > MAX_SCHEMA_DEPTH:
+        raise CorruptFileError(f"the schema is nested deeper than {MAX_SCHEMA_DEPTH}")
+    elif isinstance(schema, list):
+        others = [branch for branch in schema if branch != "null"]
+        if len(schema) != 2 or len(others) != 1:
+            raise CorruptFileError(f"a union of {len(schema)} types in the schema, expected null and one other")
+        other, height = _safe_schema(others[0], namespace, heights, depth + 1)
+        return ["null", other] if schema[0] == "null" else [other, "null"], height + 1
+    elif not isinstance(schema, dict):
+        raise CorruptFileError(f"{str(schema)[:80]!r} in the schema is no type")
+    elif schema.get("type") == "record":
+        return _safe_record(schema, namespace, heights, depth)
+    elif schema.get("type") in ("array", "map"):
+        part = "items" if schema["type"] == "array" else "values"
+        items, height = _safe_schema(schema.get(part), namespace, heights, depth + 1)
+        return {"type": schema["type"], part: items}, height + 1
+    elif isinstance(schema.get("type"), str) and schema["type"] in _PRIMITIVES:
+        return schema["type"], 0  # logical types are left out too: plans have none
+    else:
+        raise CorruptFileError(f"type {str(schema.get('type'))[:80]!r} in the schema, which no plan has")
+    if depth + height > MAX_SCHEMA_DEPTH:
+        raise CorruptFileError(f"the schema is nested deeper than {MAX_SCHEMA_DEPTH}")
+    return safe, height
+
+
+def _safe_record(
+    schema: Mapping[str, Any], namespace: str, heights: dict[str, int], depth: int
+) -> tuple[dict[str, Any], int]:
+    name, fields = schema.get("name"), schema.get("fields")
+    space = schema.get("namespace", namespace)
+    if not isinstance(name, str) or not isinstance(space, str) or not isinstance(fields, list) or not fields:
+        raise CorruptFileError("a record in the schema has no name or no fields")
+    full = name if "." in name or not space else f"{space}.{name}"
+    if full in heights:
+        raise CorruptFileError(f"the schema defines {full[:80]!r} twice")
+    heights[full] = 0
+    safe, height = [], 0
+    for field in fields:
+        if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+            raise CorruptFileError(f"a field of {full[:80]!r} in the schema has no name")
+        kind, below = _safe_schema(field.get("type"), full.rpartition(".")[0], heights, depth + 1)
+        safe.append({"name": field["name"], "type": kind})
+        height = max(height, below)
+    heights[full] = height + 1
+    return {"type": "record", "name": full, "fields": safe}, height + 1
+
+
+def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
+    if not data.startswith(_MAGIC):
+        raise CorruptFileError("it does not begin as an Avro container file")
+    header: dict[str, bytes] = {}
+    at = len(_MAGIC)
+    while True:
+        count, at = _read_long(data, at)
+        if count == 0:
+            return header, at
+        if count < 0:  # the block's size in bytes follows
+            count = -count
+            _, at = _read_long(data, at)
+        if count + len(header) > _HEADER_ENTRIES:
+            raise CorruptFileError(f"{count} entries in the header, at most {_HEADER_ENTRIES} are read")
+        for _ in range(count):
+            key, at = _read_sized(data, at)
+            header[key.decode("utf-8", "replace")], at = _read_sized(data, at)
+
+
+def _read_long(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for number, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 0x7F) << (7 * number)
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return (value >> 1) ^ -(value & 1), at + number + 1
+    raise CorruptFileError(f"no whole number at byte {at} of {len(data)}")
+
+
+def _read_sized(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _read_long(data, at)
+    if not 0 <= size <= len(data) - at:
+        raise CorruptFileError(f"{size} bytes are to follow at byte {at} of {len(data)}")
+    return data[at : at + size], at + size
+
+
+def _long(value: int) -> bytes:
+    rest = value << 1  # zigzag; only lengths and counts are written here, none of them negative
+    found = bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
+
+
+def _sized(data: bytes) -> bytes:
+    return _long(len(data)) + data
+
+
+def encode_compaction_plan(plan: CompactionPlan) -> bytes:
+    """Content of `T.compaction.requested`, always as version 2 (names relative to the partition)."""
+    operations = [
+        {
+            "baseInstantTime": operation.base_instant,
+            "deltaFilePaths": list(operation.log_files),
+            "dataFilePath": operation.data_file,
+            "fileId": operation.file_id,
+            "partitionPath": operation.partition_path,
+            "metrics": dict(operation.metrics),
+            "bootstrapFilePath": None,
+        }
+        for operation in plan.operations
+    ]
+    return encode_plan(
+        COMPACTION_PLAN,
+        {
+            "operations": operations,
+            "extraMetadata": dict(plan.extra),
+            "version": 2,
+            "strategy": None,
+            "preserveHoodieMetadata": False,
+            "missingSchedulePartitions": [],
+        },
+    )
+
+
+def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
+    """The plan in `T.compaction.requested`; file names without folders, whatever version it was stored as.
+
+    Raises:
+        CorruptFileError: the bytes are no such plan, or an operation names no file group or a file elsewhere.
+    """
+    record = decode_plan(COMPACTION_PLAN, data, path=path)
+    stored = record["version"]
+
+    def name(text: str) -> str:
+        # Version 1 stored full paths.
+        short = text.rpartition("/")[2] if stored in (None, 1) else text
+        if short in ("", ".", "..") or "/" in short or "\x00" in short:
+            raise CorruptFileError(f"{path}: {text!r} is no file name; the compaction cannot be trusted: roll it back")
+        return short
+
+    operations = []
+    for operation in record["operations"] or []:
+        base_instant, file_id = operation["baseInstantTime"], operation["fileId"]
+        if base_instant is None or file_id is None:
+            raise CorruptFileError(f"{path}: an operation without base instant or file id: roll the compaction back")
+        data_file = operation["dataFilePath"]
+        operations.append(
+            CompactionOperation(
+                partition_path=operation["partitionPath"] or "",
+                file_id=file_id,
+                base_instant=base_instant,
+                data_file=name(data_file) if data_file else None,
+                log_files=tuple(name(log) for log in operation["deltaFilePaths"] or []),
+                metrics=operation["metrics"] or {},
+            )
+        )
+    return CompactionPlan(tuple(operations), record["extraMetadata"] or {})
+
+
+def encode_rollback_plan(plan: RollbackPlan) -> bytes:
+    """Content of `T.rollback.requested`."""
+    requests = [
+        {
+            "partitionPath": request.partition_path,
+            "fileId": request.file_id,
+            "latestBaseInstant": request.base_instant,
+            "filesToBeDeleted": list(request.files_to_delete),
+            "logBlocksToBeDeleted": dict(request.log_blocks),
+        }
+        for request in plan.requests
+    ]
+    instant = {"commitTime": plan.instant, "action": plan.action.value}
+    return encode_plan(
+        ROLLBACK_PLAN, {"instantToRollback": instant, "RollbackRequests": requests, "version": plan.version}
+    )
+
+
+def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
+    """The plan in `T.rollback.requested`.
+
+    Raises:
+        CorruptFileError: the bytes are no such plan, or it does not say what to roll back.
+    """
+    record = decode_plan(ROLLBACK_PLAN, data, path=path)
+    instant = record["instantToRollback"]
+    if instant is None:
+        raise CorruptFileError(f"{path}: the plan names no instant to roll back: delete it and plan the rollback anew")
+    requests = tuple(
+        RollbackRequest(
+            partition_path=request["partitionPath"],
+            file_id=request["fileId"],
+            base_instant=request["latestBaseInstant"],
+            files_to_delete=tuple(request["filesToBeDeleted"]),
+            log_blocks=request["logBlocksToBeDeleted"] or {},
+        )
+        for request in record["RollbackRequests"] or []
+    )
+    return RollbackPlan(instant["commitTime"], _action(instant["action"], path), requests, record["version"] or 1)
+
+
+def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
+    """Content of a completed `T.rollback`."""
+    partitions = {
+        partition.partition_path: {
+            "partitionPath": partition.partition_path,
+            "successDeleteFiles": list(partition.deleted),
+            "failedDeleteFiles": list(partition.failed),
+            "rollbackLogFiles": dict(partition.rollback_log_files),
+            "logFilesFromFailedCommit": dict(partition.failed_log_files),
+        }
+        for partition in metadata.partitions
+    }
+    return encode_plan(
+        ROLLBACK_METADATA,
+        {
+            "startRollbackTime": metadata.started,
+            "timeTakenInMillis": metadata.took_ms,
+            "totalFilesDeleted": sum(len(partition.deleted) for partition in metadata.partitions),
+            "commitsRollback": [instant for instant, _ in metadata.rolled_back],
+            "partitionMetadata": partitions,
+            "version": metadata.version,
+            "instantsRollback": [
+                {"commitTime": instant, "action": action.value} for instant, action in metadata.rolled_back
+            ],
+        },
+    )
+
+
+def decode_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
+    """What a completed `T.rollback` says.
+
+    Raises:
+        CorruptFileError: the bytes are no such metadata.
+    """
+    record = decode_plan(ROLLBACK_METADATA, data, path=path)
+    rolled_back = [(entry["commitTime"], _action(entry["action"], path)) for entry in record["instantsRollback"]]
+    # Old metadata lists only the times; all that could be rolled back then and left a trace here were commits.
+    named = {instant for instant, _ in rolled_back}
+    rolled_back += [(instant, Action.COMMIT) for instant in record["commitsRollback"] if instant not in named]
+    partitions = tuple(
+        RollbackPartition(
+            partition_path=partition["partitionPath"],
+            deleted=tuple(partition["successDeleteFiles"]),
+            failed=tuple(partition["failedDeleteFiles"]),
+            rollback_log_files=partition["rollbackLogFiles"] or {},
+            failed_log_files=partition["logFilesFromFailedCommit"] or {},
+        )
+        for partition in record["partitionMetadata"].values()
+    )
+    return RollbackMetadata(
+        record["startRollbackTime"], record["timeTakenInMillis"], tuple(rolled_back), partitions, record["version"] or 1
+    )
+
+
+def _action(text: str, path: str) -> Action:
+    try:
+        return Action(text)
+    except ValueError as exc:
+        raise CorruptFileError(f"{path}: {text!r} is no action of a timeline") from exc

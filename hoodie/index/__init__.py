@@ -1,0 +1,1 @@
+"""The index: which file group holds a record key."""

@@ -1,0 +1,164 @@
+"""The bloom index (Apache Hudi's default): partition, key range, bloom filter, then exact look-up in the key column.
+
+On storage that reads fast, reading and hashing a file's keys (about 70 ns a key) costs less than probing many keys in
+its filter; the filter pays where few keys meet a large file. Each task therefore chooses by cost when it has
+seen the footer, and the result says what decided. It looks at base files only: on a table where inserts go to base
+files every key is in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.filegroup.chunks import make_matches, piece_keys
+from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.format.base_file import BaseFileFooter, may_hold_by_range, read_footer
+from hoodie.format.bloom import BloomFilter
+from hoodie.model.files import FileSlice
+from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.plans import Chunk, ChunkPiece, LookupResult, LookupTask, Matches
+from hoodie.storage.base import Storage
+
+MAX_KEYS_PER_TASK = 2_000_000
+"""Candidate keys of a hot file beyond this are split over several tasks."""
+
+# Measured costs in nanoseconds: reading and hashing one stored key; hashing and probing one key in a filter (most
+# bits of an absent key are never looked at); decoding a filter, per stored key; opening the key column.
+_STORED_KEY_NS = 70
+_PROBE_NS = 120
+_DECODE_NS = 8
+_OPEN_COLUMN_NS = 400_000
+
+
+def pieces_by_partition(chunks: Sequence[Chunk]) -> dict[str, list[ChunkPiece]]:
+    """Partition path -> the pieces of all chunks that lie in it, in arrival order."""
+    found: dict[str, list[ChunkPiece]] = {}
+    for number, chunk in enumerate(chunks):
+        for span in chunk.ranges:
+            found.setdefault(span.partition_path, []).append(ChunkPiece(number, chunk, span))
+    return found
+
+
+def plan_lookup(
+    pieces: dict[str, list[ChunkPiece]],
+    slices: Iterable[FileSlice],
+    *,
+    stage_to: str | None,
+    prune_by_range: bool,
+    max_keys: int = MAX_KEYS_PER_TASK,
+) -> list[LookupTask]:
+    """One task for each base file in a partition of the batch; a hot file's candidate keys are split over several."""
+    tasks = []
+    for piece in slices:
+        if piece.base is None:
+            continue
+        waiting: list[ChunkPiece] = []
+        keys = 0
+        for part in pieces.get(piece.group.partition_path, ()):
+            if waiting and keys + part.span.length > max_keys:
+                tasks.append(LookupTask(piece.base, tuple(waiting), stage_to, prune_by_range))
+                waiting, keys = [], 0
+            waiting.append(part)
+            keys += part.span.length
+        if waiting:
+            tasks.append(LookupTask(piece.base, tuple(waiting), stage_to, prune_by_range))
+    return tasks
+
+
+def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
+    """Which rows of the pieces have their key in the base file: an exact answer, whatever decided it."""
+    where = f"{task.base.path} of table {storage.uri}"
+    with open_base_file(storage, task.base) as (file, metadata):
+        footer = read_footer(metadata, path=where)
+        low, high = _comparable_range(footer.min_key, footer.max_key) if task.prune_by_range else (None, None)
+        pieces = [p for p in task.pieces if _in_range(p, low, high)]
+        if not pieces or not footer.record_count:
+            return LookupResult(task.base, (), "range", footer.record_count)
+        candidates = [_candidates(storage, p, footer, task.prune_by_range) for p in pieces]
+        total = sum(len(keys) for keys, _ in candidates)
+        how = "keys"
+        bloom = _filter_of(footer) if _filter_is_cheaper(total, footer.record_count) else None
+        if bloom is not None and total:
+            candidates = [_possible(keys, rows, bloom.might_contain(keys)) for keys, rows in candidates]
+            if not any(len(keys) for keys, _ in candidates):
+                return LookupResult(task.base, (), "bloom", footer.record_count)
+            how = "bloom+keys"
+        elif not total:
+            return LookupResult(task.base, (), "range", footer.record_count)
+        try:
+            stored = file.read(columns=[RECORD_KEY]).column(0).combine_chunks()
+        except (pa.ArrowInvalid, OSError, KeyError) as exc:
+            raise CorruptFileError(f"the record keys of {where} cannot be read: {exc}") from exc
+    matches: list[Matches] = []
+    for piece, (keys, rows) in zip(pieces, candidates, strict=True):
+        found = rows[_is_in(keys, stored)]
+        if len(found):
+            matches.append(make_matches(piece.number, found, storage=storage, stage_to=task.stage_to))
+    return LookupResult(task.base, tuple(matches), how, footer.record_count)
+
+
+def _comparable_range(low: str | None, high: str | None) -> tuple[str | None, str | None]:
+    """The footer's key range, where comparing it by code points is right.
+
+    Hudi orders keys as Java strings do, by UTF-16 code units: characters above U+FFFF sort below U+E000..U+FFFF there
+    and above them here. A range whose ends are free of both means the same in either order.
+    """
+    if low is None or high is None or max(low + high, default="") >= "\ue000":
+        return None, None
+    return low, high
+
+
+def _in_range(piece: ChunkPiece, low: str | None, high: str | None) -> bool:
+    if low is None or high is None:
+        return True
+    return piece.span.max_key >= low and piece.span.min_key <= high
+
+
+def _candidates(
+    storage: Storage, piece: ChunkPiece, footer: BaseFileFooter, prune: bool
+) -> tuple[pa.Array, np.ndarray]:
+    """Keys of the piece that may be in the file, and their row numbers in the chunk."""
+    keys = piece_keys(storage, piece)
+    rows = np.arange(piece.span.start, piece.span.start + piece.span.length)
+    if not prune or footer.min_key is None or footer.max_key is None:
+        return keys, rows
+    return _possible(keys, rows, may_hold_by_range(keys, min_key=footer.min_key, max_key=footer.max_key))
+
+
+def _possible(keys: pa.Array, rows: np.ndarray, mask: np.ndarray) -> tuple[pa.Array, np.ndarray]:
+    return (keys, rows) if mask.all() else (keys.filter(pa.array(mask)), rows[mask])
+
+
+def _filter_is_cheaper(candidates: int, stored: int) -> bool:
+    """Whether probing first is expected to cost less, when about half of such probes rule the file out."""
+    exact = stored * _STORED_KEY_NS + _OPEN_COLUMN_NS
+    probing = candidates * _PROBE_NS + stored * _DECODE_NS
+    return probing < exact / 2
+
+
+def _filter_of(footer: BaseFileFooter) -> BloomFilter | None:
+    try:
+        return footer.bloom()
+    except UnsupportedTableError:
+        return None  # a filter of some other implementation: the keys themselves are as good
+
+
+def _is_in(keys: pa.Array, stored: pa.Array) -> np.ndarray:
+    # Arrow hashes the value set: make it the smaller side, and come back by position when it is the candidates.
+    if len(stored) <= 2 * len(keys):
+        result: np.ndarray = pc.is_in(keys, value_set=stored).to_numpy(zero_copy_only=False)
+        return result
+    present = pc.unique(pc.drop_null(pc.index_in(stored, value_set=keys)))
+    found = np.zeros(len(keys), dtype=bool)
+    found[present.to_numpy(zero_copy_only=False)] = True
+    if len(keys) > 1 and pc.count_distinct(keys).as_py() != len(keys):
+        result = pc.is_in(keys, value_set=keys.filter(pa.array(found))).to_numpy(zero_copy_only=False)
+        return result
+    return found
+
+

@@ -1,0 +1,61 @@
+"""The lock of a table and the liveness of its writers: which implementation a storage gets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hoodie.errors import UnsupportedTableError
+from hoodie.lock.base import Liveness, Lock
+from hoodie.lock.file_lock import FileLock
+from hoodie.lock.in_process import InProcessLiveness, InProcessLock
+from hoodie.lock.liveness import FileLiveness
+from hoodie.storage.base import Storage
+from hoodie.storage.faults import FaultStorage
+from hoodie.storage.memory import MemoryStorage
+
+
+def lock_for(
+    storage: Storage,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Lock:
+    """The lock that guards the table in this storage; `sleep` and `monotonic` (seconds) rule the waiting for it.
+
+    Raises:
+        UnsupportedTableError: neither a local disk nor this process's memory.
+    """
+    inner = _without_faults(storage)
+    if isinstance(inner, MemoryStorage):
+        return InProcessLock(inner, sleep=sleep, monotonic=monotonic)
+    _refuse_remote(inner)
+    return FileLock(inner, sleep=sleep, monotonic=monotonic)
+
+
+def liveness_for(
+    storage: Storage,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Liveness:
+    """The liveness marks of the table in this storage; as `lock_for` otherwise."""
+    inner = _without_faults(storage)
+    if isinstance(inner, MemoryStorage):
+        return InProcessLiveness(inner)
+    _refuse_remote(inner)
+    return FileLiveness(inner, sleep=sleep, monotonic=monotonic)
+
+
+def _without_faults(storage: Storage) -> Storage:
+    # Locks belong to the operating system: they are not among the calls that a test counts or lets fail.
+    while isinstance(storage, FaultStorage):
+        storage = storage.inner
+    return storage
+
+
+def _refuse_remote(storage: Storage) -> None:
+    if storage.local_path("") is None:
+        raise UnsupportedTableError(
+            f"there is no lock for tables in {storage.uri}: writing is supported on a local disk and in memory://"
+        )

@@ -1,0 +1,130 @@
+"""Lock and liveness for storages that live in this process only."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hoodie.errors import LockError
+from hoodie.lock.base import wait_for
+from hoodie.lock.liveness import live_path
+from hoodie.storage.base import Storage
+
+
+class _Grants:
+    """Who holds what of one storage."""
+
+    def __init__(self) -> None:
+        self.mutex = threading.Lock()
+        self.holder: tuple[InProcessLock, int] | None = None
+        """The lock object and the thread that took it."""
+        self.live: set[str] = set()
+
+
+_grants: weakref.WeakKeyDictionary[Storage, _Grants] = weakref.WeakKeyDictionary()
+_grants_mutex = threading.Lock()
+
+
+def _grants_of(storage: Storage) -> _Grants:
+    # By the storage itself, not its uri: two storages in memory with one uri share no file, so nothing to protect.
+    with _grants_mutex:
+        return _grants.setdefault(storage, _Grants())
+
+
+class InProcessLock:
+    """`Lock` between the threads of this process, one for each storage object."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._uri = storage.uri
+        self._grants = _grants_of(storage)
+        self._sleep = sleep
+        self._monotonic = monotonic
+
+    def __repr__(self) -> str:
+        return f"InProcessLock({self._uri!r})"
+
+    def acquire(self, timeout_s: float) -> None:
+        me = threading.get_ident()
+        holder = self._grants.holder
+        if holder is not None and holder[1] == me:
+            raise LockError(
+                f"the lock of table {self._uri} is held by this very thread already: "
+                "it cannot be taken twice, release it first"
+            )
+
+        def attempt() -> bool:
+            with self._grants.mutex:
+                if self._grants.holder is not None:
+                    return False
+                self._grants.holder = (self, me)
+                return True
+
+        if not wait_for(attempt, timeout_s, sleep=self._sleep, monotonic=self._monotonic):
+            holder = self._grants.holder
+            raise LockError(
+                f"the lock of table {self._uri} was not granted within {timeout_s} s: "
+                f"thread {holder[1] if holder else '(just ended)'} of this process holds it; nothing was written: "
+                "try again when it is done, or wait longer"
+            )
+
+    def release(self) -> None:
+        with self._grants.mutex:
+            if self._grants.holder is not None and self._grants.holder[0] is self:
+                self._grants.holder = None
+
+    @contextmanager
+    def held(self, timeout_s: float) -> Iterator[None]:
+        self.acquire(timeout_s)
+        try:
+            yield
+        finally:
+            self.release()
+
+    def is_held(self) -> bool:
+        with self._grants.mutex:
+            return self._grants.holder is not None and self._grants.holder[0] is self
+
+
+class InProcessLiveness:
+    """`Liveness` between the threads of this process; the marks are files of the storage, the holders are not."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._grants = _grants_of(storage)
+
+    def hold(self, instant: str) -> None:
+        path = live_path(instant)
+        with self._grants.mutex:
+            if instant in self._grants.live:
+                raise LockError(
+                    f"a living writer of this process has instant {instant} of {self._storage.uri} in hand: "
+                    "wait until it is done"
+                )
+            self._storage.touch(path)
+            self._grants.live.add(instant)
+
+    def release(self, instant: str) -> None:
+        path = live_path(instant)
+        with self._grants.mutex:
+            self._grants.live.discard(instant)
+            self._storage.delete(path)
+
+    def abandon(self, instant: str) -> None:
+        with self._grants.mutex:
+            self._grants.live.discard(instant)
+
+    def is_alive(self, instant: str) -> bool | None:
+        path = live_path(instant)
+        with self._grants.mutex:
+            if not self._storage.exists(path):
+                return None
+            return instant in self._grants.live

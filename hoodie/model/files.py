@@ -1,0 +1,68 @@
+"""Data files and their grouping: file group -> file slices -> one base file and its log files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hoodie.model.names import join
+
+
+class FileGroupId(NamedTuple):
+    partition_path: str
+    file_id: str
+
+
+class BaseFile(NamedTuple):
+    partition_path: str
+    file_id: str
+    instant: str
+    name: str
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        return join(self.partition_path, self.name)
+
+
+class LogFile(NamedTuple):
+    partition_path: str
+    file_id: str
+    base_instant: str
+    version: int
+    name: str
+    size_bytes: int
+    committed_bytes: int | None = None
+    """Size that active commit metadata states (0: named without a size); None when no active commit names the file."""
+
+    @property
+    def path(self) -> str:
+        return join(self.partition_path, self.name)
+
+
+class FileSlice(NamedTuple):
+    """One version of a file group: the base file written at `base_instant` and the logs named with it.
+
+    A slice of a pending compaction has no base file yet; readers get it merged with the slice before
+    (`view.FileSystemView.latest_slices`): then `logs` holds the logs of both, in reading order.
+    """
+
+    group: FileGroupId
+    base_instant: str
+    base: BaseFile | None
+    logs: tuple[LogFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return (self.base.size_bytes if self.base else 0) + sum(log.size_bytes for log in self.logs)
+
+
+class FileGroup(NamedTuple):
+    """All slices of a file group that are still on storage, oldest first."""
+
+    id: FileGroupId
+    slices: tuple[FileSlice, ...]
+
+
+def total_bytes(slices: Iterable[FileSlice]) -> int:
+    return sum(piece.size_bytes for piece in slices)

@@ -1,0 +1,94 @@
+"""Instants: the points of the timeline, and ranges of them.
+
+An instant time is text of 17 digits, `yyyyMMddHHmmssSSS` in the table's time zone; the 14-digit form of old tables
+sorts as if `999` were appended. Instant times compare as strings after that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
+
+from hoodie.model.enums import Action, State
+
+_SECONDS_DIGITS = 14
+_MILLIS_DIGITS = 17
+
+
+def sort_key(time: str) -> str:
+    """The text by which an instant time sorts: 14-digit times are the last millisecond of their second."""
+    return time + "999" if len(time) == _SECONDS_DIGITS else time
+
+
+def is_instant_time(text: str) -> bool:
+    """Whether the text has the form of an instant time (metadata tables use longer ones; those count too)."""
+    return text.isascii() and text.isdigit() and len(text) >= _SECONDS_DIGITS
+
+
+def format_instant(when: datetime) -> str:
+    """17 digits of a wall clock time; the caller has put it into the table's zone."""
+    return when.strftime("%Y%m%d%H%M%S") + f"{when.microsecond // 1000:03d}"
+
+
+def parse_instant(time: str, zone: tzinfo = UTC) -> datetime:
+    """The moment of an instant time, to the millisecond."""
+    padded = sort_key(time)[:_MILLIS_DIGITS]
+    moment = datetime.strptime(padded[:_SECONDS_DIGITS], "%Y%m%d%H%M%S") + timedelta(
+        milliseconds=int(padded[_SECONDS_DIGITS:])
+    )
+    return moment.replace(tzinfo=zone)
+
+
+def next_instant(now: datetime, latest: str | None) -> str:
+    """The instant time of `now`, or one millisecond after `latest` when the clock is not past it."""
+    mine = format_instant(now)
+    if latest is None or mine > sort_key(latest):
+        return mine
+    return format_instant(parse_instant(latest) + timedelta(milliseconds=1))
+
+
+class Instant(NamedTuple):
+    """One instant in the furthest state it has reached. A completed compaction is a `commit`, as stored."""
+
+    time: str
+    action: Action
+    state: State
+
+    @property
+    def is_completed(self) -> bool:
+        return self.state is State.COMPLETED
+
+    def __str__(self) -> str:
+        return f"{self.time}.{self.action}" + ("" if self.is_completed else f".{self.state}")
+
+
+@dataclass(frozen=True)
+class InstantRange:
+    """Instant times in (begin, end]; None leaves an end open."""
+
+    begin: str | None = None
+    end: str | None = None
+
+    def contains(self, time: str) -> bool:
+        key = sort_key(time)
+        return (self.begin is None or key > sort_key(self.begin)) and (self.end is None or key <= sort_key(self.end))
+
+
+@dataclass(frozen=True)
+class VisibleInstants:
+    """Which instants' data a reader counts; small and picklable, for tasks that never see the timeline."""
+
+    completed: frozenset[str]
+    pending: frozenset[str]
+    start: str | None
+    """Where the active timeline begins; older instants were archived, and only completed ones are."""
+    until: str | None = None
+    """Later instants are not seen (as-of and incremental reads)."""
+
+    def sees(self, time: str) -> bool:
+        if self.until is not None and sort_key(time) > sort_key(self.until):
+            return False
+        if time in self.completed:
+            return True
+        return time not in self.pending and self.start is not None and sort_key(time) < sort_key(self.start)

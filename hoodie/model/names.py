@@ -1,0 +1,140 @@
+"""File names of the format: each `parse_` has its `format_` beside it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant, is_instant_time
+
+HOODIE = ".hoodie"
+PRIVATE = ".hoodie/.hoodie_py"
+"""Our own folder in a table: Hudi's readers and writers leave it alone."""
+STAGING = f"{PRIVATE}/staging"
+MARKERS = f"{HOODIE}/.temp"
+HEARTBEATS = f"{HOODIE}/.heartbeat"
+PROPERTIES = f"{HOODIE}/hoodie.properties"
+PROPERTIES_BACKUP = f"{HOODIE}/hoodie.properties.backup"
+PARTITION_METADATA = ".hoodie_partition_metadata"
+PARQUET = ".parquet"
+MAX_NAME = 1024
+"""Longer names are nobody's; refused before any parsing."""
+
+
+def join(*parts: str) -> str:
+    """Relative path of the parts; empty ones (a non-partitioned table's partition path) leave no slash."""
+    return "/".join(part for part in parts if part)
+
+
+def new_file_id() -> str:
+    """A fresh file group id, `{uuid}-0`."""
+    return f"{uuid.uuid4()}-0"
+
+
+class WriteToken(NamedTuple):
+    """`{task partition}-{stage}-{attempt}`: makes the file names of every attempt of every task different."""
+
+    task: int
+    stage: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.task}-{self.stage}-{self.attempt}"
+
+
+def parse_write_token(text: str) -> WriteToken | None:
+    parts = text.split("-")
+    if len(parts) != len(WriteToken._fields) or not all(p.isascii() and p.isdigit() for p in parts):
+        return None
+    return WriteToken(*map(int, parts))
+
+
+class BaseFileName(NamedTuple):
+    """`{fileId}_{writeToken}_{instant}.parquet`"""
+
+    file_id: str
+    write_token: str
+    instant: str
+
+
+def format_base_file(name: BaseFileName, extension: str = PARQUET) -> str:
+    return f"{name.file_id}_{name.write_token}_{name.instant}{extension}"
+
+
+def parse_base_file(name: str) -> BaseFileName | None:
+    """None for anything that is no base file's name."""
+    if len(name) > MAX_NAME or name.startswith("."):
+        return None
+    stem, dot, extension = name.rpartition(".")
+    parts = stem.split("_")
+    if not dot or not extension.isalnum() or len(parts) != len(BaseFileName._fields) or not is_instant_time(parts[2]):
+        return None
+    return BaseFileName(*parts) if parts[0] and parts[1] else None
+
+
+class LogFileName(NamedTuple):
+    """`.{fileId}_{base instant}.log.{version}_{writeToken}`; `suffix` is `.cdc` for change logs, else empty."""
+
+    file_id: str
+    base_instant: str
+    version: int
+    write_token: str
+    suffix: str = ""
+
+
+def format_log_file(name: LogFileName) -> str:
+    token = f"_{name.write_token}" if name.write_token else ""
+    return f".{name.file_id}_{name.base_instant}.log.{name.version}{token}{name.suffix}"
+
+
+def parse_log_file(name: str) -> LogFileName | None:
+    """None for anything that is no log file's name."""
+    if len(name) > MAX_NAME or not name.startswith("."):
+        return None
+    stem, found, rest = name[1:].partition(".log.")
+    file_id, underscore, instant = stem.partition("_")
+    if not found or not underscore or not file_id or "." in stem:
+        return None
+    suffix = ".cdc" if rest.endswith(".cdc") else ""
+    version, _, token = rest.removesuffix(".cdc").partition("_")
+    if not (version.isascii() and version.isdigit()) or (token and parse_write_token(token) is None):
+        return None
+    return LogFileName(file_id, instant, int(version), token, suffix)
+
+
+def log_sort_key(name: LogFileName) -> tuple[str, int, tuple[int, ...], str]:
+    """Order in which log files are read: instant, version, write token part by part, suffix."""
+    token = parse_write_token(name.write_token)
+    return (name.base_instant, name.version, tuple(token) if token else (), name.suffix)
+
+
+def format_instant_file(time: str, action: Action, state: State) -> str:
+    """Timeline file name, layout version 1 (table version 6)."""
+    if state is State.COMPLETED:
+        # A compaction completes as a commit, a log compaction as a delta commit.
+        completed = {Action.COMPACTION: Action.COMMIT, Action.LOGCOMPACTION: Action.DELTACOMMIT}.get(action, action)
+        return f"{time}.{completed}"
+    if action is Action.COMMIT and state is State.INFLIGHT:
+        return f"{time}.inflight"
+    return f"{time}.{action}.{state}"
+
+
+def parse_instant_file(name: str) -> Instant | None:
+    """None for anything that is no timeline file of layout version 1 (also temporary `<name>.<uuid>` files)."""
+    if len(name) > MAX_NAME:
+        return None
+    time, _, rest = name.partition(".")
+    if not is_instant_time(time):
+        return None
+    if rest == State.INFLIGHT:
+        return Instant(time, Action.COMMIT, State.INFLIGHT)
+    action, _, state = rest.partition(".")
+    if action not in set(Action) or state not in ("", State.REQUESTED, State.INFLIGHT):
+        return None
+    return Instant(time, Action(action), State(state) if state else State.COMPLETED)
+
+
+def marker_path(time: str, partition_path: str, file_name: str, kind: str) -> str:
+    """Direct marker of a data file that instant `time` is about to write; `kind` is CREATE, MERGE or APPEND."""
+    return join(MARKERS, time, partition_path, f"{file_name}.marker.{kind}")

@@ -1,0 +1,125 @@
+"""Payloads of timeline files: what commits, compactions and rollbacks say about themselves.
+
+Field names are ours; `format/commit_json.py` and `format/plan_avro.py` map them to Hudi's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from hoodie.model.enums import Action, WriteOperation
+
+
+@dataclass(frozen=True)
+class WriteStat:
+    """One file written by a commit (Hudi: HoodieWriteStat / HoodieDeltaWriteStat)."""
+
+    file_id: str
+    partition_path: str
+    path: str
+    """Relative to the table's base."""
+    prev_commit: str | None = None
+    """Instant of the file slice the write was based on; None (stored as the string "null") for a new file group."""
+    num_writes: int = 0
+    num_inserts: int = 0
+    num_updates: int = 0
+    num_deletes: int = 0
+    total_bytes: int = 0
+    file_size_bytes: int = 0
+    prev_base_file: str | None = None
+    log_version: int | None = None
+    """Set makes it a delta write stat (a log file)."""
+    base_file: str | None = None
+    """Logs: name of the slice's base file, "" when there is none."""
+    log_files: tuple[str, ...] = ()
+    """Logs: names of all log files of the slice up to this write, oldest first."""
+    total_log_records: int = 0
+    total_log_files_compacted: int = 0
+    total_log_bytes_compacted: int = 0
+    total_updated_records_compacted: int = 0
+
+
+@dataclass(frozen=True)
+class CommitMetadata:
+    """Content of a completed commit, deltacommit, replacecommit, or compaction's commit."""
+
+    operation: WriteOperation = WriteOperation.UNKNOWN
+    write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    """By partition path; "" for a non-partitioned table."""
+    schema_json: str | None = None
+    """Avro schema of the table without the five meta columns (`extraMetadata.schema`)."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """The other entries of `extraMetadata`."""
+    compacted: bool = False
+    replaced_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def stats(self) -> Iterator[WriteStat]:
+        for stats in self.write_stats.values():
+            yield from stats
+
+
+@dataclass(frozen=True)
+class CompactionOperation:
+    """One file slice to compact; names are relative to the partition."""
+
+    partition_path: str
+    file_id: str
+    base_instant: str
+    data_file: str | None
+    log_files: tuple[str, ...]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    operations: tuple[CompactionOperation, ...]
+    extra: Mapping[str, str] = field(default_factory=dict)
+    version: int = 2
+    """2: names relative to the partition. Plans of version 1 (full paths) are normalised when decoded."""
+
+
+@dataclass(frozen=True)
+class RollbackRequest:
+    """What to undo in one file group."""
+
+    partition_path: str
+    file_id: str | None = None
+    base_instant: str | None = None
+    files_to_delete: tuple[str, ...] = ()
+    """Full paths (URI or plain) as stored."""
+    log_blocks: Mapping[str, int] = field(default_factory=dict)
+    """Log file name -> size in bytes, of log files that hold blocks of the failed instant."""
+
+
+@dataclass(frozen=True)
+class RollbackPlan:
+    instant: str
+    """The instant to roll back."""
+    action: Action
+    requests: tuple[RollbackRequest, ...]
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class RollbackPartition:
+    """What a rollback did in one partition."""
+
+    partition_path: str
+    deleted: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    rollback_log_files: Mapping[str, int] = field(default_factory=dict)
+    """Full path of the log file that holds the new rollback block -> its size."""
+    failed_log_files: Mapping[str, int] = field(default_factory=dict)
+    """Name of each log file of the failed commit -> its size."""
+
+
+@dataclass(frozen=True)
+class RollbackMetadata:
+    started: str
+    """Instant time of the rollback."""
+    took_ms: int
+    rolled_back: tuple[tuple[str, Action], ...]
+    """(instant, action) of what was rolled back."""
+    partitions: tuple[RollbackPartition, ...] = ()
+    version: int = 1

@@ -1,0 +1,232 @@
+"""Plans and their tasks: what is to be done, as values that any engine can carry to whoever does it.
+
+A task is self-contained: it names its files, the instants that it may see, its schema and options. Whoever runs it
+lists no folder and reads no timeline. Tasks are frozen and picklable; a `Chunk` that lives in memory is picklable
+too, but meant for engines of the same process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.model.enums import MergeMode
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.instant import InstantRange, VisibleInstants
+from hoodie.model.payloads import WriteStat
+
+
+@dataclass(frozen=True)
+class ChunkRange:
+    """The rows of one partition inside a chunk: they stand together."""
+
+    partition_path: str
+    start: int
+    length: int
+    min_key: str
+    max_key: str
+    key_bytes: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Prepared rows of a batch, sorted by partition path: in memory, or staged as one Arrow IPC file.
+
+    Columns: `_hoodie_record_key`, `_hoodie_partition_path`, the table's columns in schema order, and, where the batch
+    deletes rows, `__deleted` (bool).
+    """
+
+    ranges: tuple[ChunkRange, ...]
+    rows: int
+    size_bytes: int
+    table: pa.Table | None = None
+    path: str | None = None
+    """Relative to the table; exactly one of `table` and `path` is set."""
+
+
+DELETED = "__deleted"
+
+
+@dataclass(frozen=True)
+class ChunkPiece:
+    """The rows of one partition in one chunk; `chunk` numbers the batch's chunks in arrival order."""
+
+    number: int
+    chunk: Chunk
+    span: ChunkRange
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Rows of one chunk piece whose keys are stored in one base file."""
+
+    number: int
+    rows: np.ndarray | None = None
+    """int32, ascending: row numbers inside the chunk."""
+    path: str | None = None
+    """Where the row numbers were staged instead, relative to the table."""
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class LookupTask:
+    """Find which rows of the pieces have their key in the base file."""
+
+    base: BaseFile
+    pieces: tuple[ChunkPiece, ...]
+    stage_to: str | None = None
+    """Folder for the row numbers; None keeps them in memory."""
+    prune_by_range: bool = True
+    use_bloom: bool = True
+
+
+@dataclass(frozen=True)
+class LookupResult:
+    base: BaseFile
+    matches: tuple[Matches, ...]
+    how: str
+    """What decided: "range" (no key of the batch can be there), "bloom" (the filter ruled all out), "bloom+keys", "keys"."""
+    record_count: int
+
+    @property
+    def matched(self) -> int:
+        return sum(m.count for m in self.matches)
+
+
+@dataclass(frozen=True)
+class Inserts:
+    """The share of a partition's new rows that goes to one file: those whose key hash falls into [low, high) of `of`."""
+
+    pieces: tuple[ChunkPiece, ...]
+    known: tuple[Matches, ...]
+    """Rows that are stored already, in whichever file: not new."""
+    low: int = 0
+    high: int = 1
+    of: int = 1
+    rows: int = 0
+    """Planned number of rows."""
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Write one file of one file group.
+
+    `append`: rows become blocks of a new log file. `merge`: base file, its logs, and the rows become a new base file.
+    `create`: rows become the first base file of a new group.
+    """
+
+    kind: str
+    number: int
+    partition_path: str
+    file_id: str
+    slice: FileSlice | None
+    pieces: tuple[ChunkPiece, ...] = ()
+    updates: tuple[Matches, ...] = ()
+    inserts: Inserts | None = None
+    log_version: int = 0
+    concat: bool = False
+    """`merge` only: add the rows without looking at keys (the `insert` operation keeps duplicates)."""
+
+
+@dataclass(frozen=True)
+class MergeRule:
+    """How two records of one key are decided."""
+
+    mode: MergeMode
+    ordering_field: str | None
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How base and log files are written."""
+
+    compression: str
+    bloom_type: str
+    bloom_fpp: float
+    bloom_num_entries: int | None
+    bloom_max_entries: int
+    max_block_bytes: int
+
+
+@dataclass(frozen=True)
+class WriteContext:
+    """What all tasks of one write share."""
+
+    instant: str
+    table_name: str
+    schema: pa.Schema
+    """The table's columns, without meta columns."""
+    rule: MergeRule
+    combine: bool
+    """Reduce several rows of one key in the batch to one."""
+    files: FileOptions
+    staging: str
+    """Folder of the instant for files that are not published yet."""
+    visible: VisibleInstants
+    """For tasks that merge a slice's logs."""
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A finished file under its staging name, and the name it gets when the commit counts it."""
+
+    staged: str
+    final: str
+    marker: str
+    """CREATE, MERGE or APPEND."""
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    stat: WriteStat
+    file: StagedFile
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """Read one file slice. `columns` are the output's, in order; meta columns among them where asked for."""
+
+    slice: FileSlice
+    columns: tuple[str, ...]
+    span: InstantRange | None = None
+    """Incremental reads: only rows committed in (begin, end]."""
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """Rows to keep: an expression over the table's columns and the names of the columns that it looks at."""
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CompactTask:
+    """Merge a slice's base and log files into a new base file."""
+
+    number: int
+    slice: FileSlice
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """What all tasks of one read share."""
+
+    table: str
+    schema: pa.Schema
+    """The table's columns with meta columns in front, as of the read."""
+    rule: MergeRule
+    visible: VisibleInstants
+    filter: RowFilter | None = None
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    tasks: tuple[ReadTask, ...]
+    context: ReadContext
+    output: pa.Schema
+    files_total: int = 0
+    """Slices before pruning."""

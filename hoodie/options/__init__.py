@@ -1,0 +1,1 @@
+"""Options: text at the doors, frozen values below them."""

@@ -1,0 +1,79 @@
+"""The option pages, made from `keys`: docs/OPTIONS.md and conf/hoodie-defaults.conf.
+
+`python -m hoodie.options.document` writes both into the checkout that is the current folder.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from enum import StrEnum
+from pathlib import Path
+
+from hoodie.options import keys
+from hoodie.options.keys import Key
+
+OPTIONS_PAGE = Path("docs/OPTIONS.md")
+DEFAULTS_PAGE = Path("conf/hoodie-defaults.conf")
+
+_INTRODUCTION = """\
+# Options
+
+<!-- Made by `python -m hoodie.options.document`; do not edit. -->
+
+Keys and values are those of Apache Hudi; `hoodie.python.*` are our own. Keys are matched without regard to case.
+
+- An unknown `hoodie.*` key is an error that suggests the nearest one.
+- A key that Apache Hudi knows and that does not stand here (`hoodie/options/hudi_keys.tsv`, and `hoodie.payload.*`) is
+  accepted, has no effect, and is named in a warning.
+- A table remembers its options: later writes need none of them, and one that contradicts the table is an error.
+- Defaults for all jobs stand in `hoodie-defaults.conf` in the folder that the environment variable `HOODIE_CONF_DIR`
+  names. They count behind the options of a job; those of a table only when it is created.
+"""
+
+_DEFAULTS_INTRODUCTION = """\
+# Options for all jobs; set the environment variable HOODIE_CONF_DIR to the folder of this file.
+# Lines are `key=value` or `key value`. All options stand here with their defaults: remove the `#` to change one.
+# Table options count when a table is created. Made by `python -m hoodie.options.document`; docs/OPTIONS.md says more.
+"""
+
+
+def options_page() -> str:
+    """docs/OPTIONS.md."""
+    lines = [_INTRODUCTION]
+    for title, group in keys.GROUPS.items():
+        lines += [f"## {title}", "", "| option | default | values | meaning |", "|---|---|---|---|"]
+        for key in group:
+            names = "<br>".join([f"`{key.name}`", *(f"also `{name}`" for name in key.also)])
+            lines.append(f"| {names} | {_default(key) or '(unset)'} | {key.kind.allowed} | {key.doc} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def defaults_page() -> str:
+    """conf/hoodie-defaults.conf: every option is commented out."""
+    lines = [_DEFAULTS_INTRODUCTION]
+    for title, group in keys.GROUPS.items():
+        lines += [f"# ---- {title}", ""]
+        for key in group:
+            lines += textwrap.wrap(key.doc, 116, initial_indent="# ", subsequent_indent="# ")
+            lines += textwrap.wrap(f"Values: {key.kind.allowed}", 116, initial_indent="# ", subsequent_indent="# ")
+            lines += [f"#{key.name}={_default(key)}", ""]
+    return "\n".join(lines)
+
+
+def _default(key: Key[object]) -> str:
+    value = key.default
+    if value is None:
+        return ""
+    if key is keys.COMPRESSION:
+        return "zstd"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, StrEnum):
+        return value.lower() if value.value not in key.kind.allowed else value.value
+    return str(value)
+
+
+if __name__ == "__main__":
+    OPTIONS_PAGE.write_text(options_page(), encoding="utf-8")
+    DEFAULTS_PAGE.write_text(defaults_page(), encoding="utf-8")

@@ -1,0 +1,474 @@
+"""The options that hoodie understands: name, kind, default, other names and meaning of each, as data.
+
+Every default stands here once; the option values of the other modules take theirs from here. `known_keys` also has the
+names that only Apache Hudi uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from hoodie.errors import OptionError
+from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
+from hoodie.options.values import (
+    KEY_GENERATOR_CLASS,
+    KEY_GENERATOR_TYPE,
+    STRATEGIES,
+    IndexType,
+    KeyGeneratorType,
+    Kind,
+    MorInserts,
+    boolean,
+    choice,
+    fields,
+    fraction,
+    only,
+    payload_class,
+    table_version,
+    text,
+    whole,
+)
+
+T_co = TypeVar("T_co", covariant=True)
+
+PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
+"""A key that begins so is ours or Apache Hudi's; unknown ones are errors. Other keys are somebody else's."""
+PAYLOAD_PREFIX = "hoodie.payload."
+"""Keys of a payload class's own: Apache Hudi lists only two of them."""
+_SECRET_WORDS = ("key", "secret", "token", "password", "credential")
+
+
+@dataclass(frozen=True)
+class Key(Generic[T_co]):
+    """One option."""
+
+    name: str
+    kind: Kind[T_co]
+    default: T_co
+    """None where unset means something of its own; `doc` says what."""
+    doc: str
+    also: tuple[str, ...] = ()
+    """Other names of it, older ones included; they mean exactly the same."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.also)
+
+    def parse(self, value: str, *, name: str | None = None) -> T_co:
+        """The typed value of a text; `name` is the name by which the user called the option.
+
+        Raises:
+            OptionError: the text is no value of it; the message has both and what is allowed.
+        """
+        try:
+            return self.kind.read(value.strip())
+        except ValueError as error:
+            raise OptionError(f"option {name or self.name}={value!r} {error}") from None
+
+
+def _check(name: str, value: str, why: str, doc: str, also: tuple[str, ...] = ()) -> Key[str]:
+    """An option that would change what is stored or read, accepted only where it says what happens here anyway."""
+    return Key(name, only(value, why), value, doc, also)
+
+
+# -- the table -----------------------------------------------------------------------------------------------------
+
+TABLE_NAME: Key[str | None] = Key(
+    "hoodie.table.name",
+    text("a name"),
+    None,
+    "Name of the table. Unset: the last part of the path.",
+    also=("hoodie.datasource.write.table.name",),
+)
+DATABASE_NAME: Key[str | None] = Key(
+    "hoodie.database.name", text("a name"), None, "Database that the table belongs to. Unset: none."
+)
+TABLE_TYPE: Key[TableType] = Key(
+    "hoodie.datasource.write.table.type",
+    choice({kind.value: kind for kind in TableType}),
+    TableType.COPY_ON_WRITE,
+    "Rewrite base files at each change, or write logs beside them and merge when reading.",
+    also=("hoodie.datasource.write.storage.type", "hoodie.table.type"),
+)
+RECORD_KEY: Key[tuple[str, ...] | None] = Key(
+    "hoodie.datasource.write.recordkey.field",
+    fields(),
+    None,
+    "Columns that identify a record, nested ones by dots. Needed to create a table.",
+    also=("hoodie.table.recordkey.fields",),
+)
+PARTITION_PATH: Key[tuple[str, ...] | None] = Key(
+    "hoodie.datasource.write.partitionpath.field",
+    fields(),
+    None,
+    "Columns whose values make the partition path. Unset or empty: not partitioned.",
+    also=("hoodie.table.partition.fields",),
+)
+ORDERING: Key[tuple[str, ...] | None] = Key(
+    "hoodie.datasource.write.precombine.field",
+    fields(),
+    None,
+    "Columns that say which of two records of one key is newer. Unset: the later commit wins.",
+    also=("hoodie.table.ordering.fields", "hoodie.table.precombine.field"),
+)
+KEYGEN_TYPE: Key[KeyGeneratorType | None] = Key(
+    "hoodie.datasource.write.keygenerator.type",
+    KEY_GENERATOR_TYPE,
+    None,
+    "How keys and partition paths are made. Unset: NON_PARTITION without partition columns, SIMPLE with one key and "
+    "one partition column, else COMPLEX.",
+    also=("hoodie.table.keygenerator.type",),
+)
+KEYGEN_CLASS: Key[KeyGeneratorType | None] = Key(
+    "hoodie.datasource.write.keygenerator.class",
+    KEY_GENERATOR_CLASS,
+    None,
+    "The same by the name of Apache Hudi's Java class.",
+    also=("hoodie.table.keygenerator.class",),
+)
+HIVE_STYLE = Key(
+    "hoodie.datasource.write.hive_style_partitioning",
+    boolean(),
+    False,
+    "Partition folders named `column=value`.",
+)
+URL_ENCODE = Key(
+    "hoodie.datasource.write.partitionpath.urlencode",
+    boolean(),
+    False,
+    "Percent-encode partition values, so that `/` and `:` may stand in them.",
+)
+CREATE_VERSION: Key[TableVersion] = Key(
+    "hoodie.write.table.version", table_version(), TableVersion.V6, "Version of a new table (Apache Hudi's default: 9)."
+)
+AUTO_UPGRADE = Key(
+    "hoodie.write.auto.upgrade", boolean(), False, "Accepted; a table is never upgraded unless that is asked for."
+)
+MERGE_MODE: Key[MergeMode | None] = Key(
+    "hoodie.write.record.merge.mode",
+    choice({mode.value: mode for mode in MergeMode if mode is not MergeMode.CUSTOM}, known=[MergeMode.CUSTOM]),
+    None,
+    "Whether the greater ordering value or the later commit wins. Unset: event time with ordering columns, else commit "
+    "time.",
+    also=("hoodie.record.merge.mode",),
+)
+PAYLOAD_CLASS: Key[MergeMode | None] = Key(
+    "hoodie.datasource.write.payload.class",
+    payload_class(),
+    None,
+    "The merge mode by the name of one of Apache Hudi's built-in payload classes.",
+    also=("hoodie.compaction.payload.class",),
+)
+MERGE_STRATEGY: Key[MergeMode | None] = Key(
+    "hoodie.write.record.merge.strategy.id",
+    choice(STRATEGIES),
+    None,
+    "The merge mode by the id of one of Apache Hudi's built-in strategies.",
+    also=(
+        "hoodie.datasource.write.record.merger.strategy",
+        "hoodie.record.merge.strategy.id",
+        "hoodie.compaction.record.merger.strategy",
+    ),
+)
+MOR_INSERTS: Key[MorInserts | None] = Key(
+    "hoodie.python.mor.inserts",
+    choice({kind.value: kind for kind in MorInserts}),
+    None,
+    "Where new rows of a merge-on-read table go. `log` promises that no Apache Hudi writer with a bloom or simple "
+    "index will write to the table: it would not find keys that stand in logs only. Unset: what the table "
+    "remembers from its creation, else `base_file`.",
+)
+
+TABLE_CHECKS = (
+    _check(
+        "hoodie.populate.meta.fields",
+        "true",
+        "the five _hoodie_ columns are needed to find and order records",
+        "Store the five `_hoodie_` columns.",
+    ),
+    _check(
+        "hoodie.table.base.file.format",
+        "PARQUET",
+        "other base files are neither read nor written",
+        "Format of base files.",
+        also=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
+    ),
+    _check(
+        "hoodie.datasource.write.drop.partition.columns",
+        "false",
+        "readers take partition values from the columns",
+        "Leave partition columns out of the files.",
+    ),
+    _check(
+        "hoodie.datasource.write.slash.separated.date.partitioning",
+        "false",
+        "it would move partitions to other folders",
+        "Make folders of the parts of a date.",
+    ),
+    _check(
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+        "false",
+        "timestamps in keys are written as microseconds since 1970",
+        "Write timestamps in keys as text.",
+    ),
+    _check(
+        "hoodie.partition.metafile.use.base.format",
+        "false",
+        "partition metadata files are written as text",
+        "Partition metadata as a Parquet file.",
+    ),
+    _check("hoodie.table.cdc.enabled", "false", "no change logs are written", "Write change logs."),
+)
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+OPERATION: Key[WriteOperation] = Key(
+    "hoodie.datasource.write.operation",
+    choice(
+        {
+            "upsert": WriteOperation.UPSERT,
+            "insert": WriteOperation.INSERT,
+            "bulk_insert": WriteOperation.BULK_INSERT,
+            "delete": WriteOperation.DELETE,
+        },
+        known=(
+            *("insert_overwrite", "insert_overwrite_table", "delete_partition", "bootstrap", "cluster", "compact"),
+            *("log_compact", "index", "alter_schema", "bucket_rescale"),
+            *("insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped"),
+        ),
+    ),
+    WriteOperation.UPSERT,
+    "What is done with the rows.",
+)
+COMBINE_BEFORE_UPSERT = Key(
+    "hoodie.combine.before.upsert",
+    boolean(),
+    True,
+    "Reduce the rows of one key in a batch to one before an upsert.",
+)
+COMBINE_BEFORE_INSERT = Key("hoodie.combine.before.insert", boolean(), False, "The same before an insert.")
+COMBINE_BEFORE_DELETE = Key("hoodie.combine.before.delete", boolean(), True, "The same before a delete.")
+COMPLEX_NEW_ENCODING: Key[bool | None] = Key(
+    "hoodie.write.complex.keygen.new.encoding",
+    boolean(),
+    None,
+    "COMPLEX keys of a single column as `value` (true, as Hudi 0.14.1 to 1.0.2) or `column:value` (false). Unset: as "
+    "the table's files have it, `column:value` in a new table.",
+)
+UPSERT_PARALLELISM = Key("hoodie.upsert.shuffle.parallelism", whole(0), 0, "Tasks of an upsert; 0: derived.")
+INSERT_PARALLELISM = Key("hoodie.insert.shuffle.parallelism", whole(0), 0, "Tasks of an insert; 0: derived.")
+BULK_PARALLELISM = Key("hoodie.bulkinsert.shuffle.parallelism", whole(0), 0, "Tasks of a bulk insert; 0: derived.")
+DELETE_PARALLELISM = Key("hoodie.delete.shuffle.parallelism", whole(0), 0, "Tasks of a delete; 0: derived.")
+DRIVER_MAX_BYTES = Key(
+    "hoodie.python.driver.max.bytes",
+    whole(0),
+    64 * 1024 * 1024,
+    "A batch of fewer bytes is brought to the driver instead of being spread over tasks.",
+)
+WRITE_CHECKS = (
+    _check(
+        "hoodie.datasource.write.insert.drop.duplicates",
+        "false",
+        "an insert looks up no keys; use upsert",
+        "Drop rows whose key is in the table from an insert.",
+    ),
+    _check(
+        "hoodie.datasource.insert.dup.policy",
+        "none",
+        "an insert looks up no keys; use upsert",
+        "What an insert does with keys that are in the table.",
+    ),
+)
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+MAX_FILE_SIZE = Key("hoodie.parquet.max.file.size", whole(1), 120 * 1024 * 1024, "Bytes that a base file should have.")
+SMALL_FILE_LIMIT = Key(
+    "hoodie.parquet.small.file.limit",
+    whole(0, clamp=True),
+    100 * 1024 * 1024,
+    "Base files of fewer bytes get new rows first; 0: never.",
+)
+COMPRESSION = Key(
+    "hoodie.parquet.compression.codec",
+    choice(
+        # As pyarrow names them.
+        {"zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "uncompressed": "none", "lz4_raw": "lz4"},
+        known=("lzo", "lz4", "brotli"),
+    ),
+    "zstd",
+    "Compression of base files (Apache Hudi's default: gzip).",
+)
+RECORD_SIZE = Key(
+    "hoodie.copyonwrite.record.size.estimate",
+    whole(1),
+    1024,
+    "Bytes of a record, while there is no commit to learn it from.",
+)
+LOG_MAX_SIZE = Key("hoodie.logfile.max.size", whole(1), 1024**3, "Bytes after which a new log file is begun.")
+LOG_BLOCK_FORMAT = Key(
+    "hoodie.logfile.data.block.format",
+    choice({"avro": "avro"}, known=("parquet", "hfile", "lance")),
+    "avro",
+    "Format of log data blocks.",
+)
+LOG_BLOCK_MAX_SIZE = Key(
+    "hoodie.logfile.data.block.max.size", whole(1), 256 * 1024 * 1024, "Bytes of a log data block at most."
+)
+
+# -- index ---------------------------------------------------------------------------------------------------------
+
+INDEX_TYPE: Key[IndexType] = Key(
+    "hoodie.index.type",
+    choice(
+        {kind.value: kind for kind in IndexType},
+        known=(
+            *("GLOBAL_BLOOM", "GLOBAL_SIMPLE", "BUCKET", "INMEMORY", "FLINK_STATE", "HBASE"),
+            *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
+        ),
+    ),
+    IndexType.BLOOM,
+    "How keys are found in files. SIMPLE is served by the same look-up as BLOOM.",
+)
+BLOOM_FPP = Key("hoodie.index.bloom.fpp", fraction(), 1e-9, "False positive rate of the bloom filters in base files.")
+BLOOM_ENTRIES: Key[int | None] = Key(
+    "hoodie.index.bloom.num_entries",
+    whole(1),
+    None,
+    "Keys that a bloom filter is sized for. Unset: the records of the file (Apache Hudi's default: 60000).",
+)
+BLOOM_TYPE = Key(
+    "hoodie.bloom.index.filter.type",
+    choice({"DYNAMIC_V0": "DYNAMIC_V0", "SIMPLE": "SIMPLE", "PYBLOOM_LIVE": "PYBLOOM_LIVE"}),
+    "DYNAMIC_V0",
+    "Kind of bloom filter. PYBLOOM_LIVE is for tables that only hoodie reads and needs the extra `pybloom`.",
+)
+BLOOM_MAX_ENTRIES = Key(
+    "hoodie.bloom.index.filter.dynamic.max.entries",
+    whole(1),
+    100_000,
+    "Keys up to which a DYNAMIC_V0 filter grows; with more keys false positives become frequent.",
+)
+BLOOM_PRUNE = Key(
+    "hoodie.bloom.index.prune.by.ranges", boolean(), True, "Skip files whose key range does not hold the key."
+)
+
+# -- services and concurrency --------------------------------------------------------------------------------------
+
+COMPACT_INLINE = Key("hoodie.compact.inline", boolean(), False, "Compact after a write when it is due.")
+COMPACT_DELTA_COMMITS = Key(
+    "hoodie.compact.inline.max.delta.commits", whole(1), 5, "Delta commits after which compaction is due."
+)
+COMPACT_TARGET_IO = Key(
+    "hoodie.compaction.target.io", whole(0), 512_000, "Megabytes that one compaction reads and writes at most."
+)
+METADATA_ENABLE: Key[bool | None] = Key(
+    "hoodie.metadata.enable", boolean(), None, "Accepted; the metadata table is not written."
+)
+HEARTBEAT_INTERVAL = Key(
+    "hoodie.client.heartbeat.interval_in_ms", whole(1), 60_000, "Milliseconds between a writer's signs of life."
+)
+HEARTBEAT_MISSES = Key(
+    "hoodie.client.heartbeat.tolerable.misses", whole(1), 2, "Signs of life that may be missed before a writer is dead."
+)
+LOCK_WAIT = Key(
+    "hoodie.write.lock.wait_time_ms", whole(0), 60_000, "Milliseconds to wait for the table lock before giving up."
+)
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+QUERY_TYPE: Key[QueryType] = Key(
+    "hoodie.datasource.query.type",
+    choice({**{kind.value: kind for kind in QueryType}, "realtime": QueryType.SNAPSHOT}),
+    QueryType.SNAPSHOT,
+    "Newest rows; base files only; or rows changed in a range of instants. `realtime` is the old name of snapshot.",
+    also=("hoodie.datasource.view.type",),
+)
+BEGIN_INSTANT: Key[str | None] = Key(
+    "hoodie.datasource.read.begin.instanttime",
+    text("an instant"),
+    None,
+    "Incremental queries: rows changed after this instant (exclusive); `000` or `earliest`: from the beginning.",
+)
+END_INSTANT: Key[str | None] = Key(
+    "hoodie.datasource.read.end.instanttime",
+    text("an instant"),
+    None,
+    "Incremental queries: rows changed up to this instant (inclusive). Unset: the latest.",
+)
+AS_OF: Key[str | None] = Key(
+    "as.of.instant",
+    text("an instant"),
+    None,
+    "Read the table as it was at this instant: 17 or 14 digits, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]` or ISO 8601.",
+)
+WHERE: Key[str | None] = Key("where", text("a condition"), None, "Rows to read; prunes partitions and files first.")
+COLUMNS: Key[tuple[str, ...] | None] = Key("columns", fields(), None, "Columns to read. Unset: all.")
+READ_CHECKS = (
+    _check(
+        "hoodie.datasource.query.incremental.format",
+        "latest_state",
+        "there are no change feeds yet",
+        "What an incremental query gives.",
+    ),
+    _check(
+        "hoodie.datasource.merge.type",
+        "payload_combine",
+        "logs are always merged; use query type read_optimized for base files only",
+        "Whether a snapshot merges logs.",
+    ),
+)
+
+GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
+    {
+        "Table": (
+            *(TABLE_NAME, DATABASE_NAME, TABLE_TYPE, RECORD_KEY, PARTITION_PATH, ORDERING, KEYGEN_TYPE, KEYGEN_CLASS),
+            *(HIVE_STYLE, URL_ENCODE, CREATE_VERSION, AUTO_UPGRADE, MERGE_MODE, PAYLOAD_CLASS, MERGE_STRATEGY),
+            *(MOR_INSERTS, *TABLE_CHECKS),
+        ),
+        "Writing": (
+            *(OPERATION, COMBINE_BEFORE_UPSERT, COMBINE_BEFORE_INSERT, COMBINE_BEFORE_DELETE, COMPLEX_NEW_ENCODING),
+            *(UPSERT_PARALLELISM, INSERT_PARALLELISM, BULK_PARALLELISM, DELETE_PARALLELISM, DRIVER_MAX_BYTES),
+            *WRITE_CHECKS,
+        ),
+        "Files": (
+            *(MAX_FILE_SIZE, SMALL_FILE_LIMIT, COMPRESSION, RECORD_SIZE),
+            *(LOG_MAX_SIZE, LOG_BLOCK_FORMAT, LOG_BLOCK_MAX_SIZE),
+        ),
+        "Index": (INDEX_TYPE, BLOOM_FPP, BLOOM_ENTRIES, BLOOM_TYPE, BLOOM_MAX_ENTRIES, BLOOM_PRUNE),
+        "Services and concurrency": (
+            *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO, METADATA_ENABLE),
+            *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, LOCK_WAIT),
+        ),
+        "Reading": (QUERY_TYPE, BEGIN_INSTANT, END_INSTANT, AS_OF, WHERE, COLUMNS, *READ_CHECKS),
+    }
+)
+READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], METADATA_ENABLE)
+WRITE_KEYS: tuple[Key[object], ...] = tuple(
+    key for title, group in GROUPS.items() if title != "Reading" for key in group
+)
+
+
+@cache
+def known_keys() -> Mapping[str, str]:
+    """Every known name in lower case -> the name as it is spelled; Apache Hudi's and ours."""
+    lines = resources.files("hoodie.options").joinpath("hudi_keys.tsv").read_text(encoding="utf-8").splitlines()
+    names = [name for line in lines[1:] for cell in line.split("\t") for name in cell.split(",")]
+    ours = [name for group in GROUPS.values() for key in group for name in key.names]
+    return MappingProxyType({name.lower(): name for name in (*names, *ours)})
+
+
+def is_secret(name: str) -> bool:
+    """Whether an option's value may be a secret: any name with such a word that is none of our own options."""
+    own = {known for group in GROUPS.values() for key in group for known in key.names}
+    return name.lower() not in own and any(word in name.lower() for word in _SECRET_WORDS)
+
+
+def redact(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with the values of possible secrets replaced, for messages and logs."""
+    return {name: "********" if is_secret(name) else value for name, value in options.items()}

@@ -1,0 +1,276 @@
+"""From text to frozen options, once, at the doors.
+
+Of every key: one that hoodie understands is parsed; one that only Apache Hudi knows is accepted and named in `ignored`;
+an unknown one with Hudi's prefix is an error that suggests the nearest; any other key is somebody else's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, tzinfo
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar, cast
+
+from hoodie.errors import OptionError
+from hoodie.model.enums import QueryType, WriteOperation
+from hoodie.model.instant import sort_key
+from hoodie.options import keys
+from hoodie.options.keys import Key
+from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
+from hoodie.options.services import CompactionOptions, ConcurrencyOptions
+from hoodie.options.table import TableOptions
+from hoodie.options.values import did_you_mean
+from hoodie.options.write import IndexOptions, WriteOptions, WriteRequest
+
+T = TypeVar("T")
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+CONF_DIR = "HOODIE_CONF_DIR"
+DEFAULTS_FILE = "hoodie-defaults.conf"
+_SHOWN = 5
+"""Unknown options that one message lists."""
+_LINE = re.compile(r"(?P<key>[^\s=]+)(?:\s*=\s*|\s+)(?P<value>.*)")
+
+
+class _Given(NamedTuple):
+    """One option that was set: the name by which the user called it, and its value."""
+
+    name: str
+    text: str
+    value: object
+
+
+class _Options:
+    """The options of one mapping that a door understands."""
+
+    def __init__(self, options: Mapping[str, str], door: Iterable[Key[object]], *, where: str = "") -> None:
+        """Raises OptionError for unknown keys, bad values, and one option with two values."""
+        by_name = {name.lower(): key for key in door for name in key.names}
+        self._given: dict[str, _Given] = {}
+        self.ignored: list[str] = []
+        unknown: list[str] = []
+        for name, text in options.items():
+            key = by_name.get(name.lower())
+            if key is not None:
+                self._add(key, _Given(name, str(text), key.parse(str(text), name=name)))
+            elif name.lower() in keys.known_keys() or name.lower().startswith(keys.PAYLOAD_PREFIX):
+                self.ignored.append(name)
+            elif name.lower().startswith(keys.PREFIXES):
+                unknown.append(name)
+        if unknown:
+            raise _unknown(unknown, where)
+
+    def _add(self, key: Key[object], given: _Given) -> None:
+        before = self._given.setdefault(key.name, given)
+        if before.value != given.value:
+            raise OptionError(
+                f"options {before.name}={before.text!r} and {given.name}={given.text!r} are two names of one option "
+                "with two values: drop one"
+            )
+
+    def find(self, key: Key[T]) -> _Given | None:
+        return self._given.get(key.name)
+
+    def get(self, key: Key[T]) -> T | None:
+        """The value that was set, else None."""
+        given = self.find(key)
+        return None if given is None else cast(T, given.value)
+
+    def agreed(self, what: str, *names: Key[T | None]) -> T | None:
+        """The one value of several options that say the same thing in different words."""
+        given = [found for key in names if (found := self.find(key))]
+        if any(each.value != given[0].value for each in given[1:]):
+            said = ", ".join(f"{each.name}={each.text!r} ({each.value})" for each in given)
+            raise OptionError(f"options contradict each other about the {what}: {said}; drop all but one")
+        return cast(T, given[0].value) if given else None
+
+    def table(self) -> TableOptions:
+        return TableOptions(
+            name=self.get(keys.TABLE_NAME),
+            database_name=self.get(keys.DATABASE_NAME),
+            table_type=self.get(keys.TABLE_TYPE),
+            version=self.get(keys.CREATE_VERSION),
+            record_key_fields=self.get(keys.RECORD_KEY),
+            partition_fields=self.get(keys.PARTITION_PATH),
+            ordering_fields=self.get(keys.ORDERING),
+            keygen=self.agreed("key generator", keys.KEYGEN_TYPE, keys.KEYGEN_CLASS),
+            hive_style=self.get(keys.HIVE_STYLE),
+            url_encode=self.get(keys.URL_ENCODE),
+            merge_mode=self.agreed("merge mode", keys.MERGE_MODE, keys.PAYLOAD_CLASS, keys.MERGE_STRATEGY),
+            mor_inserts=self.get(keys.MOR_INSERTS),
+        )
+
+
+class _Layers(NamedTuple):
+    """What was set, over the defaults of a file, over our own."""
+
+    options: _Options
+    defaults: _Options
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], defaults: Mapping[str, str], door: tuple[Key[object], ...]) -> _Layers:
+        return cls(_Options(options, door), _Options(defaults, door))
+
+    def get(self, key: Key[T]) -> T:
+        given = self.options.find(key) or self.defaults.find(key)
+        return key.default if given is None else cast(T, given.value)
+
+    def ignored(self) -> tuple[str, ...]:
+        """Of the defaults only what no door understands: they are written for all doors at once."""
+        ours = {name.lower() for key in (*keys.WRITE_KEYS, *keys.READ_KEYS) for name in key.names}
+        useless = [name for name in self.defaults.ignored if name.lower() not in ours]
+        return tuple(sorted({*self.options.ignored, *useless}))
+
+
+def _unknown(names: list[str], where: str) -> OptionError:
+    lines = []
+    for name in sorted(names)[:_SHOWN]:
+        hint = did_you_mean(name, keys.known_keys().values())
+        lines.append(f"unknown option {name!r}{where}" + (f": {hint}" if hint else ""))
+    if len(names) > _SHOWN:
+        lines.append(f"and {len(names) - _SHOWN} more")
+    return OptionError("\n".join(lines))
+
+
+def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING) -> WriteRequest:
+    """The options of a write; `defaults` (see `load_defaults`) stand behind them.
+
+    Raises:
+        OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
+        UnsupportedTableError: a table version is asked for that this release does not write.
+    """
+    given = _Layers.of(options, defaults, keys.WRITE_KEYS)
+    get = given.get
+    write = WriteOptions(
+        operation=get(keys.OPERATION),
+        combine_before_upsert=get(keys.COMBINE_BEFORE_UPSERT),
+        combine_before_insert=get(keys.COMBINE_BEFORE_INSERT),
+        combine_before_delete=get(keys.COMBINE_BEFORE_DELETE),
+        complex_key_new_encoding=get(keys.COMPLEX_NEW_ENCODING),
+        parallelism={
+            WriteOperation.UPSERT: get(keys.UPSERT_PARALLELISM),
+            WriteOperation.INSERT: get(keys.INSERT_PARALLELISM),
+            WriteOperation.BULK_INSERT: get(keys.BULK_PARALLELISM),
+            WriteOperation.DELETE: get(keys.DELETE_PARALLELISM),
+        },
+        driver_max_bytes=get(keys.DRIVER_MAX_BYTES),
+        max_file_size_bytes=get(keys.MAX_FILE_SIZE),
+        small_file_limit_bytes=get(keys.SMALL_FILE_LIMIT),
+        compression=get(keys.COMPRESSION),
+        record_size_estimate_bytes=get(keys.RECORD_SIZE),
+        log_max_size_bytes=get(keys.LOG_MAX_SIZE),
+        log_block_format=get(keys.LOG_BLOCK_FORMAT),
+        log_block_max_size_bytes=get(keys.LOG_BLOCK_MAX_SIZE),
+        mor_inserts=get(keys.MOR_INSERTS),
+        metadata_enable=get(keys.METADATA_ENABLE),
+        index=IndexOptions(
+            type=get(keys.INDEX_TYPE),
+            bloom_fpp=get(keys.BLOOM_FPP),
+            bloom_num_entries=get(keys.BLOOM_ENTRIES),
+            bloom_type=get(keys.BLOOM_TYPE),
+            bloom_max_entries=get(keys.BLOOM_MAX_ENTRIES),
+            prune_by_ranges=get(keys.BLOOM_PRUNE),
+        ),
+        compaction=CompactionOptions(
+            inline=get(keys.COMPACT_INLINE),
+            max_delta_commits=get(keys.COMPACT_DELTA_COMMITS),
+            target_io_mb=get(keys.COMPACT_TARGET_IO),
+        ),
+        concurrency=ConcurrencyOptions(
+            heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,
+            heartbeat_misses=get(keys.HEARTBEAT_MISSES),
+            lock_timeout_s=get(keys.LOCK_WAIT) / 1000,
+        ),
+    )
+    return WriteRequest(given.options.table(), write, given.ignored(), given.defaults.table())
+
+
+def parse_read_options(
+    options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING, zone: tzinfo = UTC
+) -> ReadOptions:
+    """The options of a read. `zone` is the table's: instants given with an offset are converted to it.
+
+    Raises:
+        OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
+    """
+    given = _Layers.of(options, defaults, keys.READ_KEYS)
+    query = given.get(keys.QUERY_TYPE)
+    begin = _instant(given, keys.BEGIN_INSTANT, parse_begin_option, zone)
+    end = _instant(given, keys.END_INSTANT, parse_instant_option, zone)
+    as_of = _instant(given, keys.AS_OF, parse_instant_option, zone)
+    incremental = query is QueryType.INCREMENTAL
+    for key, value, fits in (
+        (keys.BEGIN_INSTANT, begin, incremental),
+        (keys.END_INSTANT, end, incremental),
+        (keys.AS_OF, as_of, not incremental),
+    ):
+        if value is not None and not fits:
+            raise OptionError(
+                f"option {key.name} does not go with {keys.QUERY_TYPE.name}={query}: "
+                f"drop it, or ask for {'a snapshot' if incremental else 'incremental'}"
+            )
+    if incremental and begin is None:
+        raise OptionError(
+            f"an incremental query needs {keys.BEGIN_INSTANT.name}, the instant after which changes are read; "
+            "000 for all of them"
+        )
+    read = ReadOptions(
+        query=query,
+        begin=begin,
+        end=end,
+        as_of=as_of,
+        where=given.get(keys.WHERE),
+        columns=given.get(keys.COLUMNS),
+        ignored=given.ignored(),
+    )
+    if begin is not None and end is not None and sort_key(begin) > sort_key(end):
+        raise OptionError(f"{keys.BEGIN_INSTANT.name}={begin} is after {keys.END_INSTANT.name}={end}: swap them")
+    return read
+
+
+def _instant(given: _Layers, key: Key[str | None], parse: Callable[..., str], zone: tzinfo) -> str | None:
+    text = given.get(key)
+    return None if text is None else parse(text, name=key.name, zone=zone)
+
+
+def load_defaults() -> Mapping[str, str]:
+    """Options of `hoodie-defaults.conf` in the folder that the environment variable HOODIE_CONF_DIR names.
+
+    Lines are `key=value` or `key value`; `#` begins a comment line. Without the variable or the file there are none.
+
+    Raises:
+        OptionError: the folder is missing, a line has no value, or a key is unknown; the message has file and line.
+    """
+    folder = os.environ.get(CONF_DIR, "")
+    if not folder:
+        return NOTHING
+    if not Path(folder).is_dir():
+        raise OptionError(f"{CONF_DIR}={folder!r} is no folder: set it to the one with {DEFAULTS_FILE}, or unset it")
+    path = Path(folder) / DEFAULTS_FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return NOTHING
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"{path} cannot be read: {error}") from error
+    return MappingProxyType(parse_defaults(text, path=str(path)))
+
+
+def parse_defaults(text: str, *, path: str) -> dict[str, str]:
+    """The options of a defaults file; see `load_defaults`."""
+    options: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        found = _LINE.fullmatch(line)
+        if not found:
+            raise OptionError(f"{path}:{number}: {line!r} has no value, expected key=value or key value")
+        key = found["key"]
+        if key.lower() not in keys.known_keys() and not key.lower().startswith(keys.PAYLOAD_PREFIX):
+            raise _unknown([key], f" in {path}:{number}")
+        options[key] = found["value"].strip()
+    return options

@@ -1,0 +1,90 @@
+"""A query that has not run yet: made by `HoodieTable.scan` and `changes`, run by the method that asks for its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.filegroup.run import run_read
+from hoodie.model.plans import ReadPlan, ReadTask
+from hoodie.options.read import ReadOptions
+from hoodie.read.plan import plan_read
+from hoodie.txn.context import TableContext
+
+
+class Scan:
+    """Rows of one query. Each method that draws rows runs the query on the snapshot pinned when the scan was made."""
+
+    def __init__(self, context: TableContext, options: ReadOptions, *, meta_columns: bool = False) -> None:
+        self._context = context
+        self._options = options
+        self.plan: ReadPlan = plan_read(context, options, meta_columns=meta_columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.plan.output
+
+    def records(self) -> Any:
+        """The rows as the engine's own kind: a `pyarrow.RecordBatchReader` embedded, a DataFrame in Spark."""
+        run = partial(run_read, self._context.storage, self.plan.context)
+        return self._context.engine.read(run, self.plan.tasks, self.plan.output)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        reader: pa.RecordBatchReader = self.records()
+        return reader
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self.to_reader()
+
+    def to_arrow(self) -> pa.Table:
+        return self.to_reader().read_all()
+
+    def to_pandas(self) -> Any:
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        import polars  # noqa: PLC0415 - optional, and only here
+
+        return polars.from_arrow(self.to_arrow())
+
+    def count(self) -> int:
+        """Number of rows. Slices without logs and without a filter are counted from their footers' columns."""
+        if self.plan.tasks and not self.plan.output.names:
+            return 0
+        narrow = self._narrowed()
+        run = partial(run_read, self._context.storage, self.plan.context)
+        schema = pa.schema([self.plan.context.schema.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
+        return sum(batch.num_rows for batch in self._context.engine.read(run, narrow, schema)) if narrow else 0
+
+    def explain(self) -> str:
+        """What the query will read, in a few lines."""
+        tasks = self.plan.tasks
+        logs = sum(1 for t in tasks if t.slice.logs)
+        log_files = sum(len(t.slice.logs) for t in tasks)
+        size = sum(t.slice.size_bytes for t in tasks)
+        span = self._options.range
+        lines = [
+            f"{self._options.query.value} query of {self._context.storage.uri}",
+            f"  file slices: {self.plan.files_total} total, {len(tasks)} read; {logs} with logs ({log_files} log files)",
+            f"  bytes: {size:,} in base and log files",
+            f"  columns: {', '.join(self.plan.output.names)}",
+        ]
+        if self._options.where:
+            lines.append(f"  where: {self._options.where}")
+        if self._options.as_of:
+            lines.append(f"  as of: {self._options.as_of}")
+        if span.begin or span.end:
+            lines.append(f"  committed in: ({span.begin or 'beginning'}, {span.end or 'latest'}]")
+        return "\n".join(lines)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def _narrowed(self) -> tuple[ReadTask, ...]:
+        """The tasks with one narrow column only: enough to count rows."""
+        tasks = self.plan.tasks
+        return tuple(replace(task, columns=task.columns[:1]) for task in tasks)

@@ -1,0 +1,1 @@
+"""Table services: what keeps a table whole and fast besides its writers."""

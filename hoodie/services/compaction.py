@@ -1,0 +1,254 @@
+"""Compaction: merge the logs of file slices into new base files, while writers keep appending.
+
+Scheduling and running are two acts, possibly of two processes. From the moment the plan is on the timeline, writers
+name their log files with the compaction's instant: the plan's logs are complete, and what comes later belongs to the
+new slice. A scheduled compaction is never taken back; a failed run goes back to requested.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, OptionError
+from hoodie.filegroup.run import run_compact
+from hoodie.format.plan_avro import encode_compaction_plan
+from hoodie.format.log_block import LogBlock, scan_blocks
+from hoodie.model.enums import Action, BlockKind, HeaderKey, State, TableType, WriteOperation
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import Instant
+from hoodie.model.names import parse_base_file
+from hoodie.model.payloads import CompactionOperation, CompactionPlan
+from hoodie.model.plans import CompactTask, FileOptions, WriteContext
+from hoodie.model.results import CommitResult
+from hoodie.services.rollback import reset_compaction, rollback_failed
+from hoodie.timeline.active import scratch_folder
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.context import Snapshot, TableContext
+from hoodie.txn.transaction import Transaction
+from hoodie.write.seal import commit_metadata, publish_files
+
+DEFAULT_TARGET_IO_BYTES = 500 * 1024 * 1024 * 1024
+"""Hudi's `hoodie.compaction.target.io` default (500 GB): one plan reads and writes at most this much."""
+
+_MB = 1024 * 1024
+
+
+def plan_compaction(
+    slices: Iterable[FileSlice], *, excluded: frozenset[FileGroupId], target_io_bytes: int
+) -> CompactionPlan:
+    """Slices with logs, the largest logs first, until the plan's IO reaches the bound. Pure.
+
+    Args:
+        slices: latest slices, not merged over pending compactions.
+        excluded: file groups that a pending write or compaction names.
+    """
+    with_logs = [s for s in slices if s.logs and s.group not in excluded]
+    with_logs.sort(key=lambda s: sum(log.size_bytes for log in s.logs), reverse=True)
+    operations = []
+    planned_io = 0
+    for piece in with_logs:
+        log_bytes = sum(log.size_bytes for log in piece.logs)
+        base_bytes = piece.base.size_bytes if piece.base else 0
+        io = log_bytes + 2 * base_bytes
+        if operations and planned_io + io > target_io_bytes:
+            break
+        planned_io += io
+        operations.append(
+            CompactionOperation(
+                partition_path=piece.group.partition_path,
+                file_id=piece.group.file_id,
+                base_instant=piece.base_instant,
+                data_file=piece.base.name if piece.base else None,
+                log_files=tuple(log.name for log in piece.logs),
+                metrics={
+                    "TOTAL_LOG_FILES": float(len(piece.logs)),
+                    "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+                    "TOTAL_IO_READ_MB": float((log_bytes + base_bytes) // _MB),
+                    "TOTAL_IO_WRITE_MB": float(base_bytes // _MB),
+                    "TOTAL_IO_MB": float(io // _MB),
+                },
+            )
+        )
+    return CompactionPlan(tuple(operations))
+
+
+def schedule_compaction(context: TableContext, *, target_io_bytes: int = DEFAULT_TARGET_IO_BYTES) -> str | None:
+    """Put a compaction plan on the timeline; gives its instant, None when no file group has logs to merge.
+
+    File groups that a pending write names are left out. While a pending write does not say which groups it names,
+    nothing is scheduled.
+
+    Raises:
+        OptionError: the table is not merge-on-read.
+    """
+    _require_merge_on_read(context)
+    rollback_failed(context)
+    with context.lock.held(context.lock_timeout_s):
+        snapshot = context.snapshot()
+        excluded = _excluded(context, snapshot)
+        if excluded is None:
+            return None
+        slices = [s for s in snapshot.view.latest_slices() if s.logs and _explained(context, s, snapshot.timeline)]
+        plan = plan_compaction(slices, excluded=excluded, target_io_bytes=target_io_bytes)
+        if not plan.operations:
+            return None
+        instant = context.clock.allot(snapshot.timeline.latest_time)
+        context.active.create(Instant(instant, Action.COMPACTION, State.REQUESTED), encode_compaction_plan(plan))
+    return instant
+
+
+def run_compaction(
+    context: TableContext,
+    *,
+    options: FileOptions,
+    instant: str | None = None,
+    budget_s: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[CommitResult]:
+    """Run one scheduled compaction, or all of them, oldest first; no new one is begun after `budget_s` seconds.
+
+    Raises:
+        InstantNotFoundError: no compaction is pending at `instant`.
+        CommitConflictError: another process runs it.
+    """
+    _require_merge_on_read(context)
+    pending = context.active.load().pending(Action.COMPACTION)
+    if instant is not None:
+        pending = tuple(i for i in pending if i.time == instant)
+        if not pending:
+            raise InstantNotFoundError(
+                f"no compaction is pending at instant {instant} of table {context.storage.uri}; it may have been completed. "
+                "`hoodie timeline PATH` lists the instants"
+            )
+    started = clock()
+    results = []
+    for found in pending:
+        if budget_s is not None and results and clock() - started >= budget_s:
+            break
+        results.append(_run(context, found, options))
+    return results
+
+
+def _run(context: TableContext, instant: Instant, options: FileOptions) -> CommitResult:
+    started = time.monotonic()
+    if instant.state is State.INFLIGHT and not reset_compaction(context, instant.time):
+        raise CommitConflictError(
+            f"compaction {instant.time} of table {context.storage.uri} is being run by another process; nothing was done"
+        )
+    transaction = Transaction.claim(context, instant.time)
+    try:
+        snapshot = context.snapshot()
+        plan = context.active.read_compaction_plan(instant.time)
+        _remove_leftovers(context, instant.time, plan)
+        slices = [_planned_slice(snapshot, operation, context.storage.uri) for operation in plan.operations]
+        schema = snapshot.schema
+        if schema is None:
+            raise HoodieError(f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema")
+        write_context = WriteContext(
+            instant=instant.time,
+            table_name=context.config.name,
+            schema=schema,
+            rule=context.rule,
+            combine=False,
+            files=options,
+            staging=scratch_folder(instant.time),
+            visible=snapshot.timeline.visible(),
+        )
+        tasks = [CompactTask(number, piece) for number, piece in enumerate(slices)]
+        results = context.engine.run(
+            partial(run_compact, context.storage, write_context), tasks, label=f"compact {context.config.name}"
+        )
+        publish_files(context.storage, instant.time, results)
+        metadata = commit_metadata(
+            results,
+            operation=WriteOperation.COMPACT,
+            schema=schema,
+            table_name=context.config.name,
+            compacted=True,
+        )
+        # Its claim, not the slices, decides: writers moved on to the new slice when the plan was made.
+        transaction.commit(metadata, based_on={}, inserted_partitions=frozenset())
+    except BaseException:
+        transaction.abandon()
+        raise
+    stats = [r.stat for r in results]
+    return CommitResult(
+        instant=instant.time,
+        operation=WriteOperation.COMPACT,
+        files=len(stats),
+        bytes_written=sum(s.total_bytes for s in stats),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _excluded(context: TableContext, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
+    """Groups not to plan; None when a pending write may touch any."""
+    groups = set(snapshot.view.pending_compactions())
+    for instant in snapshot.timeline.pending_writes:
+        named = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
+        if named is None or not named.write_stats:
+            return None
+        for stat in named.stats():
+            if not stat.file_id:
+                return None  # Hudi's profile of inserts: the files are chosen later, without our lock
+            groups.add(FileGroupId(stat.partition_path, stat.file_id))
+    return frozenset(groups)
+
+
+def _explained(context: TableContext, piece: FileSlice, timeline: Timeline) -> bool:
+    """Whether every log of the slice is accounted for; a slice with another one waits until that is rolled back.
+
+    A log file that no active commit names is accounted for when it holds rollback blocks only, when its commit was
+    archived, or when its commit completed without it (a dead attempt's leftover, which no reader of ours counts).
+    """
+    for item in piece.logs:
+        if item.committed_bytes is not None:
+            continue
+        for block in scan_blocks(context.storage.read(item.path)):
+            if isinstance(block, LogBlock) and block.kind is not BlockKind.COMMAND:
+                instant = block.header.get(HeaderKey.INSTANT_TIME, "")
+                if not timeline.sees(instant) and not _disarmed(context, timeline, instant):
+                    return False
+    return True
+
+
+def _disarmed(context: TableContext, timeline: Timeline, instant: str) -> bool:
+    return any(
+        context.active.read_rollback_plan(r.time).instant == instant
+        for r in timeline
+        if r.action is Action.ROLLBACK and r.is_completed and r.time > instant
+    )
+
+
+def _planned_slice(snapshot: Snapshot, operation: CompactionOperation, table: str) -> FileSlice:
+    """The slice with exactly the files that the plan names."""
+    group = FileGroupId(operation.partition_path, operation.file_id)
+    for candidate in snapshot.view.file_groups(operation.partition_path):
+        if candidate.id != group:
+            continue
+        logs = {log.name: log for piece in candidate.slices for log in piece.logs}
+        bases = {piece.base.name: piece.base for piece in candidate.slices if piece.base}
+        base = bases.get(operation.data_file) if operation.data_file else None
+        if (operation.data_file and base is None) or any(name not in logs for name in operation.log_files):
+            break
+        return FileSlice(group, operation.base_instant, base, tuple(logs[name] for name in operation.log_files))
+    raise HoodieError(
+        f"the compaction plan of table {table} names files of group {operation.file_id} in partition "
+        f"{operation.partition_path!r} that are not there; the table was changed behind its timeline"
+    )
+
+
+def _remove_leftovers(context: TableContext, instant: str, plan: CompactionPlan) -> None:
+    """Base files of an earlier try of this very compaction."""
+    for operation in plan.operations:
+        for info in context.storage.list(operation.partition_path):
+            base = parse_base_file(info.path.rpartition("/")[2])
+            if base is not None and (base.file_id, base.instant) == (operation.file_id, instant):
+                context.storage.delete(info.path)
+
+
+def _require_merge_on_read(context: TableContext) -> None:
+    if context.config.table_type is not TableType.MERGE_ON_READ:
+        raise OptionError(f"table {context.config.name!r} is COPY_ON_WRITE: it has no logs, so there is nothing to compact")

@@ -1,0 +1,125 @@
+"""The storage seam: the only way in which hoodie meets a file.
+
+A `Storage` is rooted at the table's base path. Every path is relative to it, with `/` between its parts and no
+leading slash; a path that would leave the root raises `ValueError`. Missing things raise `FileNotFoundError`,
+present ones `FileExistsError`: the builtins, because the room above knows which error its user should see.
+
+What every implementation promises (tests/contract/test_storage.py):
+- A file made by `create_new`, `replace`, `move_new` or a closed `open_output` is durable and is seen whole or
+  not at all under its final name. `create_new` and `move_new` never replace another file: of several racers
+  exactly one wins.
+- No append: log files are written once.
+- `list` shows every file that was published before it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+
+class FileInfo(NamedTuple):
+    path: str
+    """Relative to the storage's root."""
+    size_bytes: int
+    mtime_s: float
+    is_folder: bool
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Blocking, thread-safe file operations under one root. Implementations for real storage are picklable."""
+
+    @property
+    def uri(self) -> str:
+        """The root, as users write it; for messages and for full paths in metadata."""
+        ...
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Bytes from `offset`, at most `length` of them (to the end when None).
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A seekable Arrow input over the file, for Parquet and Arrow IPC readers; the caller closes it."""
+        ...
+
+    def open_output(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """A new file to stream into, durable when the block ends without an exception.
+
+        For private (staging) names only: the file can be seen while it grows. Makes missing parent folders.
+
+        Raises:
+            FileExistsError: the name is taken.
+        """
+        ...
+
+    def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
+        """Publish a whole file; never replaces one. Makes missing parent folders of `path`.
+
+        `via` names an *existing* folder where the temporary file is written before it is linked to its name
+        (default: a scratch folder of the storage, made as needed). When that folder was renamed away in the meantime the call fails
+        with FileNotFoundError and publishes nothing: this is how a rolled-back writer is fenced off.
+
+        Raises:
+            FileExistsError: the name is taken; the other file is untouched.
+        """
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put a whole file under the name atomically, whether or not one stood there."""
+        ...
+
+    def move_new(self, source: str, target: str) -> None:
+        """Give a finished file its final name; never replaces. Makes missing parent folders of `target`.
+
+        Raises:
+            FileExistsError: `target` is taken. FileNotFoundError: `source` is gone.
+        """
+        ...
+
+    def rename_folder(self, source: str, target: str) -> None:
+        """Atomically rename a folder with all in it.
+
+        Raises:
+            FileNotFoundError: no such folder. FileExistsError: `target` is there.
+        """
+        ...
+
+    def list(self, folder: str, *, recursive: bool = False) -> Sequence[FileInfo]:
+        """Files (and, when not recursive, folders) in `folder`, sorted by path; empty when it does not exist."""
+        ...
+
+    def stat(self, path: str) -> FileInfo:
+        """Raises FileNotFoundError when there is neither file nor folder."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def delete(self, path: str) -> bool:
+        """Remove a file; False when it was not there."""
+        ...
+
+    def delete_folder(self, path: str) -> None:
+        """Remove a folder with all in it; nothing happens when it is not there."""
+        ...
+
+    def mkdirs(self, path: str) -> None: ...
+
+    def touch(self, path: str) -> None:
+        """Create an empty file when absent and set its modification time to now."""
+        ...
+
+    def now_s(self) -> float:
+        """The storage's clock, seconds since the epoch: what a file written now would get as mtime."""
+        ...
+
+    def local_path(self, path: str) -> str | None:
+        """The operating system's path of `path` where this storage is a local disk, else None."""
+        ...

@@ -1,0 +1,360 @@
+"""Storage on a local disk: nothing is visible under its final name before it is whole and synced."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from hoodie.storage.base import FileInfo
+from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, temporary_name
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_MODE = 0o666  # less the umask, like any other file of the table: readers may be other users
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP}
+_NO_LINKS = {errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+class LocalStorage:
+    """Files under a folder of the local disk, which need not exist yet. Picklable: the root is all there is to it.
+
+    Threads and processes may share a root. Publishing needs hard links, so the whole table must lie on one file
+    system that has them; where it does not, publishing raises an OSError that says so and nothing is visible.
+    Replacing, deleting or newly making a file first deletes its `.name.crc` twin: Hadoop's local file system
+    keeps checksums there, and Hudi cannot open a file whose twin is stale.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = os.path.abspath(os.fspath(root))
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self._root!r})"
+
+    @property
+    def uri(self) -> str:
+        return self._root
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        checked_range(path, offset=offset, length=length)
+        with _absence_below_a_file(), open(self._absolute(path), "rb") as stream:
+            stream.seek(offset)
+            return stream.read(-1 if length is None else length)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A memory map: Arrow IPC batches are read from it without a copy, and tasks share the page cache."""
+        if self.stat(path).is_folder:
+            raise _os_error(errno.EISDIR, self._absolute(path))
+        return pa.memory_map(self._absolute(path), "r")
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        """As the protocol says. A block that ends with an exception leaves what it had written, like a crash.
+
+        Raises:
+            FileExistsError: the name is taken. FileNotFoundError: at the end of the block, when the file was
+                deleted or its folder renamed away while it was open.
+        """
+        absolute = self._absolute(path)
+        self._make_folders(os.path.dirname(absolute))
+        _refuse_taken(absolute)
+        _delete_twin(absolute)
+        descriptor = os.open(absolute, _CREATE, _MODE)
+        try:
+            # A second descriptor for the caller: pyarrow may close the stream it is given, and we sync after that.
+            with os.fdopen(os.dup(descriptor), "wb") as stream:
+                yield stream
+            os.fsync(descriptor)
+            if not os.path.samestat(os.fstat(descriptor), os.stat(absolute)):
+                raise _os_error(errno.ENOENT, absolute)
+        finally:
+            os.close(descriptor)
+        _sync_folder(os.path.dirname(absolute))
+
+    def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
+        absolute = self._absolute(path)
+        folder = self._scratch() if via is None else self._absolute(via, may_be_root=True)
+        os.stat(folder)  # a fenced-off writer hears FileNotFoundError, also when the name is taken
+        _refuse_taken(absolute)
+        temporary = _write_temporary(folder, data)
+        try:
+            self._make_folders(os.path.dirname(absolute))
+            _delete_twin(absolute)
+            try:
+                _link(temporary, absolute)
+            except FileExistsError:
+                # NFS says so too when it made our link, lost the answer and was asked again.
+                if not _is_same_file(temporary, absolute):
+                    raise
+        finally:
+            # After the link the folder may be renamed away before we get here: published is published.
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+        _sync_folder(os.path.dirname(absolute))
+
+    def replace(self, path: str, data: bytes) -> None:
+        absolute = self._absolute(path)
+        temporary = _write_temporary(self._scratch(), data)
+        try:
+            self._make_folders(os.path.dirname(absolute))
+            _delete_twin(absolute)
+            os.replace(temporary, absolute)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(os.path.dirname(absolute))
+
+    def move_new(self, source: str, target: str) -> None:
+        """As the protocol says, by link and unlink: a crash between the two leaves the file under both names."""
+        absolute_source, absolute = self._absolute(source), self._absolute(target)
+        if self.stat(source).is_folder:
+            raise _os_error(errno.EISDIR, absolute_source)
+        _refuse_taken(absolute)
+        self._make_folders(os.path.dirname(absolute))
+        _delete_twin(absolute)
+        _link(absolute_source, absolute)
+        _sync_folder(os.path.dirname(absolute))  # before the unlink: a power cut must not take both names
+        _delete_twin(absolute_source)
+        # The source's folder may have been renamed away since the link: published is published.
+        with suppress(FileNotFoundError):
+            os.unlink(absolute_source)
+            _sync_folder(os.path.dirname(absolute_source))
+
+    def rename_folder(self, source: str, target: str) -> None:
+        """As the protocol says; makes missing parent folders of `target`.
+
+        Between the look at `target` and the rename, only an empty folder of that name could still be replaced.
+        """
+        absolute_source, absolute = self._absolute(source), self._absolute(target)
+        if not self.stat(source).is_folder:
+            raise _os_error(errno.ENOTDIR, absolute_source)
+        _refuse_taken(absolute)
+        if f"{target}/".startswith(f"{source}/"):
+            raise _os_error(errno.EINVAL, absolute)
+        self._make_folders(os.path.dirname(absolute))
+        try:
+            os.rename(absolute_source, absolute)
+        except OSError as exc:
+            if exc.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise _os_error(errno.EEXIST, absolute) from exc
+            raise
+        _sync_folder(os.path.dirname(absolute))
+        with suppress(FileNotFoundError):
+            _sync_folder(os.path.dirname(absolute_source))
+
+    def list(self, folder: str, *, recursive: bool = False) -> Sequence[FileInfo]:
+        absolute = self._absolute(folder, may_be_root=True)
+        prefix = f"{folder}/" if folder else ""
+        if os.path.lexists(absolute) and not os.path.isdir(absolute):
+            raise _os_error(errno.ENOTDIR, absolute)
+        return sorted(_walk(absolute, prefix, recursive=recursive))
+
+    def stat(self, path: str) -> FileInfo:
+        with _absence_below_a_file():
+            return _file_info(path, os.stat(self._absolute(path, may_be_root=True)))
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete(self, path: str) -> bool:
+        absolute = self._absolute(path)
+        try:
+            if os.path.isdir(absolute):
+                raise _os_error(errno.EISDIR, absolute)
+            _delete_twin(absolute)
+            os.unlink(absolute)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def delete_folder(self, path: str) -> None:
+        absolute = self._absolute(path)
+        if os.path.islink(absolute) or (os.path.lexists(absolute) and not os.path.isdir(absolute)):
+            raise _os_error(errno.ENOTDIR, absolute)  # a link too: what it leads to is not ours to delete
+        _delete_tree(absolute)
+
+    def mkdirs(self, path: str) -> None:
+        absolute = self._absolute(path, may_be_root=True)
+        if os.path.lexists(absolute) and not os.path.isdir(absolute):
+            raise _os_error(errno.EEXIST, absolute)
+        self._make_folders(absolute)
+
+    def touch(self, path: str) -> None:
+        absolute = self._absolute(path)
+        self._make_folders(os.path.dirname(absolute))
+        is_new = not os.path.lexists(absolute)
+        if is_new:
+            _delete_twin(absolute)
+        descriptor = os.open(absolute, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        try:
+            os.utime(descriptor)
+        finally:
+            os.close(descriptor)
+        if is_new:
+            _sync_folder(os.path.dirname(absolute))
+
+    def now_s(self) -> float:
+        """The file system's own clock where the scratch folder is there to ask, else this machine's.
+
+        They differ: a file server has its own clock, and a local kernel stamps files with a coarse one that lags
+        the precise clock by some milliseconds, enough to give a file an mtime before a "now" taken earlier.
+        """
+        probe = os.path.join(self._root, SCRATCH_FOLDER, temporary_name())
+        try:
+            descriptor = os.open(probe, _CREATE, _MODE)
+        except OSError:
+            return time.time()  # a reader of a table that was never written from here, or is read-only for it
+        try:
+            return os.fstat(descriptor).st_mtime
+        finally:
+            os.close(descriptor)
+            os.unlink(probe)
+
+    def local_path(self, path: str) -> str | None:
+        return self._absolute(path, may_be_root=True)
+
+    def _absolute(self, path: str, *, may_be_root: bool = False) -> str:
+        checked_path(path, under=self._root, may_be_root=may_be_root)
+        return os.path.join(self._root, path) if path else self._root
+
+    def _scratch(self) -> str:
+        folder = os.path.join(self._root, SCRATCH_FOLDER)
+        self._make_folders(folder)
+        return folder
+
+    def _make_folders(self, absolute: str) -> None:
+        """Durably make a folder and those above it; NotADirectoryError when a file is in the way."""
+        if os.path.isdir(absolute):
+            return
+        parent = os.path.dirname(absolute)
+        if parent != absolute:
+            self._make_folders(parent)
+        try:
+            os.mkdir(absolute)
+        except FileExistsError as exc:
+            if not os.path.isdir(absolute):  # else another thread was faster
+                raise _os_error(errno.ENOTDIR, absolute) from exc
+        _sync_folder(parent)
+
+
+def _os_error(number: int, absolute: str) -> OSError:
+    return OSError(number, os.strerror(number), absolute)
+
+
+@contextmanager
+def _absence_below_a_file() -> Iterator[None]:
+    """What is "not a directory" to the system (`file/x`) is a missing file to callers."""
+    try:
+        yield
+    except NotADirectoryError as exc:
+        raise _os_error(errno.ENOENT, str(exc.filename)) from exc
+
+
+def _refuse_taken(absolute: str) -> None:
+    if os.path.lexists(absolute):
+        raise _os_error(errno.EEXIST, absolute)
+
+
+def _delete_twin(absolute: str) -> None:
+    folder, name = os.path.split(absolute)
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, f".{name}.crc"))
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except FileNotFoundError:
+        return False
+
+
+def _write_temporary(folder: str, data: bytes) -> str:
+    """A synced file of this content under a name nobody can guess; the absolute path."""
+    temporary = os.path.join(folder, temporary_name())
+    descriptor = os.open(temporary, _CREATE, _MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(descriptor)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    return temporary
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except FileExistsError as exc:
+        raise _os_error(errno.EEXIST, target) from exc
+    except OSError as exc:
+        if exc.errno not in _NO_LINKS:
+            raise
+        raise OSError(
+            exc.errno,
+            f"{exc.strerror}: no hard link to the final name could be made, so nothing was published; "
+            "a table must lie on one file system that has hard links, and be owned by its writer",
+            source,
+            None,
+            target,
+        ) from exc
+
+
+def _sync_folder(absolute: str) -> None:
+    descriptor = os.open(absolute, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        if exc.errno not in _NO_FOLDER_SYNC:  # some file systems have no such thing and need none
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _file_info(path: str, status: os.stat_result) -> FileInfo:
+    is_folder = stat.S_ISDIR(status.st_mode)
+    return FileInfo(path, 0 if is_folder else status.st_size, status.st_mtime, is_folder)
+
+
+def _walk(absolute: str, prefix: str, *, recursive: bool) -> Iterator[FileInfo]:
+    """Entries in the system's order; what vanishes meanwhile is left out."""
+    try:
+        entries = os.scandir(absolute)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with entries:
+        for entry in entries:
+            try:
+                info = _file_info(prefix + entry.name, entry.stat())
+            except FileNotFoundError:
+                continue
+            if not recursive or not info.is_folder:
+                yield info
+            else:
+                yield from _walk(entry.path, f"{info.path}/", recursive=True)
+
+
+def _delete_tree(absolute: str) -> None:
+    """Delete a folder, safe against others who delete in it at the same time; links are not followed."""
+    with suppress(FileNotFoundError):
+        with os.scandir(absolute) as scanned:
+            entries = tuple(scanned)
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _delete_tree(entry.path)
+            else:
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.path)
+        os.rmdir(absolute)

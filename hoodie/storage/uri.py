@@ -1,0 +1,69 @@
+"""From the path or URI that a user writes to the storage behind it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from hoodie.errors import OptionError, UnsupportedTableError
+from hoodie.storage.base import Storage
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import shared_memory_storage
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # two letters at least; `a:b` and `day:2024` are plain paths
+
+
+def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
+    """The storage rooted at a path (made absolute), at a `file://` URI, or at a `memory://name` of this process.
+
+    In a `file:` URI `%xx` is decoded, as `pathlib.Path.as_uri` writes it; plain paths are taken as they are.
+
+    Raises:
+        UnsupportedTableError: another scheme, or a file on another host.
+        OptionError: nothing usable as a path, or `options`, of which these storages have none.
+    """
+    text = os.fspath(uri)
+    if not text or "\0" in text:
+        raise OptionError(f"{text!r} is not a path: give the table's folder, a file:// URI or memory://name")
+    match = _SCHEME.match(text)
+    scheme = match[1].lower() if match else None
+    if scheme not in (None, "file", "memory"):
+        raise UnsupportedTableError(
+            f"cannot open {text!r}: there is no storage for the scheme {scheme!r}; "
+            "supported are plain paths, file:///path and memory://name"
+        )
+    if options:
+        raise OptionError(
+            f"storage options {', '.join(sorted(map(repr, options)))} given for {text!r}: "
+            "local disk and memory take none, leave them out"
+        )
+    if scheme is None:
+        return LocalStorage(text)
+    rest = text[len(scheme) + 1 :]
+    return _open_file_uri(text, rest) if scheme == "file" else _open_memory_uri(text, rest)
+
+
+def _open_file_uri(text: str, rest: str) -> Storage:
+    """`rest` is what follows `file:`; one slash or three, as Hadoop and as RFC 8089 write it."""
+    host, path = "", rest
+    if rest.startswith("//"):
+        host, slash, tail = rest[2:].partition("/")
+        path = slash + tail
+    if host not in ("", "localhost"):
+        raise UnsupportedTableError(
+            f"cannot open {text!r}: its files are on host {host!r}, and only this machine's are within reach; "
+            f"for a path here write file:///{host}{path}"
+        )
+    decoded = unquote(path)
+    if not decoded or "\0" in decoded:
+        raise OptionError(f"{text!r} has no path in it: write file:///path")
+    return LocalStorage(decoded)
+
+
+def _open_memory_uri(text: str, rest: str) -> Storage:
+    name = rest.strip("/")
+    if not rest.startswith("//") or not name:
+        raise OptionError(f"{text!r} names no table: write memory://name")
+    return shared_memory_storage(f"memory://{name}")

@@ -1,0 +1,361 @@
+"""The facade: one short method per operation. It orders the steps; the rooms below do them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from os import PathLike
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine.base import Engine
+from hoodie.engine.local import LocalEngine, reader_of
+from hoodie.errors import CommitConflictError, KeyFieldError, OptionError, TableExistsError, TableNotFoundError
+from hoodie.format.properties import format_properties
+from hoodie.model.enums import Action, QueryType, TableType, WriteOperation
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import Instant
+from hoodie.model.names import PROPERTIES
+from hoodie.model.results import CommitResult
+from hoodie.options.parse import parse_write_options
+from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
+from hoodie.options.table import TableConfig, TableOptions, check_against, check_writable, table_properties
+from hoodie.options.write import WriteOptions, WriteRequest
+from hoodie.read.scan import Scan
+from hoodie.services import compaction
+from hoodie.services.inline import after_commit
+from hoodie.services.rollback import rollback_failed, rollback_instant
+from hoodie.storage.base import Storage
+from hoodie.storage.uri import open_storage
+from hoodie.timeline.clock import zone_of
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.context import TableContext
+from hoodie.write.operations import staged_batch, run_batch
+from hoodie.write.schema import storable
+
+MAX_TRIES = 4
+"""How often a write is run again on a new snapshot after another writer was faster."""
+
+
+class HoodieTable:
+    """An open table. Every operation works on the newest snapshot; the object holds no rows and no locks."""
+
+    def __init__(self, context: TableContext, options: Mapping[str, str] | None = None) -> None:
+        self._context = context
+        self._options = dict(options or {})
+
+    def __repr__(self) -> str:
+        return f"HoodieTable({self._context.storage.uri!r}, {self.config.table_type.value})"
+
+    # -- what the table is -------------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> TableConfig:
+        return self._context.config
+
+    @property
+    def uri(self) -> str:
+        return self._context.storage.uri
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The table's columns without meta columns; None before the first commit of a table without a create schema."""
+        return self._context.snapshot().schema
+
+    @property
+    def timeline(self) -> Timeline:
+        """The active timeline as it is now."""
+        return self._context.active.load()
+
+    def partitions(self) -> tuple[str, ...]:
+        return self._context.snapshot().view.partitions()
+
+    def files(self) -> list[FileSlice]:
+        """The latest file slices."""
+        return self._context.snapshot().view.latest_slices()
+
+    def history(self) -> list[CommitResult]:
+        """What each completed commit on the active timeline did, oldest first."""
+        found = []
+        for instant in self.timeline.commits:
+            metadata = self._context.active.read_commit(instant)
+            stats = list(metadata.stats())
+            found.append(
+                CommitResult(
+                    instant=instant.time,
+                    operation=metadata.operation,
+                    inserted=sum(s.num_inserts for s in stats),
+                    updated=sum(s.num_updates for s in stats),
+                    deleted=sum(s.num_deletes for s in stats),
+                    files=len(stats),
+                    bytes_written=sum(s.total_bytes for s in stats),
+                )
+            )
+        return found
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def upsert(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Insert rows with new keys, replace rows whose key is stored. See docs/OPTIONS.md for `options`."""
+        return self.write(data, WriteOperation.UPSERT, options)
+
+    def insert(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Add rows without looking their keys up."""
+        return self.write(data, WriteOperation.INSERT, options)
+
+    def bulk_insert(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Add rows into new file groups only: for first loads."""
+        return self.write(data, WriteOperation.BULK_INSERT, options)
+
+    def delete(self, data: Any = None, options: Mapping[str, str] | None = None, *, where: str | None = None) -> CommitResult:
+        """Delete the rows with these keys (key and partition columns; more are ignored), or those that a filter finds."""
+        if (data is None) == (where is None):
+            raise OptionError("delete takes either keys or where=…, exactly one of them")
+        if where is not None:
+            needed = dict.fromkeys((*self.config.record_key_fields, *self.config.partition_fields))
+            data = self.scan(columns=list(needed), where=where).to_arrow()
+            if not data.num_rows:
+                return CommitResult(None, WriteOperation.DELETE)
+        return self.write(data, WriteOperation.DELETE, options)
+
+    def write(self, data: Any, operation: WriteOperation, options: Mapping[str, str] | None = None) -> CommitResult:
+        """One write with Hudi's option names; `data` is anything that `upsert` takes."""
+        request = self._request(options)
+        reader = reader_of(data)
+        return self.write_records(
+            reader, reader.schema, operation, request.write, engine=self._context.engine, in_memory=True
+        )
+
+    def write_records(
+        self,
+        records: Any,
+        schema: pa.Schema,
+        operation: WriteOperation,
+        options: WriteOptions,
+        *,
+        engine: Engine,
+        in_memory: bool,
+    ) -> CommitResult:
+        """Write an engine's records: the path that all writes take. `in_memory`: prepared rows stay in this process."""
+        context = self._context
+        check_writable(context.config)
+        rollback_failed(context)
+        with staged_batch(
+            context, records, schema, operation=operation, options=options, engine=engine, in_memory=in_memory
+        ) as batch:
+            if not any(chunk.rows for chunk in batch.chunks):
+                return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
+            result = self._retried(lambda: run_batch(context, batch, options))
+        after_commit(context, options)
+        return result
+
+    def _retried(self, run: Callable[[], CommitResult]) -> CommitResult:
+        """Run again on a new snapshot while other writers are faster; each lost try is rolled back first."""
+        for left in range(MAX_TRIES - 1, -1, -1):
+            try:
+                return run()
+            except CommitConflictError:
+                rollback_failed(self._context)
+                if not left:
+                    raise
+            except Exception:
+                # Known to have failed: leave nothing pending. What cannot be undone now, the next write undoes.
+                self._roll_back_quietly()
+                raise
+        raise AssertionError("unreachable")
+
+    def _roll_back_quietly(self) -> None:
+        try:
+            rollback_failed(self._context)
+        except Exception:  # noqa: BLE001 - the error that brought us here is the one to report
+            return
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | pc.Expression | None = None,
+        *,
+        query: str = "snapshot",
+        as_of: str | None = None,
+        meta_columns: bool = False,
+    ) -> Scan:
+        """The table's rows now, or as of an instant: `query` is "snapshot" (logs merged in) or "read_optimized" (base files only)."""
+        kind = _query_type(query)
+        at = None if as_of is None else parse_instant_option(as_of, name="as_of", zone=self._zone())
+        options = ReadOptions(query=kind, as_of=at, where=where, columns=_tuple(columns))  # type: ignore[arg-type]
+        return Scan(self._context, options, meta_columns=meta_columns)
+
+    def changes(
+        self,
+        since: str | None = None,
+        until: str | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | pc.Expression | None = None,
+        *,
+        meta_columns: bool = False,
+    ) -> Scan:
+        """Latest state of the rows committed in (since, until]; `until` defaults to the last commit that can be passed safely."""
+        zone = self._zone()
+        options = ReadOptions(
+            query=QueryType.INCREMENTAL,
+            begin=None if since is None else parse_begin_option(since, name="since", zone=zone),
+            end=None if until is None else parse_instant_option(until, name="until", zone=zone),
+            where=where,  # type: ignore[arg-type]
+            columns=_tuple(columns),
+        )
+        return Scan(self._context, options, meta_columns=meta_columns)
+
+    def read(self, options: ReadOptions, *, meta_columns: bool = True) -> Scan:
+        """A query of parsed options, as the doors have them."""
+        return Scan(self._context, options, meta_columns=meta_columns)
+
+    # -- table services ----------------------------------------------------------------------------------------------
+
+    def schedule_compaction(self, options: Mapping[str, str] | None = None) -> str | None:
+        """Plan the merge of log files into base files; gives its instant, None when there is nothing to merge."""
+        write = self._request(options).write
+        return compaction.schedule_compaction(
+            self._context, target_io_bytes=write.compaction.target_io_mb * 1024 * 1024
+        )
+
+    def run_compaction(
+        self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
+    ) -> list[CommitResult]:
+        """Run one scheduled compaction, or all that are pending; none is begun after `budget_s` seconds."""
+        files = self._request(options).write.file_options()
+        return compaction.run_compaction(self._context, options=files, instant=instant, budget_s=budget_s)
+
+    def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
+        """Schedule a compaction and run what is pending."""
+        self.schedule_compaction(options)
+        return self.run_compaction(budget_s=None, options=options)
+
+    def rollback(self, instant: str | None = None) -> list[str]:
+        """Undo a pending instant that its writer left behind (all of them, when none is named); gives what was undone."""
+        if instant is None:
+            return rollback_failed(self._context)
+        return [instant] if rollback_instant(self._context, instant) else []
+
+    def pending_compactions(self) -> tuple[Instant, ...]:
+        return self.timeline.pending(Action.COMPACTION)
+
+    def _request(self, options: Mapping[str, str] | None) -> WriteRequest:
+        request = parse_write_options({**self._options, **(options or {})})
+        check_against(self.config, request.table)
+        return request
+
+    def _zone(self) -> Any:
+        return zone_of(self.config.timezone) or datetime.now(UTC).astimezone().tzinfo
+
+
+def open_table(
+    path: str | PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
+) -> HoodieTable:
+    """Open a table.
+
+    Args:
+        options: Hudi's write options that every write through this object has.
+
+    Raises:
+        TableNotFoundError: there is no table at the path.
+    """
+    return open_at(open_storage(path, storage_options), engine=engine, options=options)
+
+
+def open_at(
+    storage: Storage, *, engine: Engine | None = None, options: Mapping[str, str] | None = None
+) -> HoodieTable:
+    """Open the table at a storage's root."""
+    return HoodieTable(TableContext.open(storage, engine or LocalEngine()), options)
+
+
+def create_table(
+    path: str | PathLike[str],
+    schema: pa.Schema | None = None,
+    *,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str | None = None,
+    table_type: str | TableType = TableType.COPY_ON_WRITE,
+    name: str | None = None,
+    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
+) -> HoodieTable:
+    """Create a table of version 6 and open it.
+
+    Args:
+        schema: its columns; when given, key, partition and ordering columns are checked against it now.
+        ordering: of two rows with one key the greater value wins; None: the later write wins.
+        options: Hudi's table and write options; the arguments win over them.
+
+    Raises:
+        TableExistsError: there is a table. OptionError, KeyFieldError, SchemaError: the arguments do not fit together.
+    """
+    storage = open_storage(path, storage_options)
+    request = parse_write_options(options or {})
+    asked = TableOptions(
+        name=name,
+        table_type=TableType(table_type),
+        record_key_fields=_names(record_key),
+        partition_fields=_names(partition_by),
+        ordering_fields=_names(ordering or ()),
+    ).over(request.to_create())
+    create_at(storage, asked, schema=schema)
+    return open_at(storage, engine=engine, options=options)
+
+
+def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None = None) -> None:
+    """Make `hoodie.properties`, whole and never over another one: of several creators one wins."""
+    named = asked if asked.name else TableOptions(name=_name_from(storage.uri)).over(asked)
+    properties = table_properties(named)
+    if schema is not None:
+        present = storable(schema).names
+        for field in (*(named.record_key_fields or ()), *(named.partition_fields or ()), *(named.ordering_fields or ())):
+            if field.split(".")[0] not in present:
+                raise KeyFieldError(f"column {field!r} is not in the schema of table {named.name!r}: {', '.join(present)}")
+    now = datetime.now(UTC)
+    comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+    try:
+        storage.create_new(PROPERTIES, format_properties(properties, comment=comment).encode())
+    except FileExistsError as exc:
+        raise TableExistsError(
+            f"there is a table at {storage.uri} already; open it with hoodie.open_table, or choose another path"
+        ) from exc
+
+
+def table_exists(storage: Storage) -> bool:
+    try:
+        TableContext.open(storage, LocalEngine())
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def _name_from(uri: str) -> str:
+    return uri.rstrip("/").rpartition("/")[2] or "table"
+
+
+def _names(value: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return tuple(value)
+
+
+def _tuple(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if columns is None else tuple(columns)
+
+
+def _query_type(query: str) -> QueryType:
+    if query not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
+        raise OptionError(f"query {query!r} is neither 'snapshot' nor 'read_optimized'; for incremental pulls use changes()")
+    return QueryType(query)

@@ -1,0 +1,149 @@
+"""The active timeline on storage, layout version 1 (table version 6): loads it, reads payloads, makes transitions.
+
+A transition is one atomic step: the file of the new state appears whole under its name or not at all. Files of
+earlier states stay (archival removes them). Who may make which transition when: txn/ and services/.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import TypeVar
+
+from hoodie.errors import CommitConflictError, CorruptFileError
+from hoodie.format.commit_json import decode_commit
+from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_plan
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant
+from hoodie.model.names import HOODIE, PRIVATE, format_instant_file, join
+from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
+from hoodie.storage.base import Storage
+from hoodie.timeline.timeline import Timeline
+
+P = TypeVar("P")
+
+_READ_TRIES = 3
+_READ_PAUSE_S = 0.02
+_CACHED_PAYLOADS = 4096
+
+
+class _PayloadCache:
+    """Completed payloads never change, so each is parsed once in a process; least recently used go first."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._entries: OrderedDict[tuple[str, str, int, float], CommitMetadata] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: tuple[str, str, int, float], load: Callable[[], CommitMetadata]) -> CommitMetadata:
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        value = load()
+        with self._lock:
+            self._entries[key] = value
+            if len(self._entries) > self._capacity:
+                self._entries.popitem(last=False)
+        return value
+
+
+_COMMITS = _PayloadCache(_CACHED_PAYLOADS)
+
+
+def instant_path(instant_time: str, action: Action, state: State) -> str:
+    return join(HOODIE, format_instant_file(instant_time, action, state))
+
+
+class ActiveTimeline:
+    """Timeline files of one table. Holds no state but the storage: `load` gives a value that stays as it is."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def load(self) -> Timeline:
+        entries = self._storage.list(HOODIE)
+        return Timeline.from_file_names(e.path.rpartition("/")[2] for e in entries if not e.is_folder)
+
+    def read_commit(self, instant: Instant) -> CommitMetadata:
+        """Metadata of a completed commit, deltacommit, replacecommit or compaction.
+
+        Raises:
+            CorruptFileError: the file does not parse, also after a short wait; an empty one is never a commit.
+        """
+        path = instant_path(instant.time, instant.action, State.COMPLETED)
+        info = self._storage.stat(path)
+        key = (self._storage.uri, path, info.size_bytes, info.mtime_s)
+        return _COMMITS.get(key, lambda: self._read(path, lambda data: decode_commit(data, path=self._full(path))))
+
+    def read_inflight(self, instant: Instant) -> CommitMetadata | None:
+        """The plan that a writer left in its inflight file; None when that is empty or absent (Hudi allows both)."""
+        path = instant_path(instant.time, instant.action, State.INFLIGHT)
+        try:
+            data = self._storage.read(path)
+        except FileNotFoundError:
+            return None
+        if not data:
+            return None
+        try:
+            return decode_commit(data, path=self._full(path))
+        except CorruptFileError:
+            return None  # other writers do not publish inflight files atomically; nothing depends on its content
+
+    def read_compaction_plan(self, instant_time: str) -> CompactionPlan:
+        path = instant_path(instant_time, Action.COMPACTION, State.REQUESTED)
+        return self._read(path, lambda data: decode_compaction_plan(data, path=self._full(path)))
+
+    def read_rollback_plan(self, instant_time: str) -> RollbackPlan:
+        path = instant_path(instant_time, Action.ROLLBACK, State.REQUESTED)
+        return self._read(path, lambda data: decode_rollback_plan(data, path=self._full(path)))
+
+    def create(self, instant: Instant, data: bytes = b"", *, via: str | None = None) -> None:
+        """Reach a state by publishing its file; `via` as in `Storage.create_new`.
+
+        Raises:
+            CommitConflictError: the state file is there already, so somebody else acts on this instant.
+            FileNotFoundError: `via` is gone: this writer was rolled back.
+        """
+        path = instant_path(*instant)
+        try:
+            self._storage.create_new(path, data, via=via)
+        except FileExistsError as exc:
+            raise CommitConflictError(
+                f"{self._full(path)} is there already: another process works on instant {instant.time}; "
+                "nothing of this write is visible, run it again"
+            ) from exc
+
+    def remove(self, instant: Instant) -> bool:
+        """Take back a state (rollback; failed compaction). False when its file was not there."""
+        return self._storage.delete(instant_path(*instant))
+
+    def exists(self, instant: Instant) -> bool:
+        return self._storage.exists(instant_path(*instant))
+
+    def _read(self, path: str, decode: Callable[[bytes], P]) -> P:
+        # Other writers create the file first and fill it afterwards on some storages: look again before judging.
+        for remaining in range(_READ_TRIES - 1, -1, -1):
+            data = self._storage.read(path)
+            try:
+                if not data:
+                    raise CorruptFileError(
+                        f"{self._full(path)} is empty: its writer died while publishing it, or it was truncated; "
+                        "it is not taken as completed. Restore the file, or remove it to undo the instant"
+                    )
+                return decode(data)
+            except CorruptFileError:
+                if remaining == 0:
+                    raise
+                time.sleep(_READ_PAUSE_S)
+        raise AssertionError("unreachable")
+
+    def _full(self, path: str) -> str:
+        return f"{self._storage.uri.rstrip('/')}/{path}"
+
+
+def scratch_folder(name: str) -> str:
+    """A private folder of the table for files that are not published yet."""
+    return join(PRIVATE, "staging", name)

@@ -1,0 +1,71 @@
+"""Instant times: allotted strictly increasing, and never ahead of the storage's clock once data is published."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+
+from hoodie.errors import LockError
+from hoodie.model.instant import next_instant, parse_instant
+
+MAX_COMMIT_WAIT_S = 120.0
+"""A clock that stands further back than this behind the timeline is wrong; waiting would look like a hang."""
+
+
+def zone_of(timezone_name: str) -> tzinfo | None:
+    """The zone of `hoodie.table.timeline.timezone`: UTC, or None for the process's local time."""
+    return UTC if timezone_name.upper() == "UTC" else None
+
+
+class Clock:
+    """Allots instants in one table's time zone from the storage's clock. `sleep` is injectable for tests."""
+
+    def __init__(
+        self, now_s: Callable[[], float], zone: tzinfo | None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._now_s = now_s
+        self._zone = zone
+        self._sleep = sleep
+
+    def allot(self, latest: str | None) -> str:
+        """An instant time above `latest`; call it under the table lock, create the requested file before release.
+
+        Raises:
+            LockError: the timeline is further ahead of the clock than a commit may wait.
+        """
+        allotted = next_instant(self._wall(), latest)
+        ahead_s = self._ahead_s(allotted)
+        if ahead_s > MAX_COMMIT_WAIT_S:
+            raise LockError(
+                f"the newest instant {latest} lies {ahead_s:.0f} s ahead of the storage's clock; "
+                "set the clock right, or wait until it has passed that instant"
+            )
+        return allotted
+
+    def wait_until_passed(self, instant_time: str) -> None:
+        """Commit wait: return when the storage's clock is past the instant.
+
+        Apache Hudi 1.x takes the modification time of a completed file as its completion time; were that below the
+        instant itself, its readers would put log files into the wrong file slice.
+        """
+        while (ahead_s := self._ahead_s(instant_time)) >= 0:
+            self._sleep(min(ahead_s + 0.001, 0.05))
+
+    def ahead_of(self, moment_s: float, instant_time: str) -> bool:
+        """Whether a moment (seconds since the epoch) lies before the instant."""
+        return self._behind_s(moment_s, instant_time) > 0
+
+    def _wall(self) -> datetime:
+        return self._in_zone(self._now_s())
+
+    def _in_zone(self, moment_s: float) -> datetime:
+        # zone None: the process's own zone, as Hudi's LOCAL timelines mean it.
+        return datetime.fromtimestamp(moment_s, UTC).astimezone(self._zone)
+
+    def _ahead_s(self, instant_time: str) -> float:
+        return self._behind_s(self._now_s(), instant_time)
+
+    def _behind_s(self, moment_s: float, instant_time: str) -> float:
+        instant = parse_instant(instant_time).replace(tzinfo=None)
+        return (instant - self._in_zone(moment_s).replace(tzinfo=None)).total_seconds()

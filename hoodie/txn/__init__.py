@@ -1,0 +1,1 @@
+"""Transactions: how a write becomes visible as a whole, or not at all."""

@@ -1,0 +1,93 @@
+"""What every operation on one table needs: its storage, configuration, engine, lock, clock, and a pinned snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from hoodie.engine.base import Engine
+from hoodie.errors import CorruptFileError, TableNotFoundError
+from hoodie.format.properties import parse_properties
+from hoodie.lock import Liveness, Lock, liveness_for, lock_for
+from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
+from hoodie.model.plans import MergeRule
+from hoodie.options.table import TableConfig, parse_table_config
+from hoodie.storage.base import Storage
+from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.clock import Clock, zone_of
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.schema import table_schema
+from hoodie.view.view import FileSystemView
+
+
+class Snapshot:
+    """A timeline and the view of the files under it; what it has answered once stays so."""
+
+    def __init__(self, storage: Storage, active: ActiveTimeline) -> None:
+        self.active = active
+        self.timeline: Timeline = active.load()
+        self.view = FileSystemView(storage, active, self.timeline)
+
+    @cached_property
+    def schema(self) -> pa.Schema | None:
+        """Columns of the table without meta columns; None before the first commit."""
+        return table_schema(self.active, self.timeline)
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """One open table. Thread-safe: operations take their own snapshots."""
+
+    storage: Storage
+    config: TableConfig
+    engine: Engine
+    active: ActiveTimeline
+    lock: Lock
+    liveness: Liveness
+    clock: Clock
+    lock_timeout_s: float = 60.0
+
+    @classmethod
+    def open(cls, storage: Storage, engine: Engine) -> TableContext:
+        """Raises TableNotFoundError when there is no table at the storage's root."""
+        config = load_config(storage)
+        return cls(
+            storage=storage,
+            config=config,
+            engine=engine,
+            active=ActiveTimeline(storage),
+            lock=lock_for(storage),
+            liveness=liveness_for(storage),
+            clock=Clock(storage.now_s, zone_of(config.timezone)),
+        )
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.storage, self.active)
+
+    @property
+    def rule(self) -> MergeRule:
+        ordering = self.config.ordering_fields
+        return MergeRule(self.config.merge_mode, ordering[0] if ordering else None)
+
+
+def load_config(storage: Storage) -> TableConfig:
+    """The table's configuration; a writer may be replacing the file this moment, then its backup counts.
+
+    Raises:
+        TableNotFoundError: neither is there. UnsupportedTableError: a version or layout we do not know.
+    """
+    for path in (PROPERTIES, PROPERTIES_BACKUP, PROPERTIES):
+        try:
+            text = storage.read(path).decode()
+        except FileNotFoundError:
+            continue
+        except UnicodeDecodeError as exc:
+            raise CorruptFileError(f"{path} of table {storage.uri} is no text: {exc}; restore it from a copy") from exc
+        if text.strip():
+            return parse_table_config(parse_properties(text), uri=storage.uri)
+    raise TableNotFoundError(
+        f"no table at {storage.uri}: there is no {PROPERTIES} in it. "
+        "Check the path, or create the table (the first write does that in Spark; hoodie.create_table in Python)"
+    )

@@ -1,0 +1,228 @@
+"""A write instant from its allotment to its completion. The rules it carries out: docs/CONCURRENCY.md, "writer".
+
+start   under the lock: reload, plan on what is there now, allot T above every instant, heartbeat, requested, inflight
+commit  under the lock: reload, check, publish the completed file through the instant's staging folder
+
+The staging folder is made once, in `start`. Whoever rolls T back renames it away first, so that a writer that was only
+paused can publish nothing afterwards: neither data files nor the completed file.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError
+from hoodie.format.commit_json import decode_commit, encode_commit
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant
+from hoodie.model.names import MARKERS, join
+from hoodie.model.payloads import CommitMetadata
+from hoodie.timeline.active import instant_path, scratch_folder
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.conflict import BasedOn, find_conflict
+from hoodie.txn.context import Snapshot, TableContext, load_config
+from hoodie.txn.heartbeat import Heartbeat
+
+P = TypeVar("P")
+log = logging.getLogger("hoodie")
+
+NONCE = "hoodie.python.commit"
+"""Key in a commit's extra metadata: tells this very attempt's file from any other of the same name."""
+
+
+@dataclass
+class Transaction:
+    """One pending instant that this process works on."""
+
+    context: TableContext
+    instant: str
+    action: Action
+    started_on: Timeline
+    heartbeat: Heartbeat
+
+    @property
+    def staging(self) -> str:
+        """Folder for files that are not published yet, relative to the table."""
+        return scratch_folder(self.instant)
+
+    @classmethod
+    def start(
+        cls,
+        context: TableContext,
+        action: Action,
+        plan: Callable[[Snapshot], P],
+        describe: Callable[[P], CommitMetadata],
+    ) -> tuple[Transaction, P]:
+        """Plan on the newest snapshot and make the instant known, in one critical section.
+
+        `plan` runs under the lock: it must be quick and do no IO of its own. `describe` gives the content of the
+        inflight file: the file groups that the plan touches.
+        """
+        with context.lock.held(context.lock_timeout_s):
+            _require_same_table(context)
+            snapshot = context.snapshot()
+            planned = plan(snapshot)
+            time = context.clock.allot(snapshot.timeline.latest_time)
+            transaction = cls(
+                context, time, action, snapshot.timeline, Heartbeat(time, storage=context.storage, liveness=context.liveness)
+            )
+            try:
+                context.storage.delete_folder(transaction.staging)
+                context.storage.mkdirs(transaction.staging)
+                transaction.heartbeat.start()
+                context.active.create(Instant(time, action, State.REQUESTED))
+                context.active.create(Instant(time, action, State.INFLIGHT), encode_commit(describe(planned)))
+            except BaseException:
+                transaction.heartbeat.abandon()
+                raise
+        return transaction, planned
+
+    @classmethod
+    def claim(cls, context: TableContext, instant: str) -> Transaction:
+        """Take over a scheduled compaction: exclusive creation of its inflight file, under the lock.
+
+        Raises:
+            CommitConflictError: another process runs it.
+        """
+        with context.lock.held(context.lock_timeout_s):
+            _require_same_table(context)
+            timeline = context.active.load()
+            found = timeline.find(instant, Action.COMPACTION)
+            if found is None:
+                raise CommitConflictError(
+                    f"compaction {instant} of table {context.storage.uri} is not pending any more: another process completed it"
+                )
+            transaction = cls(
+                context,
+                instant,
+                Action.COMPACTION,
+                timeline,
+                Heartbeat(instant, storage=context.storage, liveness=context.liveness),
+            )
+            context.active.create(Instant(instant, Action.COMPACTION, State.INFLIGHT))
+            try:
+                context.storage.delete_folder(transaction.staging)
+                context.storage.mkdirs(transaction.staging)
+                transaction.heartbeat.start()
+            except BaseException:
+                transaction.heartbeat.abandon()
+                raise
+        return transaction
+
+    def commit(self, metadata: CommitMetadata, *, based_on: BasedOn, inserted_partitions: frozenset[str]) -> None:
+        """Publish the completed instant.
+
+        Raises:
+            CommitConflictError: somebody else changed what this write was planned on; nothing of it is visible, and
+                the instant is to be rolled back.
+            CommitOutcomeUnknownError: it is not known whether the completed file landed; nothing may be deleted.
+        """
+        context = self.context
+        metadata = replace(metadata, extra={**metadata.extra, NONCE: uuid.uuid4().hex})
+        context.clock.wait_until_passed(self.instant)
+        with context.lock.held(context.lock_timeout_s):
+            _require_same_table(context)
+            self._check(based_on, inserted_partitions)
+            self._publish(metadata)
+        self._clean_up()
+
+    def abandon(self) -> None:
+        """Leave the instant pending for a rollback."""
+        self.heartbeat.abandon()
+
+    def _check(self, based_on: BasedOn, inserted_partitions: frozenset[str]) -> None:
+        context = self.context
+        snapshot = context.snapshot()
+        for state in (State.REQUESTED, State.INFLIGHT):
+            if not context.active.exists(Instant(self.instant, self.action, state)):
+                raise CommitConflictError(self._conflict("its files were removed from the timeline: it was rolled back"))
+        if self._rolled_back_by(snapshot.timeline):
+            raise CommitConflictError(self._conflict("another process is rolling it back"))
+        before = self.started_on.completed_times
+        others = [(i, context.active.read_commit(i)) for i in snapshot.timeline.commits if i.time not in before]
+        reason = find_conflict(
+            based_on=based_on,
+            inserted_partitions=inserted_partitions,
+            current={group: snapshot.view.slice_of(group) for group in based_on},
+            others=others,
+        )
+        if reason is not None:
+            raise CommitConflictError(self._conflict(reason))
+
+    def _publish(self, metadata: CommitMetadata) -> None:
+        context = self.context
+        completed = Instant(self.instant, self.action, State.COMPLETED)
+        data = encode_commit(metadata)
+        try:
+            context.active.create(completed, data, via=self.staging)
+        except FileNotFoundError as exc:
+            raise CommitConflictError(self._conflict("its staging folder is gone: it was rolled back")) from exc
+        except OSError as exc:
+            if not self._landed(metadata, exc):
+                raise
+        path = instant_path(*completed)
+        if context.clock.ahead_of(context.storage.stat(path).mtime_s, self.instant):
+            context.storage.touch(path)  # Hudi 1.x reads the modification time as completion time: never before T
+        if self._rolled_back_by(context.active.load()):
+            # Only a writer that does not take our lock can get here. Its rollback may have deleted our files.
+            context.active.remove(completed)
+            raise CommitOutcomeUnknownError(
+                f"instant {self.instant} of table {context.storage.uri} was rolled back by another writer while it was being "
+                "published; check the table before writing again, and let all writers share one lock"
+            )
+
+    def _landed(self, metadata: CommitMetadata, error: OSError) -> bool:
+        """After a failed publish: True when the file is there and is ours, False when it is not there."""
+        path = instant_path(self.instant, self.action, State.COMPLETED)
+        try:
+            found = decode_commit(self.context.storage.read(path), path=path)
+        except FileNotFoundError:
+            return False
+        except (OSError, CorruptFileError) as exc:
+            raise CommitOutcomeUnknownError(
+                f"publishing {path} of table {self.context.storage.uri} failed ({error}), and it cannot be read back ({exc}): "
+                "it is not known whether the commit landed. Nothing was deleted; look at the timeline when the storage works again"
+            ) from error
+        if found.extra.get(NONCE) == metadata.extra[NONCE]:
+            return True
+        raise CommitConflictError(self._conflict(f"{path} was published by another process")) from error
+
+    def _rolled_back_by(self, timeline: Timeline) -> bool:
+        for rollback in timeline:
+            if rollback.action is Action.ROLLBACK and rollback.time not in {i.time for i in self.started_on}:
+                try:
+                    if self.context.active.read_rollback_plan(rollback.time).instant == self.instant:
+                        return True
+                except (FileNotFoundError, CorruptFileError):
+                    return False  # a rollback that is only being written; its writer looks for our completed file
+        return False
+
+    def _clean_up(self) -> None:
+        # Hudi's order: complete first, markers after. A failure here costs space, never the commit.
+        storage = self.context.storage
+        try:
+            storage.delete_folder(join(MARKERS, self.instant))
+            storage.delete_folder(self.staging)
+            self.heartbeat.stop()
+        except OSError as exc:
+            log.warning("instant %s is committed, but its temporary files could not be removed: %s", self.instant, exc)
+            self.heartbeat.abandon()
+
+    def _conflict(self, reason: str) -> str:
+        return (
+            f"instant {self.instant} of table {self.context.storage.uri} cannot be committed: {reason}; "
+            "nothing of this write is visible, run it again on the new snapshot"
+        )
+
+
+def _require_same_table(context: TableContext) -> None:
+    now = load_config(context.storage)
+    if now.version != context.config.version:
+        raise CommitConflictError(
+            f"table {context.storage.uri} was changed from version {context.config.version} to {now.version} "
+            "while it was open; open it again"
+        )

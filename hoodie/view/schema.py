@@ -1,0 +1,26 @@
+"""The table's schema: that of the newest commit that states one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.avro_schema import arrow_from_avro, parse_schema
+from hoodie.model.instant import sort_key
+from hoodie.model.meta_fields import without_meta_fields
+from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.timeline import Timeline
+
+
+def table_schema(active: ActiveTimeline, timeline: Timeline, *, until: str | None = None) -> pa.Schema | None:
+    """Columns of the table, without meta columns, as of instant `until` (None: now); None before the first commit."""
+    for instant in reversed(timeline.commits):
+        if until is not None and sort_key(instant.time) > sort_key(until):
+            continue
+        text = active.read_commit(instant).schema_json
+        if text:
+            try:
+                return without_meta_fields(arrow_from_avro(parse_schema(text)))
+            except CorruptFileError as exc:
+                raise CorruptFileError(f"the schema in the metadata of {instant} is unreadable: {exc}") from exc
+    return None

@@ -1,0 +1,1 @@
+"""The write path: prepare, look up, plan, execute, seal."""

@@ -1,0 +1,192 @@
+"""Tagged rows -> write tasks. Pure: which file of which file group takes which rows.
+
+Updates go to the file group that holds the key: as a log file on merge-on-read tables, as a new base file on
+copy-on-write ones. New rows fill small files up to the target size, then start new file groups.
+
+On merge-on-read tables new rows go to base files too (`hoodie.python.mor.inserts=base_file`): keys that live only in
+logs would be invisible to Apache Hudi's bloom index, and its next upsert would duplicate them. A small file takes more
+rows only while that costs a small multiple of them, so a round of inserts never rewrites much of the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hoodie.model.enums import TableType
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.names import new_file_id
+from hoodie.model.plans import ChunkPiece, Inserts, LookupResult, WriteTask
+
+MAX_GROWTH = 4
+"""Merge-on-read: a base file is rewritten for inserts only while it is at most this many times as large as they are."""
+
+_COLUMNAR_SHRINK = 3
+"""Rows of a first write are guessed to take a third of their Arrow size in a base file."""
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """Target sizes of base files, bytes."""
+
+    max_file_bytes: int
+    small_file_bytes: int
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """What the look-up found out about a batch."""
+
+    pieces: Mapping[str, Sequence[ChunkPiece]]
+    """By partition path, in arrival order."""
+    lookups: Sequence[LookupResult] = ()
+    inserts: bool = True
+    """Rows whose key is not stored are inserted (not so for deletes)."""
+    concat: bool = False
+    """Nothing was looked up: all rows are new (insert, bulk_insert)."""
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    tasks: tuple[WriteTask, ...]
+    based_on: Mapping[FileGroupId, str]
+    """Existing file groups that the tasks change -> base instant of the slice."""
+    inserted_partitions: frozenset[str]
+
+
+def plan_write(
+    tagged: Tagged,
+    slices: Iterable[FileSlice],
+    *,
+    table_type: TableType,
+    sizing: Sizing,
+    busy: frozenset[FileGroupId],
+    pack_small_files: bool = True,
+) -> WritePlan:
+    """Tasks for a tagged batch.
+
+    Args:
+        slices: latest slices of the batch's partitions, merged over pending compactions.
+        busy: file groups in a pending compaction; they get no new base file.
+        pack_small_files: new rows may fill small files (not so for bulk_insert).
+    """
+    by_partition: dict[str, list[FileSlice]] = {}
+    for piece in slices:
+        by_partition.setdefault(piece.group.partition_path, []).append(piece)
+    found: dict[FileGroupId, list[LookupResult]] = {}
+    for result in tagged.lookups:
+        if result.matched:
+            found.setdefault(FileGroupId(result.base.partition_path, result.base.file_id), []).append(result)
+    tasks: list[WriteTask] = []
+    based_on: dict[FileGroupId, str] = {}
+    for partition_path, pieces in tagged.pieces.items():
+        inserts = _insert_shares(
+            tagged, partition_path, by_partition.get(partition_path, []), found,
+            table_type=table_type, sizing=sizing, busy=busy, pack=pack_small_files,
+        )  # fmt: skip
+        for piece in by_partition.get(partition_path, []):
+            matches = tuple(m for r in found.get(piece.group, ()) for m in r.matches)
+            share = inserts.pop(piece.group.file_id, None)
+            if not matches and share is None:
+                continue
+            merge = table_type is TableType.COPY_ON_WRITE or share is not None
+            based_on[piece.group] = piece.base_instant
+            tasks.append(
+                WriteTask(
+                    kind="merge" if merge else "append",
+                    number=len(tasks),
+                    partition_path=partition_path,
+                    file_id=piece.group.file_id,
+                    slice=piece,
+                    pieces=tuple(pieces),
+                    updates=matches,
+                    inserts=share,
+                    log_version=next_log_version(piece),
+                    concat=tagged.concat,
+                )
+            )
+        tasks.extend(
+            WriteTask("create", len(tasks) + i, partition_path, file_id, None, inserts=share)
+            for i, (file_id, share) in enumerate(inserts.items())
+        )
+    inserted = frozenset(t.partition_path for t in tasks if t.inserts is not None)
+    return WritePlan(tuple(tasks), based_on, inserted)
+
+
+def next_log_version(piece: FileSlice) -> int:
+    """One above every log file of the slice that storage lists, uncommitted ones included."""
+    return 1 + max((log.version for log in piece.logs if log.base_instant == piece.base_instant), default=0)
+
+
+def _insert_shares(
+    tagged: Tagged,
+    partition_path: str,
+    slices: Sequence[FileSlice],
+    found: Mapping[FileGroupId, Sequence[LookupResult]],
+    *,
+    table_type: TableType,
+    sizing: Sizing,
+    busy: frozenset[FileGroupId],
+    pack: bool,
+) -> dict[str, Inserts]:
+    """File id -> its share of the partition's new rows; ids that are not in the slices are new file groups."""
+    pieces = tuple(tagged.pieces[partition_path])
+    known = tuple(m for s in slices for r in found.get(s.group, ()) for m in r.matches)
+    fresh = sum(p.span.length for p in pieces) - sum(m.count for m in known)
+    if not tagged.inserts or fresh <= 0:
+        return {}
+    row_bytes = _row_bytes(tagged, pieces, partition_path)
+    room: list[tuple[str, int]] = []
+    left = fresh
+    if pack:
+        for piece in sorted(slices, key=lambda s: s.size_bytes):
+            capacity = _capacity(piece, fresh, row_bytes, table_type=table_type, sizing=sizing, busy=busy)
+            if capacity > 0 and left > 0:
+                room.append((piece.group.file_id, min(capacity, left)))
+                left -= min(capacity, left)
+    per_file = max(1, int(sizing.max_file_bytes / row_bytes))
+    files = math.ceil(left / per_file) if left > 0 else 0
+    room += [(new_file_id(), math.ceil(left / files)) for _ in range(files)]
+    total = sum(rows for _, rows in room)
+    shares: dict[str, Inserts] = {}
+    low = 0
+    for file_id, rows in room:
+        # A single file takes all without hashing; else rows of one key meet in one file, whatever chunk they are in.
+        single = len(room) == 1
+        shares[file_id] = Inserts(
+            pieces, known, 0 if single else low, 1 if single else low + rows, 1 if single else total, rows
+        )
+        low += rows
+    return shares
+
+
+def _capacity(
+    piece: FileSlice,
+    fresh: int,
+    row_bytes: float,
+    *,
+    table_type: TableType,
+    sizing: Sizing,
+    busy: frozenset[FileGroupId],
+) -> int:
+    """Rows that a small file takes; 0 for files that are full, in a pending compaction, or too dear to rewrite."""
+    if piece.base is None or piece.logs or piece.group in busy or piece.base.size_bytes >= sizing.small_file_bytes:
+        return 0
+    if table_type is TableType.MERGE_ON_READ and piece.base.size_bytes > MAX_GROWTH * fresh * row_bytes:
+        return 0
+    return int((sizing.max_file_bytes - piece.base.size_bytes) / row_bytes)
+
+
+def _row_bytes(
+    tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str
+) -> float:
+    """Stored size of a row: as the files of the partition show, else guessed from the batch."""
+    seen = [r for r in tagged.lookups if r.base.partition_path == partition_path and r.record_count]
+    if seen:
+        return max(1.0, sum(r.base.size_bytes for r in seen) / sum(r.record_count for r in seen))
+    chunks: dict[int, tuple[int, int]] = {p.number: (p.chunk.size_bytes, p.chunk.rows) for p in pieces}
+    size, rows = (sum(values) for values in zip(*chunks.values(), strict=True))
+    return max(1.0, size / max(rows, 1) / _COLUMNAR_SHRINK)
+
+

@@ -1,0 +1,112 @@
+"""A batch as it comes -> chunks of prepared rows: in the table's schema, with record key and partition path.
+
+This runs where the rows are. It is the only place where the input is evaluated; everything later works on the chunks.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import KeyFieldError, SchemaError
+from hoodie.filegroup.chunks import make_chunk
+from hoodie.filegroup.conform import conform
+from hoodie.keygen import KeyGenerator
+from hoodie.model.meta_fields import IS_DELETED, PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import DELETED, Chunk
+from hoodie.storage.base import Storage
+
+CHUNK_BYTES = 128 * 1024 * 1024
+"""Rows are cut into chunks of about this size, so that a worker holds no more of a batch than that at once."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How to prepare rows; picklable."""
+
+    schema: pa.Schema
+    """The table's columns after this write."""
+    keygen: KeyGenerator
+    delete_all: bool
+    """The operation deletes: every row is a delete that always wins."""
+    table_name: str
+    ordering_field: str | None = None
+
+
+def run_prepare(
+    preparation: Preparation, storage: Storage | None, stage_to: str | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[Chunk]:
+    """Chunks of the batches; staged in the folder when one is given, else in memory."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= CHUNK_BYTES:
+            yield make_chunk(prepare_rows(pa.Table.from_batches(waiting), preparation), storage=storage, stage_to=stage_to)
+            waiting, size = [], 0
+    if waiting:
+        yield make_chunk(prepare_rows(pa.Table.from_batches(waiting), preparation), storage=storage, stage_to=stage_to)
+
+
+def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
+    """Columns: record key, partition path, the table's columns, and `__deleted` where rows are to be deleted.
+
+    Raises:
+        KeyFieldError: a key column is missing, or null where it must not be.
+        SchemaError: a column that must not be null holds nulls, or a value does not fit its type.
+    """
+    keys = preparation.keygen.keys(rows)
+    partitions = preparation.keygen.partitions(rows)
+    table = preparation.table_name
+    conformed = conform(rows, preparation.schema, path=f"the batch for table {table!r}")
+    columns: dict[str, pa.ChunkedArray | pa.Array] = {RECORD_KEY: keys, PARTITION_PATH: partitions}
+    for field in preparation.schema:
+        column = conformed.column(field.name)
+        if not field.nullable and column.null_count and not preparation.delete_all:
+            raise SchemaError(
+                f"column {field.name!r} of table {table!r} is not nullable, and {column.null_count} of {rows.num_rows} rows "
+                "have null in it; fill them or leave the rows out"
+            )
+        if preparation.delete_all and field.name == preparation.ordering_field:
+            column = pa.nulls(rows.num_rows, field.type)  # the delete operation wins whatever the rows say
+        columns[field.name] = column
+    fields = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
+    # While rows travel every column may be null: deletes carry keys only.
+    fields += [field.with_nullable(True) for field in preparation.schema]
+    deleted = _deleted(conformed, preparation)
+    if deleted is not None:
+        columns[DELETED] = deleted
+        fields.append(pa.field(DELETED, pa.bool_()))
+    return pa.table([columns[field.name] for field in fields], schema=pa.schema(fields))
+
+
+def _deleted(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.Array | None:
+    if preparation.delete_all:
+        return pa.repeat(pa.scalar(True), rows.num_rows)
+    if IS_DELETED not in rows.column_names:
+        return None
+    return pc.fill_null(rows.column(IS_DELETED), False)
+
+
+def require_columns(names: Iterable[str], wanted: Iterable[str], *, what: str, table: str) -> None:
+    """Fail before any work starts when a column that the write needs is not in the data."""
+
+
+    present = list(names)
+    for name in wanted:
+        top = name.split(".")[0]
+        if top not in present:
+            near = difflib.get_close_matches(top, present, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise KeyFieldError(
+                f"{what} column {name!r} is not in the data for table {table!r}{hint}\n"
+                f"  columns: {', '.join(present)}\n"
+                "  fix:     add the column, or name another one when the table is created"
+            )

@@ -1,0 +1,64 @@
+"""Give the files of the chosen attempts their final names, and say in the commit's metadata what they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from hoodie.format.avro_schema import avro_from_arrow
+from hoodie.format.properties import format_properties
+from hoodie.model.enums import WriteOperation
+from hoodie.model.names import PARTITION_METADATA, join, marker_path
+from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.model.plans import WriteResult
+from hoodie.storage.base import Storage
+
+
+def publish_files(storage: Storage, instant: str, results: Sequence[WriteResult]) -> None:
+    """Markers first, so that a rollback by any writer finds each file; then the files, by a move that replaces nothing."""
+    for partition_path in sorted({r.stat.partition_path for r in results}):
+        ensure_partition(storage, partition_path, instant)
+    for result in results:
+        partition_path, _, name = result.file.final.rpartition("/")
+        storage.touch(marker_path(instant, partition_path, name, result.file.marker))
+    for result in results:
+        storage.move_new(result.file.staged, result.file.final)
+
+
+def ensure_partition(storage: Storage, partition_path: str, instant: str) -> None:
+    """The file that makes a folder a partition: without it Spark's readers do not see the folder at all."""
+    path = join(partition_path, PARTITION_METADATA)
+    if storage.exists(path):
+        return
+    depth = len([part for part in partition_path.split("/") if part])
+    comment = ["partition metadata", datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")]
+    text = format_properties({"commitTime": instant, "partitionDepth": str(depth)}, comment=comment)
+    try:
+        storage.create_new(path, text.encode())
+    except FileExistsError:
+        return  # another writer was first; the content is the same but for its instant
+
+
+def commit_metadata(
+    results: Iterable[WriteResult],
+    *,
+    operation: WriteOperation,
+    schema: pa.Schema,
+    table_name: str,
+    compacted: bool = False,
+    extra: Mapping[str, str] | None = None,
+) -> CommitMetadata:
+    """Metadata of a commit; `schema` without meta columns."""
+    stats: dict[str, list[WriteStat]] = {}
+    for result in results:
+        stats.setdefault(result.stat.partition_path, []).append(result.stat)
+    return CommitMetadata(
+        operation=operation,
+        write_stats={partition: tuple(found) for partition, found in stats.items()},
+        schema_json=json.dumps(avro_from_arrow(schema, table_name=table_name), separators=(",", ":")),
+        extra=dict(extra or {}),
+        compacted=compacted,
+    )

@@ -1,0 +1,42 @@
+"""One Apache Hudi for all integration tests."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.hudi_client import ROOT, HudiPeer
+from tests.golden_tables import Golden, copy_golden
+
+# Where `make integration` puts them.
+PYTHON = Path(os.environ.get("HOODIE_PEER_PYTHON", ".venv-integration/bin/python"))
+BUNDLE = Path(os.environ.get("HOODIE_BUNDLE_JAR", "build/jars/hudi-spark3.5-bundle_2.12-1.2.0.jar"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder is an integration test."""
+    for item in items:
+        item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def hudi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudiPeer]:
+    """Apache Hudi on Spark, started once."""
+    python, bundle = ROOT / PYTHON, ROOT / BUNDLE
+    missing = [str(path) for path in (python, bundle) if not path.exists()]
+    if missing:
+        pytest.fail(f"not there: {', '.join(missing)}; `make integration` makes them", pytrace=False)
+    scratch = tmp_path_factory.mktemp("hudi-peer")
+    with (scratch / "peer.log").open("w", encoding="utf-8") as log:
+        peer = HudiPeer(python=python, bundle_jar=bundle, scratch=scratch, log=log)
+        try:
+            yield peer
+        finally:
+            peer.close()
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Callable[[str], Golden]:
+    """Gives a golden table by name, copied so that a test may write to it."""
+    return lambda name: copy_golden(name, tmp_path)

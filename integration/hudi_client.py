@@ -1,0 +1,155 @@
+"""The tests' side of the pipe to Apache Hudi."""
+
+import json
+import os
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from tests.rows import Row, rows_of
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class PeerError(Exception):
+    """Apache Hudi refused the request or failed; the text is its own message."""
+
+
+class Answer(NamedTuple):
+    """What Hudi returned, with the schema as Spark's JSON."""
+
+    table: pa.Table
+    schema: dict[str, Any]
+
+    @property
+    def rows(self) -> list[Row]:
+        """In the encoding of the golden `expected.json` files."""
+        return rows_of(self.table)
+
+
+class HudiPeer:
+    """A running `hudi_peer.py`; close it. One request at a time."""
+
+    def __init__(self, *, python: Path, bundle_jar: Path, scratch: Path, log: IO[str]) -> None:
+        """Start it and wait for its session. `scratch` takes the files that cross, `log` what Spark prints."""
+        self._scratch = scratch
+        self._log_name = log.name
+        environment = os.environ | {
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": str(python),
+            "PYSPARK_DRIVER_PYTHON": str(python),
+            "SPARK_CONF_DIR": str(ROOT / "conf"),
+            "HOODIE_PEER_WAREHOUSE": str(scratch / "warehouse"),
+        }
+        # A SPARK_HOME of the caller would start another Spark than the one installed beside `python`.
+        environment.pop("SPARK_HOME", None)
+        self._process = subprocess.Popen(
+            [str(python), str(ROOT / "integration" / "hudi_peer.py"), str(bundle_jar)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            encoding="utf-8",
+            cwd=scratch,
+            env=environment,
+        )
+        try:
+            self.spark_version = str(self._answer()["spark"])
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def read(
+        self,
+        path: str | Path,
+        query_type: str = "snapshot",
+        *,
+        begin: str | None = None,
+        end: str | None = None,
+        as_of: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Read a table: `snapshot`, `read_optimized` or `incremental` (instants in `(begin, end]`), or `as_of` one."""
+        wanted = {
+            "hoodie.datasource.query.type": query_type,
+            "hoodie.datasource.read.begin.instanttime": begin,
+            "hoodie.datasource.read.end.instanttime": end,
+            "as.of.instant": as_of,
+            **(options or {}),
+        }
+        return self._table("read", path=str(path), options={k: v for k, v in wanted.items() if v is not None})
+
+    def write(
+        self,
+        path: str | Path,
+        data: pa.Table | str | Path,
+        options: Mapping[str, str],
+        *,
+        mode: str = "append",
+    ) -> None:
+        """Write an Arrow table or a Parquet file with Hudi's write options (defaults: `hudi_peer.WRITE_DEFAULTS`)."""
+        if isinstance(data, pa.Table):
+            parquet = self._scratch / f"{uuid.uuid4().hex}.parquet"
+            pq.write_table(data, parquet)
+        else:
+            parquet = Path(data)
+        self._ask("write", path=str(path), parquet=str(parquet), options=dict(options), mode=mode)
+
+    def sql(self, query: str) -> Answer:
+        """Run one statement of Spark SQL with Hudi's extensions."""
+        return self._table("sql", query=query)
+
+    def run_compaction(self, path: str | Path, *, op: str = "run", options: Mapping[str, str] | None = None) -> Answer:
+        """Hudi's procedure `run_compaction`: `op` is `run`, `schedule`, `execute` or `scheduleAndExecute`."""
+        given = ",".join(
+            f"{key}={value}" for key, value in ({"hoodie.metadata.enable": "false"} | dict(options or {})).items()
+        )
+        return self.sql(f"call run_compaction(op => '{op}', path => '{path}', options => '{given}')")
+
+    def close(self) -> None:
+        """End the process: by the end of its input, by its pid when that does not help."""
+        if self._process.stdin and not self._process.stdin.closed:
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def _table(self, call: str, **arguments: Any) -> Answer:
+        out = self._scratch / f"{uuid.uuid4().hex}.arrow"
+        answer = self._ask(call, out=str(out), **arguments)
+        with pa.OSFile(str(out)) as source:
+            table = pyarrow.ipc.open_file(source).read_all()
+        out.unlink()
+        return Answer(table, answer["schema"])
+
+    def _ask(self, call: str, **arguments: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"call": call, **arguments}) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise PeerError(
+                f"the Hudi peer ended with exit code {self._process.wait()}; its output is in {self._log_name}"
+            )
+        answer = json.loads(line)
+        if "error" in answer:
+            raise PeerError(answer["error"])
+        return dict(answer["ok"])

@@ -1,0 +1,114 @@
+"""Apache Hudi behind a pipe: one Spark session that answers requests, one JSON object a line.
+
+Runs under the interpreter of the integration environment (pyspark 3.5), started by `hudi_client.HudiPeer`. Tables cross
+as files (Arrow IPC out, Parquet in), so that nothing is lost on the way to text and no row is touched here.
+
+Request: `{"call": "read" | "write" | "sql", ...its arguments}`. Answer: `{"ok": <its result>}` or `{"error": <text>}`.
+The first line out, `{"ok": {"spark": <version>}}`, says that the session is up. End of input ends the process.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+# Defaults of every write. A peer must not upgrade the table under test, and one test's tables are small.
+WRITE_DEFAULTS = {
+    "hoodie.write.auto.upgrade": "false",
+    "hoodie.write.table.version": "6",
+    "hoodie.metadata.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.bulkinsert.shuffle.parallelism": "1",
+    "hoodie.delete.shuffle.parallelism": "2",
+    "hoodie.bloom.index.parallelism": "2",
+}
+
+
+def start_session(bundle_jar: str) -> SparkSession:
+    """The one session: UTC everywhere, loopback only, no UI."""
+    settings = {
+        "spark.jars": bundle_jar,
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.warehouse.dir": os.environ.get("HOODIE_PEER_WAREHOUSE", "build/spark-warehouse"),
+    }
+    builder = SparkSession.builder.master("local[2]").appName("hudi-peer")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def save(frame: DataFrame, out: str) -> int:
+    """Write the rows of `frame` as an Arrow IPC file; their number."""
+    schema = to_arrow_schema(frame.schema)
+    batches = frame._collect_as_arrow()  # 3.5 has no public toArrow
+    with pa.OSFile(out, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for batch in batches:
+            writer.write_table(pa.Table.from_batches([batch]).cast(schema))
+    return sum(batch.num_rows for batch in batches)
+
+
+class Peer:
+    """What can be asked of Apache Hudi."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def read(self, *, path: str, out: str, options: dict[str, str]) -> dict[str, object]:
+        """Read a table with Hudi's read options into the Arrow file `out`."""
+        frame = self.spark.read.format("hudi").options(**{"hoodie.metadata.enable": "false", **options}).load(path)
+        return {"rows": save(frame, out), "schema": json.loads(frame.schema.json())}
+
+    def write(self, *, path: str, parquet: str, options: dict[str, str], mode: str) -> dict[str, object]:
+        """Write the rows of a Parquet file to the table at `path`."""
+        frame = self.spark.read.parquet(parquet)
+        frame.write.format("hudi").options(**{**WRITE_DEFAULTS, **options}).mode(mode).save(path)
+        return {}
+
+    def sql(self, *, query: str, out: str) -> dict[str, object]:
+        """Run a statement; its result goes into the Arrow file `out`."""
+        frame = self.spark.sql(query)
+        return {"rows": save(frame, out), "schema": json.loads(frame.schema.json())}
+
+
+def serve(bundle_jar: str) -> None:
+    """Answer requests until the input ends."""
+    # What the JVM and its libraries print goes to standard error; only answers go to the pipe.
+    answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+    os.dup2(2, 1)
+    spark = start_session(bundle_jar)
+    peer = Peer(spark)
+    calls = {"read": peer.read, "write": peer.write, "sql": peer.sql}
+    print(json.dumps({"ok": {"spark": spark.version}}), file=answers)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer: dict[str, object] = {"ok": calls[request.pop("call")](**request)}
+        except Exception as error:  # noqa: BLE001 - whatever Hudi throws is the answer
+            # Py4J puts the JVM's message first and the trace after it; the causes further down are what matters.
+            lines = str(error).splitlines()
+            answer = {"error": "\n".join([type(error).__name__, *lines[:3], *(x for x in lines if "Caused by" in x)])}
+        print(json.dumps(answer), file=answers)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    serve(str(Path(sys.argv[1]).resolve()))

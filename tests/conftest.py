@@ -1,0 +1,27 @@
+"""Settings and the few fixtures that every room's tests share."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.golden_tables import Golden, copy_golden
+
+# Derandomised: a failure seen once is seen by everybody. No deadline: the machines are shared, time is no property.
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.load_profile("ci")
+
+# Spark reads these when its JVM starts. Its Python workers must be this interpreter: the default is whatever
+# `python3` is first on the path, which may have no pyarrow.
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).resolve().parent.parent / "conf"))
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Callable[[str], Golden]:
+    """Gives a golden table by name, copied so that a test may write to it."""
+    return lambda name: copy_golden(name, tmp_path)

@@ -1,0 +1,320 @@
+"""What every Lock and every Liveness promises, held against each storage they serve."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hoodie.errors import LockError, OptionError, UnsupportedTableError
+from hoodie.lock import liveness_for, lock_for
+from hoodie.lock.base import Liveness, Lock
+from hoodie.lock.file_lock import FileLock
+from hoodie.lock.in_process import InProcessLock
+from hoodie.lock.liveness import LIVE_FOLDER, FileLiveness
+from hoodie.storage.base import Storage
+from hoodie.storage.faults import Fault, FaultStorage
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+
+MAKERS: dict[str, Callable[[Path], Storage]] = {
+    "local": lambda folder: LocalStorage(folder / "table"),
+    "memory": lambda folder: MemoryStorage(),
+    "faults": lambda folder: FaultStorage(LocalStorage(folder / "table")),
+    "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
+}
+T = "20260101093000000"
+
+
+class Clock:
+    """A clock that moves only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.pauses_s: list[float] = []
+
+    def sleep(self, pause_s: float) -> None:
+        self.pauses_s.append(pause_s)
+
+    def now_s(self) -> float:
+        return sum(self.pauses_s)
+
+
+@pytest.fixture(params=sorted(MAKERS))
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return MAKERS[request.param](tmp_path)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lock(storage: Storage, clock: Clock) -> Iterator[Lock]:
+    made = lock_for(storage, sleep=clock.sleep, monotonic=clock.now_s)
+    yield made
+    made.release()
+
+
+@pytest.fixture
+def liveness(storage: Storage, clock: Clock) -> Iterator[Liveness]:
+    made = liveness_for(storage, sleep=clock.sleep, monotonic=clock.now_s)
+    yield made
+    made.release(T)
+
+
+@contextmanager
+def held_elsewhere(storage: Storage) -> Iterator[None]:
+    """The lock in the hands of another thread, through another object."""
+    taken, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock_for(storage).held(0):
+            taken.set()
+            over.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        holding = pool.submit(hold)
+        assert taken.wait(10)
+        try:
+            yield
+        finally:
+            over.set()
+            holding.result()
+
+
+# -- the lock
+
+
+def test_implementation_satisfies_the_protocol(lock: Lock) -> None:
+    assert isinstance(lock, Lock)
+
+
+def test_lock_is_held_from_acquire_to_release(lock: Lock) -> None:
+    assert not lock.is_held()
+    lock.acquire(0)
+    assert lock.is_held()
+    lock.release()
+    assert not lock.is_held()
+    lock.acquire(0)
+    assert lock.is_held()
+
+
+def test_block_releases_also_after_an_exception(lock: Lock) -> None:
+    def fail() -> None:
+        with lock.held(0):
+            assert lock.is_held()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert not lock.is_held()
+    lock.acquire(0)
+
+
+def test_release_without_the_lock_takes_it_from_nobody(storage: Storage, lock: Lock) -> None:
+    lock.release()
+    with held_elsewhere(storage):
+        lock.release()
+        with pytest.raises(LockError):
+            lock.acquire(0)
+
+
+def test_refused_lock_names_the_table_and_its_holder(storage: Storage, lock: Lock) -> None:
+    with held_elsewhere(storage), pytest.raises(LockError, match="this process") as caught:
+        lock.acquire(0)
+    assert storage.uri in str(caught.value)
+    assert not lock.is_held()
+
+
+def test_acquire_waits_with_growing_pauses_until_the_time_is_over(storage: Storage, lock: Lock, clock: Clock) -> None:
+    with held_elsewhere(storage), pytest.raises(LockError, match=r"2\.0 s"):
+        lock.acquire(2.0)
+    assert clock.now_s() == pytest.approx(2.0)
+    assert clock.pauses_s[:3] == [0.001, 0.002, 0.004]
+    assert max(clock.pauses_s) == 0.05
+
+
+def test_acquire_gets_the_lock_when_it_is_released_meanwhile(storage: Storage) -> None:
+    holding = held_elsewhere(storage)
+    holding.__enter__()
+    pauses = itertools.count(1)
+
+    def release_at_the_third_pause(pause_s: float) -> None:
+        if next(pauses) == 3:
+            holding.__exit__(None, None, None)
+
+    lock = lock_for(storage, sleep=release_at_the_third_pause, monotonic=lambda: 0.0)
+    with lock.held(1.0):
+        assert next(pauses) == 4
+
+
+def test_zero_timeout_tries_once_without_sleeping(storage: Storage, lock: Lock, clock: Clock) -> None:
+    with held_elsewhere(storage), pytest.raises(LockError):
+        lock.acquire(0)
+    assert clock.pauses_s == []
+
+
+@pytest.mark.parametrize("timeout_s", [-1.0, float("nan"), float("inf")])
+def test_senseless_timeout_is_an_option_error(lock: Lock, timeout_s: float) -> None:
+    with pytest.raises(OptionError, match=str(timeout_s)):
+        lock.acquire(timeout_s)
+    assert not lock.is_held()
+
+
+def test_thread_that_holds_the_lock_is_refused_at_once(storage: Storage, lock: Lock, clock: Clock) -> None:
+    with lock.held(0):
+        for again in (lock, lock_for(storage, sleep=clock.sleep, monotonic=clock.now_s)):
+            with pytest.raises(LockError, match="this very thread"):
+                again.acquire(60)
+        assert lock.is_held()
+    assert clock.pauses_s == []
+
+
+def test_threads_that_share_one_lock_object_exclude_each_other(storage: Storage) -> None:
+    assert count_up(storage, [lock_for(storage)] * 4) == 40
+
+
+def test_threads_with_a_lock_object_each_exclude_each_other(storage: Storage) -> None:
+    assert count_up(storage, [lock_for(storage) for _ in range(4)]) == 40
+
+
+def count_up(storage: Storage, locks: list[Lock]) -> int:
+    """What a counter file shows after each lock's thread has added 1 ten times, reading it first."""
+    storage.replace("counter", b"0")
+
+    def add(lock: Lock) -> None:
+        for _ in range(10):
+            with lock.held(30):
+                storage.replace("counter", b"%d" % (int(storage.read("counter")) + 1))
+
+    with ThreadPoolExecutor(len(locks)) as pool:
+        list(pool.map(add, locks))
+    return int(storage.read("counter"))
+
+
+def test_locks_of_two_tables_do_not_meet(tmp_path: Path) -> None:
+    tables = [LocalStorage(tmp_path / "a"), LocalStorage(tmp_path / "b"), MemoryStorage(), MemoryStorage()]
+    locks = [lock_for(table) for table in tables]
+    for lock in locks:
+        lock.acquire(0)
+    assert all(lock.is_held() for lock in locks)
+    for lock in locks:
+        lock.release()
+
+
+def test_locking_is_no_call_that_faults_count(storage: Storage) -> None:
+    faulty = FaultStorage(storage, [Fault(1)])
+    with lock_for(faulty).held(0):
+        liveness_for(faulty).hold(T)
+        liveness_for(faulty).release(T)
+    assert faulty.trace == ()
+
+
+def test_storage_that_nothing_can_lock_is_refused() -> None:
+    remote = MemoryStorage("s3://bucket/table")
+    for make in (FileLock, FileLiveness):
+        with pytest.raises(UnsupportedTableError, match="s3://bucket/table"):
+            make(remote)
+
+
+def test_memory_gets_the_lock_of_this_process_and_a_disk_the_file_lock(tmp_path: Path) -> None:
+    assert isinstance(lock_for(MemoryStorage()), InProcessLock)
+    assert isinstance(lock_for(LocalStorage(tmp_path)), FileLock)
+
+
+# -- liveness
+
+
+def test_nothing_is_known_of_an_instant_without_a_mark(liveness: Liveness) -> None:
+    assert isinstance(liveness, Liveness)
+    assert liveness.is_alive(T) is None
+
+
+def test_writer_is_alive_from_hold_to_release_and_leaves_nothing(storage: Storage, liveness: Liveness) -> None:
+    liveness.hold(T)
+    assert liveness.is_alive(T) is True
+    assert liveness_for(storage).is_alive(T) is True
+    assert liveness.is_alive("20260101093000001") is None
+    liveness.release(T)
+    assert liveness.is_alive(T) is None
+    assert storage.list("", recursive=True) == []
+
+
+def test_abandoned_writer_is_dead_and_can_be_tidied_up(storage: Storage, liveness: Liveness) -> None:
+    liveness.hold(T)
+    liveness.abandon(T)
+    assert liveness.is_alive(T) is False
+    assert [info.path for info in storage.list(LIVE_FOLDER)] == [f"{LIVE_FOLDER}/{T}"]
+    liveness.release(T)
+    assert liveness.is_alive(T) is None
+    assert storage.list(LIVE_FOLDER) == []
+
+
+def test_mark_of_a_dead_writer_is_taken_over(liveness: Liveness) -> None:
+    liveness.hold(T)
+    liveness.abandon(T)
+    liveness.hold(T)
+    assert liveness.is_alive(T) is True
+
+
+def test_instant_in_living_hands_is_refused(storage: Storage, liveness: Liveness) -> None:
+    liveness.hold(T)
+    for other in (liveness, liveness_for(storage)):
+        with pytest.raises(LockError, match=T):
+            other.hold(T)
+    assert liveness.is_alive(T) is True
+
+
+def test_another_object_of_this_process_may_release(storage: Storage, liveness: Liveness) -> None:
+    liveness_for(storage).hold(T)
+    liveness.release(T)
+    assert liveness.is_alive(T) is None
+
+
+def test_release_and_abandon_without_a_mark_do_nothing(storage: Storage, liveness: Liveness) -> None:
+    liveness.release(T)
+    liveness.abandon(T)
+    assert not storage.exists(LIVE_FOLDER)
+
+
+def test_instants_are_independent(liveness: Liveness) -> None:
+    liveness.hold(T)
+    liveness.hold("20260101093000001")
+    liveness.abandon("20260101093000001")
+    assert liveness.is_alive(T) is True
+    assert liveness.is_alive("20260101093000001") is False
+
+
+@pytest.mark.parametrize("instant", ["", "../x", "a/b", ".", "..", "a\0b"])
+def test_what_cannot_name_a_mark_is_no_instant(liveness: Liveness, instant: str) -> None:
+    for act in (liveness.hold, liveness.release, liveness.is_alive):
+        with pytest.raises(ValueError, match="no instant"):
+            act(instant)
+
+
+def test_copies_of_a_table_in_memory_share_neither_lock_nor_life() -> None:
+    table = MemoryStorage()
+    liveness_for(table).hold(T)
+    with lock_for(table).held(0):
+        copy = table.copy()
+        assert liveness_for(copy).is_alive(T) is False
+        with lock_for(copy).held(0):
+            assert lock_for(copy).is_held() is False
+
+
+def test_locking_does_not_keep_a_table_in_memory_alive() -> None:
+    table = MemoryStorage()
+    with lock_for(table).held(0):
+        liveness_for(table).hold(T)
+    gone = weakref.ref(table)
+    del table
+    gc.collect()
+    assert gone() is None

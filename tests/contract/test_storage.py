@@ -1,0 +1,503 @@
+"""What every Storage promises, held against each implementation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie.storage.base import Storage
+from hoodie.storage.faults import FaultStorage
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+
+MAKERS: dict[str, Callable[[Path], Storage]] = {
+    "local": lambda folder: LocalStorage(folder / "table"),
+    "memory": lambda folder: MemoryStorage(),
+    "faults": lambda folder: FaultStorage(LocalStorage(folder / "table")),
+}
+OUTSIDE = ["/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./b", "a//b", "a/", "/", "..", "a\0b", "s3://bucket/x"]
+
+
+@pytest.fixture(params=sorted(MAKERS))
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return MAKERS[request.param](tmp_path)
+
+
+def paths(storage: Storage, folder: str, *, recursive: bool = False) -> list[str]:
+    return [info.path for info in storage.list(folder, recursive=recursive)]
+
+
+def write(storage: Storage, path: str, data: bytes) -> None:
+    with storage.open_output(path) as stream:
+        stream.write(data)
+
+
+def test_implementation_satisfies_the_protocol(storage: Storage) -> None:
+    assert isinstance(storage, Storage)
+
+
+# -- reading
+
+
+def test_nothing_is_there_before_the_first_write(storage: Storage) -> None:
+    assert not storage.exists("")
+    assert storage.list("") == []
+    assert storage.list("a/b", recursive=True) == []
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "expected"),
+    [
+        (0, None, b"0123456789"),
+        (3, None, b"3456789"),
+        (3, 4, b"3456"),
+        (8, 100, b"89"),
+        (10, None, b""),
+        (99, 5, b""),
+        (0, 0, b""),
+    ],
+)
+def test_read_gives_the_range_as_far_as_it_is_there(
+    storage: Storage, offset: int, length: int | None, expected: bytes
+) -> None:
+    storage.create_new("f", b"0123456789")
+    assert storage.read("f", offset, length) == expected
+
+
+@pytest.mark.parametrize(("offset", "length"), [(-1, None), (0, -1)])
+def test_read_refuses_a_negative_range(storage: Storage, offset: int, length: int) -> None:
+    storage.create_new("f", b"x")
+    with pytest.raises(ValueError, match="'f'"):
+        storage.read("f", offset, length)
+
+
+@pytest.mark.parametrize("path", ["absent", "no/folder/absent", "file/below"])
+def test_missing_file_is_file_not_found_error(storage: Storage, path: str) -> None:
+    storage.create_new("file", b"x")
+    with pytest.raises(FileNotFoundError):
+        storage.read(path)
+    with pytest.raises(FileNotFoundError):
+        storage.open_input(path)
+    with pytest.raises(FileNotFoundError):
+        storage.stat(path)
+    assert not storage.exists(path)
+    assert storage.delete(path) is False
+    assert storage.list(path) == []
+
+
+def test_a_folder_is_no_file(storage: Storage) -> None:
+    storage.mkdirs("folder")
+    for act in (
+        lambda: storage.read("folder"),
+        lambda: storage.open_input("folder"),
+        lambda: storage.replace("folder", b"x"),
+        lambda: storage.move_new("folder", "other"),
+        lambda: storage.delete("folder"),
+        lambda: storage.touch("folder"),
+    ):
+        with pytest.raises(IsADirectoryError):
+            act()
+    with pytest.raises(FileExistsError):
+        storage.create_new("folder", b"x")
+    with pytest.raises(FileExistsError), storage.open_output("folder"):
+        pass
+
+
+def test_a_file_is_no_folder(storage: Storage) -> None:
+    storage.create_new("file", b"x")
+    for act in (
+        lambda: storage.list("file"),
+        lambda: storage.delete_folder("file"),
+        lambda: storage.rename_folder("file", "other"),
+        lambda: storage.create_new("file/below", b"x"),
+        lambda: storage.replace("file/below", b"x"),
+        lambda: storage.touch("file/below"),
+        lambda: storage.mkdirs("file/below"),
+    ):
+        with pytest.raises(NotADirectoryError):
+            act()
+    with pytest.raises(FileExistsError):
+        storage.mkdirs("file")
+    assert storage.read("file") == b"x"
+
+
+def test_input_is_seekable_and_ends(storage: Storage) -> None:
+    storage.create_new("f", b"0123456789")
+    storage.create_new("empty", b"")
+    with storage.open_input("f") as stream:
+        stream.seek(4)
+        assert stream.read(2) == b"45"
+        assert stream.size() == 10
+    with storage.open_input("empty") as stream:
+        assert stream.read() == b""
+
+
+def test_parquet_written_into_an_output_reads_back(storage: Storage) -> None:
+    table = pa.table({"key": ["a", "b"], "value": [1, 2]})
+    with storage.open_output("staging/f.parquet") as stream:
+        pq.write_table(table, stream)
+    with storage.open_input("staging/f.parquet") as source:
+        assert pq.read_table(source).equals(table)
+
+
+def test_arrow_batches_written_into_an_output_read_back(storage: Storage) -> None:
+    table = pa.table({"key": ["a", "b"], "value": [1, 2]})
+    with storage.open_output("f.arrow") as stream, pa.ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table)
+    with storage.open_input("f.arrow") as source:
+        assert pa.ipc.open_file(source).read_all().equals(table)
+
+
+# -- streaming out
+
+
+def test_output_closed_by_the_writer_is_kept(storage: Storage) -> None:
+    with storage.open_output("f") as stream:
+        stream.write(b"whole")
+        stream.close()
+    assert storage.read("f") == b"whole"
+
+
+def test_output_refuses_a_taken_name(storage: Storage) -> None:
+    storage.create_new("f", b"first")
+    with pytest.raises(FileExistsError), storage.open_output("f"):
+        pass
+    assert storage.read("f") == b"first"
+
+
+def test_output_is_exclusive_from_the_moment_it_opens(storage: Storage) -> None:
+    with storage.open_output("f") as stream:
+        stream.write(b"first")
+        with pytest.raises(FileExistsError), storage.open_output("f"):
+            pass
+    assert storage.read("f") == b"first"
+
+
+def test_output_left_by_an_exception_keeps_what_was_written(storage: Storage) -> None:
+    def write_half() -> None:
+        with storage.open_output("a/f") as stream:
+            stream.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    assert storage.read("a/f") == b"half"
+
+
+def test_output_whose_folder_was_renamed_away_fails_when_it_ends(storage: Storage) -> None:
+    def write_while_fenced() -> None:
+        with storage.open_output("staging/f") as stream:
+            stream.write(b"data")
+            storage.rename_folder("staging", "fenced")
+
+    with pytest.raises(FileNotFoundError):
+        write_while_fenced()
+    assert not storage.exists("staging")
+    assert storage.exists("fenced/f")
+
+
+@pytest.mark.parametrize("another_takes_the_name", [False, True])
+def test_output_that_was_deleted_while_open_fails_when_it_ends(storage: Storage, another_takes_the_name: bool) -> None:
+    def write_while_deleted() -> None:
+        with storage.open_output("f") as stream:
+            stream.write(b"data")
+            storage.delete("f")
+            if another_takes_the_name:
+                storage.create_new("f", b"another's")
+
+    with pytest.raises(FileNotFoundError):
+        write_while_deleted()
+    assert not storage.exists("f") or storage.read("f") == b"another's"
+
+
+# -- publishing
+
+
+def test_create_new_publishes_the_bytes_and_makes_parents(storage: Storage) -> None:
+    storage.create_new("a/b/c", b"data")
+    assert storage.read("a/b/c") == b"data"
+    assert storage.stat("a/b/c")[:2] == ("a/b/c", 4)
+
+
+def test_published_bytes_are_a_copy_of_any_buffer(storage: Storage) -> None:
+    data = bytearray(b"data")
+    storage.create_new("created", data)
+    storage.replace("replaced", memoryview(data))
+    write(storage, "written", data)
+    data[0] = 0
+    assert [storage.read(path) for path in ("created", "replaced", "written")] == [b"data"] * 3
+
+
+def test_create_new_never_replaces(storage: Storage) -> None:
+    storage.create_new("f", b"first")
+    with pytest.raises(FileExistsError):
+        storage.create_new("f", b"second")
+    assert storage.read("f") == b"first"
+
+
+def test_create_new_leaves_no_other_file(storage: Storage) -> None:
+    storage.create_new("f", b"first")
+    with pytest.raises(FileExistsError):
+        storage.create_new("f", b"second")
+    storage.replace("f", b"third")
+    assert paths(storage, "", recursive=True) == ["f"]
+
+
+def test_create_new_via_a_folder_publishes_and_leaves_it_empty(storage: Storage) -> None:
+    storage.mkdirs("staging/T")
+    storage.create_new("T.commit", b"data", via="staging/T")
+    assert storage.read("T.commit") == b"data"
+    assert storage.list("staging/T") == []
+
+
+def test_create_new_via_a_folder_that_was_renamed_away_publishes_nothing(storage: Storage) -> None:
+    storage.mkdirs("staging/T")
+    storage.rename_folder("staging/T", "staging/T.rolled")
+    with pytest.raises(FileNotFoundError):
+        storage.create_new("new/T.commit", b"data", via="staging/T")
+    assert not storage.exists("new")
+    assert not storage.exists("staging/T")
+
+
+def test_fenced_writer_hears_of_the_fence_also_when_the_name_is_taken(storage: Storage) -> None:
+    storage.create_new("T.commit", b"other")
+    with pytest.raises(FileNotFoundError):
+        storage.create_new("T.commit", b"data", via="staging/T")
+    assert storage.read("T.commit") == b"other"
+
+
+def test_replace_puts_a_whole_file_whether_or_not_one_was_there(storage: Storage) -> None:
+    storage.replace("a/f", b"first, and longer")
+    storage.replace("a/f", b"second")
+    assert storage.read("a/f") == b"second"
+
+
+def test_reader_that_opened_before_a_replace_keeps_the_old_file(storage: Storage) -> None:
+    storage.replace("f", b"old")
+    with storage.open_input("f") as stream:
+        storage.replace("f", b"new content")
+        assert stream.read() == b"old"
+
+
+def test_move_new_gives_the_file_its_name_and_keeps_its_mtime(storage: Storage) -> None:
+    write(storage, "staging/f", b"data")
+    before = storage.stat("staging/f").mtime_s
+    storage.move_new("staging/f", "a/b/f")
+    assert storage.read("a/b/f") == b"data"
+    assert storage.stat("a/b/f").mtime_s == before
+    assert not storage.exists("staging/f")
+
+
+def test_move_new_never_replaces(storage: Storage) -> None:
+    storage.create_new("source", b"mine")
+    storage.create_new("target", b"other")
+    with pytest.raises(FileExistsError):
+        storage.move_new("source", "target")
+    assert storage.read("source") == b"mine"
+    assert storage.read("target") == b"other"
+
+
+def test_move_new_of_a_missing_source_is_file_not_found_error(storage: Storage) -> None:
+    storage.create_new("taken", b"x")
+    for target in ("taken", "new/target"):
+        with pytest.raises(FileNotFoundError):
+            storage.move_new("staging/absent", target)
+    assert storage.read("taken") == b"x"
+    assert not storage.exists("new")
+
+
+# -- folders and listings
+
+
+def test_list_gives_files_and_folders_sorted_by_path(storage: Storage) -> None:
+    for path in ("p/b", "p/a-b", "p/a/x", "p/a.b", "q/y", "top"):
+        storage.replace(path, path.encode())
+    assert paths(storage, "p") == ["p/a", "p/a-b", "p/a.b", "p/b"]
+    assert [info.is_folder for info in storage.list("p")] == [True, False, False, False]
+    assert paths(storage, "p", recursive=True) == ["p/a-b", "p/a.b", "p/a/x", "p/b"]
+    assert "top" in paths(storage, "")
+    assert all(info.size_bytes == len(info.path) for info in storage.list("p", recursive=True))
+
+
+def test_list_takes_no_folder_with_the_same_beginning(storage: Storage) -> None:
+    storage.create_new("a/x", b"")
+    storage.create_new("ab/y", b"")
+    assert paths(storage, "a", recursive=True) == ["a/x"]
+
+
+def test_list_and_stat_agree(storage: Storage) -> None:
+    storage.create_new("a/f", b"data")
+    storage.mkdirs("a/b")
+    assert list(storage.list("a")) == [storage.stat("a/b"), storage.stat("a/f")]
+
+
+def test_folder_stays_when_its_last_file_goes(storage: Storage) -> None:
+    storage.create_new("a/f", b"x")
+    assert storage.delete("a/f") is True
+    assert storage.stat("a").is_folder
+    assert storage.list("a") == []
+
+
+def test_delete_says_whether_the_file_was_there(storage: Storage) -> None:
+    storage.create_new("f", b"x")
+    assert storage.delete("f") is True
+    assert storage.delete("f") is False
+    assert not storage.exists("f")
+
+
+def test_delete_folder_removes_all_below_and_nothing_beside(storage: Storage) -> None:
+    for path in ("a/x", "a/b/c/y", "ab/z"):
+        storage.create_new(path, b"x")
+    storage.delete_folder("a")
+    storage.delete_folder("a")
+    assert not storage.exists("a")
+    assert storage.read("ab/z") == b"x"
+
+
+def test_mkdirs_makes_the_way_and_may_be_repeated(storage: Storage) -> None:
+    storage.mkdirs("a/b/c")
+    storage.mkdirs("a/b/c")
+    assert [storage.stat(path).is_folder for path in ("", "a", "a/b", "a/b/c")] == [True] * 4
+    assert storage.list("a", recursive=True) == []
+
+
+def test_rename_folder_takes_all_along(storage: Storage) -> None:
+    storage.create_new("a/x", b"1")
+    storage.create_new("a/b/y", b"2")
+    storage.mkdirs("a/empty")
+    storage.create_new("ab", b"3")
+    storage.rename_folder("a", "new/parent/c")
+    assert not storage.exists("a")
+    assert paths(storage, "new/parent/c") == ["new/parent/c/b", "new/parent/c/empty", "new/parent/c/x"]
+    assert storage.read("new/parent/c/b/y") == b"2"
+    assert storage.read("ab") == b"3"
+
+
+@pytest.mark.parametrize("taken", ["empty", "full", "file"])
+def test_rename_folder_never_replaces(storage: Storage, taken: str) -> None:
+    storage.create_new("a/x", b"1")
+    storage.mkdirs("empty")
+    storage.create_new("full/y", b"2")
+    storage.create_new("file", b"3")
+    with pytest.raises(FileExistsError):
+        storage.rename_folder("a", taken)
+    assert storage.read("a/x") == b"1"
+
+
+def test_rename_folder_that_is_not_there_is_file_not_found_error(storage: Storage) -> None:
+    with pytest.raises(FileNotFoundError):
+        storage.rename_folder("absent", "new/a")
+    assert not storage.exists("new")
+
+
+def test_rename_folder_into_itself_is_refused(storage: Storage) -> None:
+    storage.create_new("a/x", b"1")
+    with pytest.raises(OSError, match="a/b/c"):
+        storage.rename_folder("a", "a/b/c")
+    assert storage.read("a/x") == b"1"
+
+
+# -- time
+
+
+def test_touch_makes_an_empty_file_and_never_changes_bytes(storage: Storage) -> None:
+    storage.touch("a/heartbeat")
+    assert storage.read("a/heartbeat") == b""
+    storage.replace("a/heartbeat", b"data")
+    storage.touch("a/heartbeat")
+    assert storage.read("a/heartbeat") == b"data"
+
+
+def test_clock_is_the_one_that_stamps_files(storage: Storage) -> None:
+    storage.create_new("first", b"")
+    before = storage.now_s()
+    storage.create_new("f", b"")
+    storage.touch("g")
+    after = storage.now_s()
+    assert before <= storage.stat("f").mtime_s <= storage.stat("g").mtime_s <= after
+
+
+def test_asking_the_clock_leaves_no_file_and_makes_no_table(storage: Storage) -> None:
+    storage.now_s()
+    assert not storage.exists("")
+    storage.create_new("f", b"")
+    storage.now_s()
+    assert paths(storage, "", recursive=True) == ["f"]
+
+
+# -- paths
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_path_that_could_leave_the_root_is_refused_everywhere(storage: Storage, path: str) -> None:
+    storage.create_new("f", b"x")
+    storage.mkdirs("d")
+    acts: list[Callable[[], object]] = [
+        lambda: storage.read(path),
+        lambda: storage.open_input(path),
+        lambda: storage.open_output(path).__enter__(),
+        lambda: storage.create_new(path, b"x"),
+        lambda: storage.create_new("new", b"x", via=path),
+        lambda: storage.replace(path, b"x"),
+        lambda: storage.move_new(path, "new"),
+        lambda: storage.move_new("f", path),
+        lambda: storage.rename_folder(path, "new"),
+        lambda: storage.rename_folder("d", path),
+        lambda: storage.list(path),
+        lambda: storage.stat(path),
+        lambda: storage.exists(path),
+        lambda: storage.delete(path),
+        lambda: storage.delete_folder(path),
+        lambda: storage.mkdirs(path),
+        lambda: storage.touch(path),
+        lambda: storage.local_path(path),
+    ]
+    for act in acts:
+        with pytest.raises(ValueError) as caught:
+            act()
+        assert repr(path) in str(caught.value)
+    assert {"d", "f"} <= set(paths(storage, ""))
+    assert "new" not in paths(storage, "")
+
+
+def test_the_root_itself_is_listed_but_never_changed_as_a_whole(storage: Storage) -> None:
+    storage.create_new("d/f", b"x")
+    assert storage.stat("").is_folder
+    for act in (
+        lambda: storage.delete_folder(""),
+        lambda: storage.rename_folder("", "x"),
+        lambda: storage.rename_folder("d", ""),
+        lambda: storage.delete(""),
+        lambda: storage.create_new("", b"x"),
+        lambda: storage.touch(""),
+    ):
+        with pytest.raises(ValueError):
+            act()
+    assert storage.read("d/f") == b"x"
+
+
+def test_unusual_names_are_names(storage: Storage) -> None:
+    names = ["a b", "day=2024-01-01", "50%2F", "..x", "x..", "ä/ö", "日", "a:b", "a\\b", "-rf", "*", "new\nline", "'\""]
+    for name in names:
+        storage.create_new(f"p/{name}", name.encode())
+    assert paths(storage, "p", recursive=True) == sorted(f"p/{name}" for name in names)
+    assert all(storage.read(f"p/{name}") == name.encode() for name in names)
+
+
+@given(st.text(alphabet=st.sampled_from("./a\0\\:é "), max_size=12))
+def test_any_accepted_path_stays_below_the_root(path: str) -> None:
+    storage = LocalStorage("/some/root")
+    try:
+        absolute = storage.local_path(path)
+    except ValueError:
+        return
+    assert absolute is not None
+    assert os.path.normpath(absolute) == absolute
+    assert absolute == "/some/root" or absolute.startswith("/some/root/")

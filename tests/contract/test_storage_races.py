@@ -1,0 +1,144 @@
+"""What every Storage promises to threads and processes that use it at the same time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hoodie.storage.base import Storage
+from hoodie.storage.faults import FaultStorage
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+
+MAKERS: dict[str, Callable[[Path], Storage]] = {
+    "local": lambda folder: LocalStorage(folder / "table"),
+    "memory": lambda folder: MemoryStorage(),
+    "faults": lambda folder: FaultStorage(LocalStorage(folder / "table")),
+}
+RACERS = 16
+
+
+@pytest.fixture(params=sorted(MAKERS))
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return MAKERS[request.param](tmp_path)
+
+
+def write(storage: Storage, path: str, data: bytes) -> None:
+    with storage.open_output(path) as stream:
+        stream.write(data)
+
+
+def test_of_racing_create_new_exactly_one_wins(storage: Storage) -> None:
+    for turn in range(4):
+        path = f"a/{turn}"
+
+        def act(racer: int, path: str = path) -> None:
+            storage.create_new(path, b"%d" % racer)
+
+        winners = race(act)
+        assert len(winners) == 1
+        assert storage.read(path) == b"%d" % winners[0]
+
+
+def test_of_racing_move_new_exactly_one_wins(storage: Storage) -> None:
+    for turn in range(4):
+        for racer in range(RACERS):
+            write(storage, f"staging/{turn}.{racer}", b"%d" % racer)
+
+        def act(racer: int, turn: int = turn) -> None:
+            storage.move_new(f"staging/{turn}.{racer}", f"final/{turn}")
+
+        winners = race(act)
+        assert len(winners) == 1
+        assert storage.read(f"final/{turn}") == b"%d" % winners[0]
+        left = [path for path in paths(storage, "staging") if path.startswith(f"staging/{turn}.")]
+        assert len(left) == RACERS - 1
+
+
+def test_of_racing_outputs_exactly_one_opens(storage: Storage) -> None:
+    winners = race(lambda racer: write(storage, "f", b"%d" % racer))
+    assert len(winners) == 1
+    assert storage.read("f") == b"%d" % winners[0]
+
+
+def race(act: Callable[[int], None]) -> list[int]:
+    """Run `act` in all racers at once; who was not told FileExistsError."""
+    barrier = threading.Barrier(RACERS)
+
+    def run(racer: int) -> bool:
+        barrier.wait()
+        try:
+            act(racer)
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(RACERS) as pool:
+        won = list(pool.map(run, range(RACERS)))
+    return [racer for racer in range(RACERS) if won[racer]]
+
+
+def test_readers_meet_whole_files_only_while_one_is_replaced(storage: Storage) -> None:
+    contents = [bytes([n]) * 50_000 for n in range(8)]
+    storage.replace("f", contents[0])
+    done = threading.Event()
+
+    def look() -> set[bytes]:
+        seen = set()
+        while not done.is_set():
+            seen.add(storage.read("f"))
+        return seen
+
+    with ThreadPoolExecutor(2) as pool:
+        looks = [pool.submit(look) for _ in range(2)]
+        try:
+            for content in contents * 4:
+                storage.replace("f", content)
+        finally:
+            done.set()
+        seen = set().union(*(look.result() for look in looks))
+    assert seen
+    assert seen <= set(contents)
+
+
+CREATE_ON_REQUEST = """
+import sys
+from hoodie.storage.local import LocalStorage
+storage = LocalStorage(sys.argv[1])
+print("ready", flush=True)
+for line in sys.stdin:
+    try:
+        storage.create_new(line.strip(), sys.argv[2].encode())
+    except FileExistsError:
+        print("lost", flush=True)
+    else:
+        print("won", flush=True)
+"""
+
+
+def test_of_two_processes_that_create_one_file_exactly_one_wins(tmp_path: Path) -> None:
+    def start(name: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", CREATE_ON_REQUEST, str(tmp_path), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+
+    with start("one") as one, start("two") as two:
+        assert [process.stdout.readline() for process in (one, two)] == ["ready\n"] * 2
+        for turn in range(10):
+            for process in (one, two):
+                process.stdin.write(f"a/{turn}\n")
+                process.stdin.flush()
+            answers = [process.stdout.readline().strip() for process in (one, two)]
+            assert sorted(answers) == ["lost", "won"]
+            assert LocalStorage(tmp_path).read(f"a/{turn}") == (b"one" if answers[0] == "won" else b"two")

@@ -1,0 +1,424 @@
+"""Options from text: the three-way rule, names, values, layers."""
+
+import pickle
+from importlib import resources
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie.errors import OptionError, UnsupportedTableError
+from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
+from hoodie.options import keys
+from hoodie.options.parse import load_defaults, parse_defaults, parse_read_options, parse_write_options
+from hoodie.options.read import ReadOptions
+from hoodie.options.table import TableOptions
+from hoodie.options.values import IndexType, KeyGeneratorType, MorInserts
+from hoodie.options.write import WriteOptions
+
+HUDI = resources.files("hoodie.options").joinpath("hudi_keys.tsv").read_text(encoding="utf-8").splitlines()[1:]
+HUDI_NAMES = [name for line in HUDI for cell in line.split("\t") for name in cell.split(",")]
+OURS = [name for group in keys.GROUPS.values() for key in group for name in key.names]
+
+
+def refusal(options, *, parse=parse_write_options, error=OptionError, **more):
+    with pytest.raises(error) as caught:
+        parse(options, **more)
+    return str(caught.value)
+
+
+def test_nothing_set_gives_the_defaults():
+    request = parse_write_options({})
+    assert request.write == WriteOptions()
+    assert request.table == TableOptions()
+    assert request.ignored == ()
+    assert parse_read_options({}) == ReadOptions()
+
+
+def test_defaults_are_those_that_are_promised():
+    write = WriteOptions()
+    assert write.operation is WriteOperation.UPSERT
+    assert (write.max_file_size_bytes, write.small_file_limit_bytes) == (125_829_120, 104_857_600)
+    assert (write.compression, write.log_block_format, write.driver_max_bytes) == ("zstd", "avro", 67_108_864)
+    assert (write.index.type, write.index.bloom_num_entries) == (IndexType.BLOOM, None)
+    assert (write.compaction.inline, write.compaction.max_delta_commits) == (False, 5)
+    assert (write.concurrency.heartbeat_interval_s, write.concurrency.lock_timeout_s) == (60, 60)
+
+
+def test_a_whole_upsert_job_is_parsed():
+    request = parse_write_options(
+        {
+            "hoodie.table.name": "flights",
+            "hoodie.datasource.write.recordkey.field": "carrier, flight",
+            "hoodie.datasource.write.partitionpath.field": "month",
+            "hoodie.datasource.write.precombine.field": "updated_at",
+            "hoodie.datasource.write.table.type": "merge_on_read",
+            "hoodie.datasource.write.operation": "Bulk_Insert",
+            "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+            "hoodie.datasource.write.hive_style_partitioning": "TRUE",
+            "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+            "hoodie.bulkinsert.shuffle.parallelism": "7",
+            "hoodie.parquet.small.file.limit": "-1",
+            "hoodie.parquet.compression.codec": "UNCOMPRESSED",
+            "hoodie.index.type": "SIMPLE",
+            "hoodie.write.lock.wait_time_ms": "1500",
+            "hoodie.python.mor.inserts": "log",
+            "hoodie.write.table.version": "6",
+        }
+    )
+    assert request.table == TableOptions(
+        name="flights",
+        table_type=TableType.MERGE_ON_READ,
+        version=TableVersion.V6,
+        record_key_fields=("carrier", "flight"),
+        partition_fields=("month",),
+        ordering_fields=("updated_at",),
+        keygen=KeyGeneratorType.COMPLEX,
+        hive_style=True,
+        merge_mode=MergeMode.COMMIT_TIME_ORDERING,
+        mor_inserts=MorInserts.LOG,
+    )
+    write = request.write
+    assert write.operation is WriteOperation.BULK_INSERT
+    assert write.parallelism[WriteOperation.BULK_INSERT] == 7
+    assert (write.small_file_limit_bytes, write.compression) == (0, "none")
+    assert (write.index.type, write.concurrency.lock_timeout_s) == (IndexType.SIMPLE, 1.5)
+    assert request.ignored == ()
+
+
+def test_requests_survive_pickling():
+    request = parse_write_options({"hoodie.table.name": "t"})
+    assert pickle.loads(pickle.dumps(request)) == request
+
+
+@pytest.mark.parametrize(
+    ("operation", "combines"),
+    [("upsert", True), ("delete", True), ("insert", False), ("bulk_insert", False)],
+)
+def test_combining_is_chosen_by_the_operation(operation, combines):
+    assert parse_write_options({"hoodie.datasource.write.operation": operation}).write.combine is combines
+
+
+# -- keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_known_names_are_all_of_hudi_and_ours():
+    assert len(HUDI) == 663
+    assert {name.lower() for name in (*HUDI_NAMES, *OURS)} == set(keys.known_keys())
+
+
+def test_no_name_stands_for_two_options():
+    assert len({name.lower() for name in OURS}) == len(OURS)
+
+
+def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
+    own = {name for name in OURS if name.lower() not in {each.lower() for each in HUDI_NAMES}}
+    assert own == {"where", "columns", "hoodie.python.mor.inserts", "hoodie.python.driver.max.bytes"}
+
+
+@pytest.mark.parametrize("parse", [parse_write_options, parse_read_options])
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("hoodie.datasource.write.operaton", "hoodie.datasource.write.operation"),
+        ("HOODIE.TABLE.NAM", "hoodie.table.name"),
+        ("hoodie.python.driver.max.byte", "hoodie.python.driver.max.bytes"),
+        ("hoodie.cleaner.comits.retained", "hoodie.cleaner.commits.retained"),
+    ],
+)
+def test_an_unknown_key_suggests_the_nearest(parse, typo, meant):
+    assert refusal({typo: "x"}, parse=parse) == f"unknown option {typo!r}: did you mean {meant!r}?"
+
+
+def test_several_unknown_keys_are_told_at_once_and_briefly():
+    message = refusal({f"hoodie.zzzzzz.{n}": "1" for n in range(9)})
+    assert message.count("unknown option") == 5
+    assert message.splitlines()[-1] == "and 4 more"
+
+
+@pytest.mark.parametrize("name", HUDI_NAMES)
+def test_every_key_of_hudi_is_known_in_any_case(name):
+    if name.lower() in {key.lower() for key in OURS}:
+        assert name.upper().lower() in keys.known_keys()
+    else:
+        assert parse_write_options({name.upper(): "x"}).ignored == (name.upper(),)
+        assert parse_read_options({name.lower(): "x"}).ignored == (name.lower(),)
+
+
+def test_the_payloads_own_keys_are_accepted():
+    options = {"hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}
+    assert parse_write_options(options).ignored == tuple(sorted(options))
+
+
+def test_keys_of_others_are_nobodys_business():
+    options = {"path": "/x", "mergeSchema": "true", "compression": "snappy", "spark.hoodie.x": "1"}
+    assert parse_write_options(options).ignored == ()
+    assert parse_read_options(options).ignored == ()
+
+
+def test_what_the_other_door_understands_is_named_as_unused():
+    options = {"hoodie.table.name": "t", "hoodie.datasource.query.type": "snapshot"}
+    assert parse_read_options(options).ignored == ("hoodie.table.name",)
+    assert parse_write_options(options).ignored == ("hoodie.datasource.query.type",)
+
+
+@pytest.mark.parametrize("key", [key for group in keys.GROUPS.values() for key in group if key.also])
+def test_every_other_name_means_the_same(key):
+    texts = {
+        keys.PAYLOAD_CLASS.name: "org.apache.hudi.common.model.EventTimeAvroPayload",
+        keys.MERGE_STRATEGY.name: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        keys.MERGE_MODE.name: "EVENT_TIME_ORDERING",
+        keys.KEYGEN_TYPE.name: "COMPLEX",
+        keys.KEYGEN_CLASS.name: "org.apache.hudi.keygen.ComplexKeyGenerator",
+        keys.TABLE_TYPE.name: "MERGE_ON_READ",
+        keys.QUERY_TYPE.name: "read_optimized",
+    }
+    text = texts.get(key.name, str(key.default) if key.default else "x")
+    parse = parse_read_options if key in keys.READ_KEYS else parse_write_options
+    results = {
+        parse({name.upper(): text}) if parse is parse_read_options else parse({name: text}).table for name in key.names
+    }
+    assert len(results) == 1
+    checks = (*keys.TABLE_CHECKS, *keys.READ_CHECKS)
+    assert key in checks or results != {ReadOptions()} - {*()} or results != {TableOptions()}
+
+
+def test_two_names_of_one_option_must_agree():
+    options = {"hoodie.table.ordering.fields": "ts", "hoodie.datasource.write.precombine.field": " ts "}
+    assert parse_write_options(options).table.ordering_fields == ("ts",)
+    message = refusal(options | {"hoodie.table.precombine.field": "seq"})
+    assert "hoodie.table.ordering.fields='ts'" in message
+    assert "hoodie.table.precombine.field='seq'" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        (
+            {
+                "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+                "hoodie.datasource.write.payload.class": (
+                    "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+                ),
+            },
+            "merge mode",
+        ),
+        (
+            {
+                "hoodie.datasource.write.keygenerator.type": "COMPLEX",
+                "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+            },
+            "key generator",
+        ),
+    ],
+)
+def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
+    message = refusal(options)
+    assert f"contradict each other about the {about}" in message
+    assert all(name in message for name in options)
+
+
+# -- values --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("hoodie.datasource.write.operation", "upsrt", "is not one of upsert, insert, bulk_insert, delete; did you mean 'upsert'?"),
+        ("hoodie.datasource.write.operation", "insert_overwrite", "is not supported by this release, which has upsert, insert"),
+        ("hoodie.datasource.write.table.type", "MOR", "is not one of COPY_ON_WRITE, MERGE_ON_READ"),
+        ("hoodie.index.type", "BUCKET", "is not supported by this release, which has BLOOM, SIMPLE"),
+        ("hoodie.index.type", "BLOM", "did you mean 'BLOOM'?"),
+        ("hoodie.compact.inline", "yes", "is not one of true, false"),
+        ("hoodie.compact.inline.max.delta.commits", "0", "is not a whole number, at least 1"),
+        ("hoodie.parquet.max.file.size", "120MB", "is not a whole number, at least 1"),
+        ("hoodie.parquet.max.file.size", "1" * 400, "is not a whole number"),
+        ("hoodie.index.bloom.fpp", "1", "is not a number between 0 and 1"),
+        ("hoodie.index.bloom.fpp", "nan", "is not a number between 0 and 1"),
+        ("hoodie.index.bloom.fpp", "low", "is not a number between 0 and 1"),
+        ("hoodie.datasource.write.recordkey.field", "a,,b", "has an empty name"),
+        ("hoodie.datasource.write.recordkey.field", "a,b,a", "names 'a' twice"),
+        ("hoodie.datasource.write.partitionpath.field", "city:SIMPLE", "field:TYPE"),
+        ("hoodie.datasource.write.keygenerator.type", "TIMESTAMP", "is a key generator that is not supported"),
+        ("hoodie.datasource.write.keygenerator.type", "SIMPEL", "did you mean 'SIMPLE'?"),
+        ("hoodie.datasource.write.keygenerator.class", "com.acme.MyKeys", "is a key generator that is not supported"),
+        ("hoodie.write.record.merge.mode", "CUSTOM", "is not supported by this release"),
+        ("hoodie.datasource.write.payload.class", "com.acme.P", "is a payload class that is not supported"),
+        ("hoodie.logfile.data.block.format", "parquet", "is not supported by this release, which has avro"),
+        ("hoodie.populate.meta.fields", "false", "is not supported by this release, only true is"),
+        ("hoodie.base.file.format", "ORC", "only PARQUET is"),
+        ("hoodie.table.name", "  ", "is empty"),
+        ("hoodie.write.table.version", "5", "only 6 is"),
+    ],
+)  # fmt: skip
+def test_a_bad_value_is_told_with_key_value_and_what_is_allowed(name, value, told):
+    message = refusal({name: value})
+    assert message.startswith(f"option {name}={value!r} ")
+    assert told in message
+    assert len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_versions_that_are_only_read_are_unsupported(version):
+    message = refusal({"hoodie.write.table.version": version}, error=UnsupportedTableError)
+    assert f"hoodie.write.table.version={version}" in message
+
+
+@given(st.sampled_from(sorted({name.lower() for name in (*HUDI_NAMES, *OURS)})), st.text(max_size=8))
+def test_any_text_is_parsed_or_refused_with_its_key(name, value):
+    for parse in (parse_write_options, parse_read_options):
+        try:
+            parse({name: value})
+        except (OptionError, UnsupportedTableError) as error:
+            assert name.rpartition(".")[2] in str(error).lower()
+
+
+# -- secrets -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in HUDI_NAMES if keys.is_secret(name)]
+    + ["hoodie.zzz.password", "hoodie.zzz.secret", "fs.s3a.access.key", "fs.s3a.session.token", "HOODIE.API.TOKEN"],
+)
+def test_a_secret_shows_in_no_repr_and_no_message(name):
+    shown = []
+    for parse in (parse_write_options, parse_read_options):
+        try:
+            shown.append(repr(parse({name: "CANARY"}, defaults={})))
+        except OptionError as error:
+            shown.append(str(error) + repr(error))
+    shown.append(repr(keys.redact({name: "CANARY"})))
+    assert "CANARY" not in "".join(shown)
+
+
+def test_redaction_leaves_what_is_no_secret():
+    options = {"hoodie.datasource.write.recordkey.field": "id", "path": "/x", "hoodie.metrics.datadog.api.key": "k"}
+    assert keys.redact(options) == options | {"hoodie.metrics.datadog.api.key": "********"}
+
+
+# -- layers --------------------------------------------------------------------------------------------------------
+
+
+def test_an_option_stands_over_the_default_of_the_file_by_any_of_its_names():
+    defaults = {"hoodie.table.ordering.fields": "a", "hoodie.compact.inline": "true"}
+    request = parse_write_options({"hoodie.datasource.write.precombine.field": "b"}, defaults=defaults)
+    assert request.write.compaction.inline is True
+    assert request.table.ordering_fields == ("b",)
+    assert request.to_create().ordering_fields == ("b",)
+
+
+def test_table_defaults_count_at_creation_and_are_not_asked_of_a_table():
+    request = parse_write_options(
+        {"hoodie.table.name": "t"}, defaults={"hoodie.datasource.write.hive_style_partitioning": "true"}
+    )
+    assert request.table.hive_style is None
+    assert request.to_create() == TableOptions(name="t", hive_style=True)
+
+
+def test_a_false_option_stands_over_a_true_default():
+    name = "hoodie.datasource.write.hive_style_partitioning"
+    assert parse_write_options({name: "false"}, defaults={name: "true"}).to_create().hive_style is False
+
+
+def test_of_the_defaults_only_what_no_door_understands_is_named():
+    defaults = {"hoodie.datasource.query.type": "snapshot", "hoodie.table.name": "t", "hoodie.clean.automatic": "true"}
+    assert parse_write_options({}, defaults=defaults).ignored == ("hoodie.clean.automatic",)
+    assert parse_read_options({}, defaults=defaults).ignored == ("hoodie.clean.automatic",)
+
+
+def test_defaults_file_has_both_forms_of_lines():
+    text = "# a comment\n\nhoodie.table.name = t\nhoodie.compact.inline true\nwhere=a = 1\nhoodie.DATABASE.name=\n"
+    assert parse_defaults(text, path="f") == {
+        "hoodie.table.name": "t",
+        "hoodie.compact.inline": "true",
+        "where": "a = 1",
+        "hoodie.DATABASE.name": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("hoodie.table.nam=t", "unknown option 'hoodie.table.nam' in f:2: did you mean 'hoodie.table.name'?"),
+        ("spark.executor.memory 2g", "unknown option 'spark.executor.memory' in f:2"),
+        ("hoodie.table.name", "f:2: 'hoodie.table.name' has no value"),
+    ],
+)
+def test_a_bad_line_of_the_defaults_file_is_told_with_file_and_line(line, told):
+    with pytest.raises(OptionError) as caught:
+        parse_defaults(f"# first\n{line}\n", path="f")
+    assert str(caught.value).startswith(told)
+
+
+def test_defaults_come_from_the_folder_that_the_environment_names(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOODIE_CONF_DIR", raising=False)
+    assert load_defaults() == {}
+    monkeypatch.setenv("HOODIE_CONF_DIR", str(tmp_path))
+    assert load_defaults() == {}
+    (tmp_path / "hoodie-defaults.conf").write_text("hoodie.compact.inline=true\n", encoding="utf-8")
+    assert load_defaults() == {"hoodie.compact.inline": "true"}
+    monkeypatch.setenv("HOODIE_CONF_DIR", str(tmp_path / "absent"))
+    with pytest.raises(OptionError, match="is no folder"):
+        load_defaults()
+
+
+def test_a_defaults_file_that_is_no_text_is_told(tmp_path, monkeypatch):
+    (tmp_path / "hoodie-defaults.conf").write_bytes(b"\xff\xfe")
+    monkeypatch.setenv("HOODIE_CONF_DIR", str(tmp_path))
+    with pytest.raises(OptionError, match=r"hoodie-defaults\.conf cannot be read"):
+        load_defaults()
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_read_is_parsed():
+    read = parse_read_options(
+        {"As.Of.Instant": "2026-01-01", "where": "fare > 3", "columns": "id, fare", "hoodie.datasource.view.type": "realtime"}
+    )  # fmt: skip
+    assert read == ReadOptions(QueryType.SNAPSHOT, None, None, "20260101000000000", "fare > 3", ("id", "fare"))
+
+
+def test_an_incremental_read_is_parsed():
+    read = parse_read_options(
+        {
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": "000",
+            "hoodie.datasource.read.end.instanttime": "20260101093000",
+        }
+    )
+    assert (read.begin, read.end) == ("000", "20260101093000")
+    assert read.range.contains("00000000000000010")
+    assert read.range.contains("20260101093000999")
+    assert not read.range.contains("20260101093001000")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"hoodie.datasource.query.type": "incremental"}, "needs hoodie.datasource.read.begin.instanttime"),
+        ({"hoodie.datasource.read.begin.instanttime": "000"}, "does not go with hoodie.datasource.query.type=snapshot"),
+        (
+            {
+                "hoodie.datasource.query.type": "incremental",
+                "hoodie.datasource.read.begin.instanttime": "0",
+                "as.of.instant": "20260101000000000",
+            },
+            "as.of.instant does not go with",
+        ),
+        (
+            {
+                "hoodie.datasource.query.type": "incremental",
+                "hoodie.datasource.read.begin.instanttime": "20260102000000000",
+                "hoodie.datasource.read.end.instanttime": "20260101000000000",
+            },
+            "is after",
+        ),
+        ({"hoodie.datasource.query.type": "snapshoot"}, "did you mean 'snapshot'?"),
+        ({"hoodie.datasource.query.incremental.format": "cdc"}, "only latest_state is"),
+        ({"hoodie.datasource.merge.type": "skip_merge"}, "only payload_combine is"),
+    ],
+)
+def test_a_read_that_contradicts_itself_is_refused(options, told):
+    assert told in refusal(options, parse=parse_read_options)

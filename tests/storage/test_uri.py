@@ -1,0 +1,86 @@
+"""Which storage a path or URI opens, and what is said about the others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hoodie.errors import OptionError, UnsupportedTableError
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage, forget_shared_memory_storage
+from hoodie.storage.uri import open_storage
+
+
+@pytest.mark.parametrize(
+    ("uri", "root"),
+    [
+        ("/data/trips", "/data/trips"),
+        ("/data/trips/", "/data/trips"),
+        ("/data/x/../trips", "/data/trips"),
+        (Path("/data/trips"), "/data/trips"),
+        ("file:///data/trips", "/data/trips"),
+        ("file:/data/trips", "/data/trips"),
+        ("FILE://localhost/data/trips", "/data/trips"),
+        ("file:///data/a%20b", "/data/a b"),
+        (Path("/data/50% #1?").as_uri(), "/data/50% #1?"),
+        (Path("file:///data/trips"), "/data/trips"),
+        ("/data/a%20b", "/data/a%20b"),
+        ("/data/day:2024/x", "/data/day:2024/x"),
+    ],
+)
+def test_paths_and_file_uris_open_the_local_disk(uri: str | os.PathLike[str], root: str) -> None:
+    storage = open_storage(uri)
+    assert isinstance(storage, LocalStorage)
+    assert storage.uri == root
+
+
+@pytest.mark.parametrize("path", ["trips", "./trips", "day:2024/trips", "s3:trips", "~/trips"])
+def test_relative_paths_start_at_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_storage(path).uri == str(tmp_path / path)
+
+
+def test_memory_uri_opens_the_same_table_every_time() -> None:
+    try:
+        storage = open_storage("memory://uri-test")
+        assert isinstance(storage, MemoryStorage)
+        assert storage.uri == "memory://uri-test"
+        assert open_storage("memory://uri-test/") is storage
+    finally:
+        forget_shared_memory_storage("memory://uri-test")
+
+
+@pytest.mark.parametrize(
+    ("uri", "scheme"),
+    [
+        ("s3://bucket/trips", "s3"),
+        ("S3A://bucket/trips", "s3a"),
+        ("hdfs://name:8020/trips", "hdfs"),
+        ("hdfs:/trips", "hdfs"),
+        ("https://host/trips", "https"),
+        (Path("s3://bucket/trips"), "s3"),
+    ],
+)
+def test_other_schemes_are_refused_by_name_with_what_is_supported(uri: str | os.PathLike[str], scheme: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=f"'{scheme}'.*file:///path and memory://name"):
+        open_storage(uri)
+
+
+def test_file_on_another_host_is_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match="host 'server'"):
+        open_storage("file://server/share")
+
+
+@pytest.mark.parametrize("uri", ["", "a\0b", "file://", "file:///a%00b", "memory://", "memory:/x", "memory:///"])
+def test_what_names_no_table_is_an_option_error(uri: str) -> None:
+    with pytest.raises(OptionError):
+        open_storage(uri)
+
+
+def test_storage_options_are_refused_by_key_without_showing_values() -> None:
+    with pytest.raises(OptionError, match="'secret_key'") as caught:
+        open_storage("/data/trips", {"secret_key": "canary"})
+    assert "canary" not in str(caught.value)
+    assert open_storage("/data/trips", {}).uri == "/data/trips"
