@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
 from typing import Any
@@ -13,7 +15,15 @@ import pyarrow.compute as pc
 
 from hoodie.engine.base import Engine
 from hoodie.engine.local import LocalEngine, reader_of
-from hoodie.errors import CommitConflictError, KeyFieldError, OptionError, TableExistsError, TableNotFoundError
+from hoodie.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    KeyFieldError,
+    OptionError,
+    TableExistsError,
+    TableNotFoundError,
+)
+from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.model.enums import Action, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
@@ -33,7 +43,8 @@ from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
-from hoodie.write.operations import staged_batch, run_batch
+from hoodie.view.schema import CREATE_SCHEMA
+from hoodie.write.operations import run_batch, staged_batch
 from hoodie.write.schema import storable
 
 MAX_TRIES = 4
@@ -110,7 +121,9 @@ class HoodieTable:
         """Add rows into new file groups only: for first loads."""
         return self.write(data, WriteOperation.BULK_INSERT, options)
 
-    def delete(self, data: Any = None, options: Mapping[str, str] | None = None, *, where: str | None = None) -> CommitResult:
+    def delete(
+        self, data: Any = None, options: Mapping[str, str] | None = None, *, where: str | None = None
+    ) -> CommitResult:
         """Delete the rows with these keys (key and partition columns; more are ignored), or those that a filter finds."""
         if (data is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
@@ -141,6 +154,7 @@ class HoodieTable:
     ) -> CommitResult:
         """Write an engine's records: the path that all writes take. `in_memory`: prepared rows stay in this process."""
         context = self._context
+        options = replace(options, operation=operation)  # which combine.before.* counts goes by what is really done
         check_writable(context.config)
         rollback_failed(context)
         with staged_batch(
@@ -161,6 +175,8 @@ class HoodieTable:
                 rollback_failed(self._context)
                 if not left:
                     raise
+            except CommitOutcomeUnknownError:
+                raise  # it may have landed: what is to be undone, the next write finds out
             except Exception:
                 # Known to have failed: leave nothing pending. What cannot be undone now, the next write undoes.
                 self._roll_back_quietly()
@@ -187,7 +203,7 @@ class HoodieTable:
         """The table's rows now, or as of an instant: `query` is "snapshot" (logs merged in) or "read_optimized" (base files only)."""
         kind = _query_type(query)
         at = None if as_of is None else parse_instant_option(as_of, name="as_of", zone=self._zone())
-        options = ReadOptions(query=kind, as_of=at, where=where, columns=_tuple(columns))  # type: ignore[arg-type]
+        options = ReadOptions(query=kind, as_of=at, where=where, columns=_tuple(columns))
         return Scan(self._context, options, meta_columns=meta_columns)
 
     def changes(
@@ -205,7 +221,7 @@ class HoodieTable:
             query=QueryType.INCREMENTAL,
             begin=None if since is None else parse_begin_option(since, name="since", zone=zone),
             end=None if until is None else parse_instant_option(until, name="until", zone=zone),
-            where=where,  # type: ignore[arg-type]
+            where=where,
             columns=_tuple(columns),
         )
         return Scan(self._context, options, meta_columns=meta_columns)
@@ -272,10 +288,14 @@ def open_table(
 
 
 def open_at(
-    storage: Storage, *, engine: Engine | None = None, options: Mapping[str, str] | None = None
+    storage: Storage,
+    *,
+    engine: Engine | None = None,
+    options: Mapping[str, str] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> HoodieTable:
-    """Open the table at a storage's root."""
-    return HoodieTable(TableContext.open(storage, engine or LocalEngine()), options)
+    """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock."""
+    return HoodieTable(TableContext.open(storage, engine or LocalEngine(), sleep=sleep), options)
 
 
 def create_table(
@@ -319,10 +339,19 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
     named = asked if asked.name else TableOptions(name=_name_from(storage.uri)).over(asked)
     properties = table_properties(named)
     if schema is not None:
-        present = storable(schema).names
-        for field in (*(named.record_key_fields or ()), *(named.partition_fields or ()), *(named.ordering_fields or ())):
+        stored = storable(schema)
+        present = stored.names
+        avro = avro_from_arrow(stored, table_name=str(named.name))
+        properties[CREATE_SCHEMA] = json.dumps(avro, separators=(",", ":"))
+        for field in (
+            *(named.record_key_fields or ()),
+            *(named.partition_fields or ()),
+            *(named.ordering_fields or ()),
+        ):
             if field.split(".")[0] not in present:
-                raise KeyFieldError(f"column {field!r} is not in the schema of table {named.name!r}: {', '.join(present)}")
+                raise KeyFieldError(
+                    f"column {field!r} is not in the schema of table {named.name!r}: {', '.join(present)}"
+                )
     now = datetime.now(UTC)
     comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
     try:
@@ -357,5 +386,7 @@ def _tuple(columns: Sequence[str] | None) -> tuple[str, ...] | None:
 
 def _query_type(query: str) -> QueryType:
     if query not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
-        raise OptionError(f"query {query!r} is neither 'snapshot' nor 'read_optimized'; for incremental pulls use changes()")
+        raise OptionError(
+            f"query {query!r} is neither 'snapshot' nor 'read_optimized'; for incremental pulls use changes()"
+        )
     return QueryType(query)

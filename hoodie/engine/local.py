@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ class LocalEngine:
             return
         with ThreadPoolExecutor(self._threads, thread_name_prefix="hoodie") as pool:
             waiting = iter(tasks)
-            running = [pool.submit(_collect, fn, task) for task, _ in zip(waiting, range(self._threads + 1), strict=False)]
+            running = [pool.submit(_collect, fn, task) for task in islice(waiting, self._threads + 1)]
             try:
                 while running:
                     batches = running.pop(0).result()

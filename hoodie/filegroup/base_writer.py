@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.filegroup.conform import conform
@@ -16,6 +17,9 @@ from hoodie.model.plans import FileOptions
 from hoodie.storage.base import Storage
 
 ROW_GROUP_ROWS = 1024 * 1024
+ROW_GROUP_BYTES = 64 * 1024 * 1024
+"""Arrow bytes of a row group; a task holds that much and no more while it writes."""
+_SAMPLE_ROWS = 8192
 
 
 class BaseFileWriter:
@@ -41,6 +45,8 @@ class BaseFileWriter:
         self._options = options
         self._avro = avro
         self._staged = staged
+        self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
         self._keys: list[pa.Array] = []
         self.rows = 0
         self.size_bytes = 0
@@ -48,15 +54,8 @@ class BaseFileWriter:
 
     def __enter__(self) -> BaseFileWriter:
         self._file = self._output.__enter__()
-        self._sink = pa.PythonFile(self._file, mode="w")
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            self._schema,
-            compression=self._options.compression,
-            store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
-            use_dictionary=[name for name in _leaf_paths(self._schema) if name != RECORD_KEY],
-            write_page_index=False,
-        )
+        self._sink = pa.PythonFile(cast(Any, self._file), mode="w")
+        self._writer: Any = None
         return self
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
@@ -68,15 +67,27 @@ class BaseFileWriter:
         name = pa.repeat(pa.scalar(self._file_name, pa.string()), table.num_rows)
         table = conform(table.set_column(at, self._schema.field(at), name), self._schema, path=self._staged)
         self._keys.extend(table.column(RECORD_KEY).chunks)
-        self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         self.rows += table.num_rows
+        self._waiting.append(table)
+        self._waiting_bytes += table.nbytes
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what waits as one row group: merges hand over many small pieces, and each would become its own."""
+        if self._waiting:
+            rows = pa.concat_tables(self._waiting)
+            self._waiting, self._waiting_bytes = [], 0
+            self._opened(rows).write_table(rows, row_group_size=ROW_GROUP_ROWS)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         try:
             if kind is None:
+                self._flush()
                 keys = pa.chunked_array(self._keys, pa.string())
                 options = self._options
-                self._writer.add_key_value_metadata(
+                writer = self._opened(self._schema.empty_table())
+                writer.add_key_value_metadata(
                     footer_metadata(
                         keys,
                         bloom_type=options.bloom_type,
@@ -86,16 +97,49 @@ class BaseFileWriter:
                         avro_schema_json=json.dumps(self._avro, separators=(",", ":")),
                     )
                 )
-                self._writer.close()
+                writer.close()
                 self.size_bytes = self._sink.tell()
         except BaseException as exc:
             self._output.__exit__(type(exc), exc, exc.__traceback__)
             raise
         self._output.__exit__(kind, error, trace)
 
+    def _opened(self, first: pa.Table) -> Any:
+        """The Parquet writer, made when the first rows show which columns repeat their values."""
+        if self._writer is None:
+            self._writer = _parquet_writer(
+                self._sink,
+                self._schema,
+                compression=self._options.compression,
+                store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
+                use_dictionary=_dictionary_columns(first),
+                write_page_index=False,
+            )
+        return self._writer
+
+
+_parquet_writer: Any = pq.ParquetWriter
+"""Its stubs know neither a codec chosen at run time nor dictionaries by column."""
+
+
+def _dictionary_columns(first: pa.Table) -> list[str]:
+    """Leaf paths of the columns that get a dictionary: all but those whose values hardly repeat in a sample.
+
+    Trying a dictionary on a column of different values is a third of the whole cost of writing a table of 15 columns.
+    """
+    sample = first.slice(0, _SAMPLE_ROWS)
+    different = {
+        field.name
+        for field in sample.schema
+        if not pa.types.is_nested(field.type)
+        and sample.num_rows
+        and 2 * pc.count_distinct(sample.column(field.name)).as_py() > sample.num_rows
+    }
+    return [path for path in _leaf_paths(first.schema) if path not in different and path != RECORD_KEY]
+
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:
-    """Dictionary encoding is chosen by leaf path; record keys are all different, so a dictionary only costs there."""
+    """Dictionary encoding is chosen by leaf path."""
     paths: list[str] = []
 
     def walk(path: str, kind: pa.DataType) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,9 @@ from hoodie.model.names import join
 from hoodie.model.plans import Chunk, ChunkPiece, ChunkRange, Inserts, Matches
 from hoodie.storage.base import Storage
 
+_new_ipc_file: Any = pa.ipc.new_file
+"""Takes any binary file object; its stubs know Python's own classes only."""
+
 
 def make_chunk(table: pa.Table, *, storage: Storage | None = None, stage_to: str | None = None) -> Chunk:
     """A chunk of prepared rows, sorted by partition path here; staged when a folder is given, else kept in memory."""
@@ -23,7 +27,7 @@ def make_chunk(table: pa.Table, *, storage: Storage | None = None, stage_to: str
     if storage is None or stage_to is None:
         return Chunk(ranges, table.num_rows, table.nbytes, table=table)
     path = join(stage_to, f"{uuid.uuid4().hex}.arrow")
-    with storage.open_output(path) as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with storage.open_output(path) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Chunk(ranges, table.num_rows, table.nbytes, path=path)
 
@@ -34,7 +38,7 @@ def _by_partition(table: pa.Table) -> tuple[tuple[ChunkRange, ...], pa.Table]:
     encoded = pc.dictionary_encode(table.column(PARTITION_PATH).combine_chunks())
     names = encoded.dictionary.to_pylist()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    if len(names) > 1:
+    if (codes[1:] < codes[:-1]).any():  # codes go by first appearance: ascending means that partitions stand together
         order = np.argsort(codes, kind="stable")  # arrival order stays within a partition: ties go to the later row
         table = table.take(pa.array(order)).combine_chunks()
         codes = codes[order]
@@ -83,7 +87,7 @@ def make_matches(
         return Matches(number, rows=rows, count=len(rows))
     table = pa.table({"row": pa.array(rows)})
     path = join(stage_to, f"{uuid.uuid4().hex}.rows")
-    with storage.open_output(path) as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with storage.open_output(path) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Matches(number, path=path, count=len(rows))
 
@@ -91,7 +95,7 @@ def make_matches(
 def piece_keys(storage: Storage, piece: ChunkPiece) -> pa.Array:
     """Record keys of a piece, in row order."""
     keys = load_chunk(storage, piece.chunk).column(RECORD_KEY).slice(piece.span.start, piece.span.length)
-    return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+    return keys.combine_chunks()
 
 
 def matched_rows(storage: Storage, pieces: Sequence[ChunkPiece], updates: Sequence[Matches]) -> list[pa.Table]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pyarrow as pa
 
@@ -20,9 +22,13 @@ def key_hash(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
         return np.empty(0, dtype=np.uint64)
     array = array.cast(pa.large_string())
     _, offset_buffer, data_buffer = array.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int64)[array.offset : array.offset + count + 1]
+    offsets = np.frombuffer(cast(Any, offset_buffer), dtype=np.int64)[array.offset : array.offset + count + 1]
     first, last = int(offsets[0]), int(offsets[-1])
-    data = np.frombuffer(data_buffer, dtype=np.uint8)[first:last] if last > first else np.empty(0, dtype=np.uint8)
+    data = (
+        np.frombuffer(cast(Any, data_buffer), dtype=np.uint8)[first:last]
+        if last > first
+        else np.empty(0, dtype=np.uint8)
+    )
     lengths = np.diff(offsets)
     longest = int(lengths.max(initial=0))
     powers = np.ones(max(longest, 1), dtype=np.uint64)

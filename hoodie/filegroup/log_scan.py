@@ -6,8 +6,9 @@ that commit metadata states is an error and not skipped: only what lies behind c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.merge import latest_of_each
-from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
+from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.log_content import decode_avro_data, decode_deletes, decode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice, LogFile
@@ -81,7 +82,7 @@ def read_log_records(
             rows.append(np.where(flags, -1, np.arange(offset, offset + table.num_rows)))
             offset += table.num_rows
         else:
-            found = _named(path, lambda block=block: decode_deletes(block.content, field.type if field else None))
+            found = _named(path, partial(decode_deletes, block.content, field.type if field else None))
             keys.extend(found.column("record_key").chunks)
             if field is not None:
                 orderings.extend(found.column("ordering").chunks)
@@ -159,7 +160,9 @@ def _whole_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
     try:
         data = storage.read(log.path)
     except FileNotFoundError as exc:
-        raise CorruptFileError(f"{where} is gone: it was removed while a query still needed it; run the query again") from exc
+        raise CorruptFileError(
+            f"{where} is gone: it was removed while a query still needed it; run the query again"
+        ) from exc
     if not data and not log.committed_bytes:
         return
     committed = log.committed_bytes or 0
@@ -167,7 +170,7 @@ def _whole_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
         for block in scan_blocks(data):
             if isinstance(block, LogBlock):
                 yield block
-            elif isinstance(block, CorruptBlock) and block.offset < committed:
+            elif block.offset < committed:
                 raise CorruptFileError(
                     f"{where} is damaged at byte {block.offset} ({block.reason}), inside the {committed} bytes that its commit "
                     "wrote; restore the file from a copy"
@@ -185,7 +188,7 @@ def _decode_data(block: LogBlock, path: str) -> pa.Table:
     return _named(path, lambda: decode_avro_data(block.content, schema))
 
 
-def _named(path: str, decode):  # type: ignore[no-untyped-def]
+def _named(path: str, decode: Callable[[], pa.Table]) -> pa.Table:
     try:
         return decode()
     except CorruptFileError as exc:
@@ -204,5 +207,3 @@ def _delete_flags(table: pa.Table) -> np.ndarray:
     flags = pc.fill_null(table.column(IS_DELETED), False).combine_chunks()
     result: np.ndarray = flags.to_numpy(zero_copy_only=False)
     return result
-
-

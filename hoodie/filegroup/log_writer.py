@@ -39,7 +39,9 @@ def write_log_file(
         for part in _parts(data, max_block_bytes):
             size += file.write(encode_block(BlockKind.AVRO_DATA, header, encode_avro_data(part, avro)))
         if deletes.num_rows:
-            ordering = deletes.column(ordering_field).combine_chunks() if ordering_field in deletes.column_names else None
+            ordering = (
+                deletes.column(ordering_field).combine_chunks() if ordering_field in deletes.column_names else None
+            )
             content = encode_deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), ordering)
             size += file.write(encode_block(BlockKind.DELETE, header, content))
     return size

@@ -90,15 +90,17 @@ def _last_of(codes: np.ndarray, entries: np.ndarray, distinct: int) -> np.ndarra
 
 
 def _ranks(ordering: Column) -> np.ndarray:
-    ranked = pc.rank(_comparable(ordering), sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
-    result: np.ndarray = ranked.to_numpy(zero_copy_only=False)
-    return result
+    values = _comparable(ordering)
+    ranks: np.ndarray = np.array(pc.rank(values, sort_keys="ascending", tiebreaker="dense"))
+    ranks[pc.is_null(values).to_numpy(zero_copy_only=False)] = 0  # ranks begin at 1: missing is lowest
+    return ranks
 
 
 def _comparable(ordering: Column) -> pa.Array:
     array = ordering.combine_chunks() if isinstance(ordering, pa.ChunkedArray) else ordering
     if pa.types.is_integer(array.type):
-        return pc.fill_null(array, 0)  # Hudi's default ordering value is int 0
+        filled: pa.Array = pc.fill_null(array, 0)  # Hudi's default ordering value is int 0
+        return filled
     if pa.types.is_boolean(array.type):
         return array.cast(pa.int8())
     return array

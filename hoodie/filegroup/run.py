@@ -244,8 +244,7 @@ class _Incoming:
         flags = np.zeros(count, dtype=bool)
         if DELETED in rows.column_names:
             flags = rows.column(DELETED).combine_chunks().to_numpy(zero_copy_only=False)
-        keys = rows.column(RECORD_KEY)
-        keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+        keys = rows.column(RECORD_KEY).combine_chunks()
         stamped = _stamp(rows, context, number, file_name="")
         return cls(stamped, keys, ordering, commit_time, flags, np.zeros(count, dtype=bool))
 
@@ -279,7 +278,7 @@ class _Incoming:
         return self.rows if fresh.all() else self.rows.filter(pa.array(fresh))
 
 
-class _base_writer:  # noqa: N801 - a context manager that reads as a function
+class _base_writer:
     """A `BaseFileWriter` with the names of this task's next base file."""
 
     def __init__(
@@ -316,7 +315,7 @@ class _base_writer:  # noqa: N801 - a context manager that reads as a function
         self.out.__exit__(*exc)
 
 
-def _base_result(writer: _base_writer, marker: str, piece: FileSlice | None, **counts: int) -> WriteResult:
+def _base_result(writer: _base_writer, marker: str, piece: FileSlice | None, **counts: Any) -> WriteResult:
     stat = WriteStat(
         file_id=writer.file_id,
         partition_path=writer.partition_path,

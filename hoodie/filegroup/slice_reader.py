@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,9 @@ def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterato
     extra = [*(context.filter.columns if context.filter else ()), *((COMMIT_TIME,) if task.span else ())]
     needed = tuple(dict.fromkeys([*task.columns, *extra]))
     schema = pa.schema([context.schema.field(name) for name in needed])
-    batches = read_slice(storage, task.slice, schema, rule=context.rule, visible=context.visible, full=context.schema)
+    batches = read_slice(
+        storage, task.slice, schema, rule=context.rule, visible=context.visible, full=context.schema, span=task.span
+    )
     for batch in batches:
         kept = keep_rows(batch, context.filter, task.span)
         if kept.num_rows:
@@ -59,15 +62,20 @@ def read_slice(
     rule: MergeRule,
     visible: VisibleInstants,
     full: pa.Schema,
+    span: InstantRange | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Merged rows of a slice with the columns of `schema`; `full` is the table's schema with meta columns."""
+    """Merged rows of a slice with the columns of `schema`; `full` is the table's schema with meta columns.
+
+    With a `span` (then `schema` has the commit time) stored rows that were committed outside of it do not take part in
+    the merge: a late row that lost against one is pulled, as Apache Hudi does.
+    """
     if not piece.logs:
         if piece.base is not None:
             yield from read_base_file(storage, piece.base, schema)
         return
     wanted = merge_columns(schema, rule, full)
     logs = read_log_records(storage, piece, wanted, rule=rule, visible=visible)
-    for batch in merge_with_base(storage, piece.base, logs, wanted, rule=rule):
+    for batch in merge_with_base(storage, piece.base, logs, wanted, rule=rule, span=span):
         yield batch if wanted.names == schema.names else batch.select(schema.names)
 
 
@@ -79,7 +87,13 @@ def merge_columns(schema: pa.Schema, rule: MergeRule, full: pa.Schema) -> pa.Sch
 
 
 def merge_with_base(
-    storage: Storage, base: BaseFile | None, logs: LogRecords, schema: pa.Schema, *, rule: MergeRule
+    storage: Storage,
+    base: BaseFile | None,
+    logs: LogRecords,
+    schema: pa.Schema,
+    *,
+    rule: MergeRule,
+    span: InstantRange | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Stream the base file past the reduced log records: kept rows, then the winners, batch by batch; new keys last."""
     met = np.zeros(len(logs.keys), dtype=bool)
@@ -87,16 +101,14 @@ def merge_with_base(
         # Each batch rebuilds a hash table of the log keys, so batches grow with them.
         rows = int(min(MAX_BATCH_ROWS, max(MIN_BATCH_ROWS, 2 * len(logs.keys))))
         for batch in read_base_file(storage, base, schema, batch_rows=rows):
-            yield from _merge_batch(batch, logs, met, rule)
+            yield from _merge_batch(keep_rows(batch, None, span), logs, met, rule)
     fresh = np.flatnonzero(~met[: logs.live])
     if len(fresh):
         inserted = logs.data if len(fresh) == logs.live else logs.data.take(pa.array(fresh))
         yield from inserted.combine_chunks().to_batches()
 
 
-def _merge_batch(
-    batch: pa.RecordBatch, logs: LogRecords, met: np.ndarray, rule: MergeRule
-) -> Iterator[pa.RecordBatch]:
+def _merge_batch(batch: pa.RecordBatch, logs: LogRecords, met: np.ndarray, rule: MergeRule) -> Iterator[pa.RecordBatch]:
     at = positions_in(batch.column(RECORD_KEY), logs.keys)
     rows = np.flatnonzero(at >= 0)
     if not len(rows):
@@ -146,10 +158,11 @@ def _batches(file: pq.ParquetFile, columns: Sequence[str], batch_rows: int) -> I
     # Nothing of this file is asked for but its number of rows (all columns were added later).
     for start in range(0, file.metadata.num_rows, batch_rows):
         count = min(batch_rows, file.metadata.num_rows - start)
-        yield pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+        rows: Any = pa.array([{}] * count, pa.struct([]))
+        yield pa.RecordBatch.from_struct_array(rows)
 
 
-class open_base_file:  # noqa: N801 - a context manager that reads as a function
+class open_base_file:
     """`with open_base_file(storage, base) as (parquet_file, footer_metadata)`; foreign errors are translated."""
 
     def __init__(self, storage: Storage, base: BaseFile) -> None:

@@ -1,9 +1,8 @@
-"""Rows of Arrow columns <-> Avro binary records.
+"""Avro binary records -> rows of Arrow columns; the way there is in `avro_encode`.
 
-Encoding works column by column on whole columns, for every type. Decoding does so where no array or map is in the
-schema: a vector with one read position per row advances column by column. Records with arrays or maps are decoded by
-fastavro, which accepts some byte strings that are no record (a negative union branch, say); so what it gave is encoded
-again and must give the same bytes.
+Where no array or map is in the schema a vector with one read position per row advances column by column. Records with
+arrays or maps are decoded by fastavro, which accepts some byte strings that are no record (a negative union branch,
+say); so what it gave is encoded again and must give the same bytes.
 
 Decoding is strict: apart from the length of a `bytes` decimal it accepts only what encoding gives, so a damaged record
 that is accepted is another whole record, never half of one.
@@ -16,253 +15,42 @@ panics on bytes, decimals and naive timestamps, and ignores trailing bytes; it w
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
 import fastavro
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hoodie.errors import CorruptFileError, SchemaError
-from hoodie.format.avro_schema import AvroType, present, resolve_record
+from hoodie.errors import CorruptFileError
+from hoodie.format.avro_encode import encode_records, pieces_of, width_of
+from hoodie.format.avro_schema import AvroType, present
 from hoodie.format.avro_wire import (
     Bytes,
     Column,
     Ints,
     Mask,
-    big_endian,
-    data_of,
     decimals_from,
     from_bytes,
     join,
-    lengths_of,
-    minimal_lengths,
-    offsets_in,
     offsets_of,
     padded,
-    pieces_from_offsets,
-    ragged,
     read_varints,
     sign_extended,
     slices,
     spread,
-    tagged,
-    tails,
-    valid_in,
-    values_of,
-    varints,
     windows,
 )
 
-_ENCODED_ROWS = 16_384
-_DECODED_ROWS = 8_192
+__all__ = ["decode_records", "encode_records"]
+
+_ROWS = 8_192
 """Rows that go through the columns together, so that their bytes stay in the processor's cache."""
 _FALLBACK_ROWS = 1_024  # Python objects in flight
 _SPAN_BYTES = 1 << 30
 _CELLS = 1 << 27
 """Values that a block may always stand for; beyond it, 8 times as many as it has bytes."""
-
-# Pairs of tests: an Arrow type of the schema, and the types that may be cast to it.
-_SAME_SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], bool]], ...] = (
-    (pa.types.is_int32, pa.types.is_integer),
-    (pa.types.is_int64, lambda given: pa.types.is_integer(given) and given != pa.uint64()),
-    (pa.types.is_float32, pa.types.is_float16),
-    (pa.types.is_float64, pa.types.is_floating),
-    (pa.types.is_string, lambda given: pa.types.is_large_string(given) or pa.types.is_string_view(given)),
-    (pa.types.is_binary, lambda given: pa.types.is_large_binary(given) or pa.types.is_binary_view(given)),
-    (pa.types.is_decimal, pa.types.is_decimal),
-    (pa.types.is_date, pa.types.is_date),
-    (pa.types.is_time, pa.types.is_time),
-)
-
-_INTEGERS = {"int": "<i4", "long": "<i8"}
-
-
-# --- encode ----------------------------------------------------------------------------------------------------
-
-
-def encode_records(table: pa.Table, avro: Mapping[str, Any]) -> pa.LargeBinaryArray:
-    """One Avro binary per row.
-
-    Columns are found by name. Arrow types that mean the same are cast (int8, large_string, dictionary, timestamps of
-    another unit); a cast that would lose something is an error.
-
-    Raises:
-        SchemaError: columns and schema do not match: a name, a type, a value that does not fit, or a null where the
-            schema has none.
-    """
-    record = resolve_record(avro)
-    records: Any = pa.chunked_array(list(encode_batches(table, record)), pa.large_binary()).combine_chunks()
-    return records  # type: ignore[no-any-return]
-
-
-def encode_batches(table: pa.Table, record: AvroType, *, framed: bool = False) -> Iterator[Column]:
-    """`encode_records` a few thousand rows at a time; framed: each with its length in front, i32 big-endian."""
-    wanted = pa.schema(record.arrow_fields)
-    missing, extra = set(wanted.names) - set(table.column_names), set(table.column_names) - set(wanted.names)
-    if missing or extra or len(table.column_names) != len(wanted):
-        raise SchemaError(
-            f"the columns do not match the table's schema: missing {sorted(missing)}, unknown {sorted(extra)}; "
-            "select or add columns so that they are the same"
-        )
-    for batch in table.select(wanted.names).to_batches(max_chunksize=_ENCODED_ROWS):
-        pieces: list[Column] = []
-        for (_, inner), column in zip(record.fields, batch.columns):
-            pieces += _pieces(inner, _as_stored(inner, column))
-        yield join([_frame_heads(pieces), *pieces] if framed else pieces)
-
-
-def _frame_heads(pieces: list[Column]) -> Column:
-    lengths: Ints = np.sum([lengths_of(piece) for piece in pieces], axis=0)
-    if len(lengths) and lengths.max() >= 1 << 31:
-        raise SchemaError(f"a record takes {lengths.max()} bytes as Avro; a log block holds records below 2 GiB")
-    return pieces_from_offsets(np.arange(0, 4 * len(lengths) + 1, 4), lengths.astype(">i4").view(np.uint8))
-
-
-def _as_stored(node: AvroType, column: Column) -> Column:
-    kind = node.arrow
-    if column.type == kind:
-        return column
-    if not _means_the_same(column.type, kind):
-        raise SchemaError(f"column {node.path!r} is {column.type}, the table's schema has {kind}: cast it first")
-    try:
-        return column.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
-        raise SchemaError(f"column {node.path!r} is {column.type} and does not fit the table's {kind}: {exc}") from exc
-
-
-def _means_the_same(given: Any, wanted: Any) -> bool:
-    """Whether a (checked) cast keeps the meaning: only the width, the unit or the layout differs."""
-    if pa.types.is_dictionary(given):
-        return _means_the_same(given.value_type, wanted)
-    if pa.types.is_struct(wanted):
-        # Arrow casts children by position, so structs in another order would swap their fields.
-        return (
-            pa.types.is_struct(given)
-            and [item.name for item in given] == [item.name for item in wanted]
-            and all(_means_the_same(a.type, b.type) for a, b in zip(given, wanted))
-        )
-    if pa.types.is_map(wanted):
-        return (
-            pa.types.is_map(given)
-            and _means_the_same(given.key_type, wanted.key_type)
-            and _means_the_same(given.item_type, wanted.item_type)
-        )
-    if pa.types.is_list(wanted):
-        lists = pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given)
-        return bool(lists) and _means_the_same(given.value_type, wanted.value_type)
-    if pa.types.is_timestamp(wanted):
-        return pa.types.is_timestamp(given) and bool(given.tz) == bool(wanted.tz)
-    return given == wanted or any(is_kind(wanted) and same(given) for is_kind, same in _SAME_SCALARS)
-
-
-def _pieces(node: AvroType, column: Column) -> list[Column]:
-    """What stands for each row, in pieces to be joined; `column` has the node's Arrow type."""
-    valid: Mask | None = None
-    tags: tuple[int, int] | None = None
-    if node.kind == "union":
-        tags = (2, 0) if node.null_branch else (0, 2)
-        node = node.value
-        if column.null_count:
-            valid = valid_in(column)
-    elif column.null_count:
-        raise SchemaError(f"column {node.path!r} has {column.null_count} nulls; the table's schema does not allow them")
-    if node.kind in ("record", "array", "map"):
-        return _nested(node, column, tags, valid)
-    rows = len(column)
-    if node.kind in ("string", "bytes", "enum") and node.logical != "decimal":
-        return _text(node, column, tags, valid)
-    if node.logical == "decimal" and node.kind == "bytes":
-        matrix = big_endian(column)
-        lengths = minimal_lengths(matrix)
-        if valid is not None:
-            lengths[~valid] = 0
-        return [tagged(*varints(lengths), tags, valid), tails(matrix, lengths)]
-    if node.kind in ("int", "long"):
-        values = values_of(column, _INTEGERS[node.kind])
-        # Under a null stands anything; a long one would only widen the matrix.
-        return [tagged(*varints(values if valid is None else np.where(valid, values, 0)), tags, valid)]
-    return [tagged(_fixed(node, column), np.full(rows, _width(node), dtype=np.int64), tags, valid)]
-
-
-def _fixed(node: AvroType, column: Column) -> Bytes:
-    """The stored bytes of a type whose values all have the same width."""
-    if node.kind == "boolean":
-        return np.asarray(column.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False)).reshape(-1, 1)
-    if node.logical == "decimal":
-        matrix = big_endian(column)
-        spare = 16 - node.size
-        # The type says that the digits fit; data made without checks may say otherwise.
-        if spare and column.null_count < len(column):
-            sign = np.where(matrix[:, spare] >= 0x80, np.uint8(0xFF), np.uint8(0))
-            wrong = (matrix[:, :spare] != sign[:, None]).any(axis=1) & valid_in(column)
-            if wrong.any():
-                raise SchemaError(f"column {node.path!r} holds a decimal with more digits than {column.type} has")
-        return matrix[:, spare:]
-    return values_of(column, "u1", _width(node))
-
-
-def _width(node: AvroType) -> int:
-    return node.size or {"boolean": 1, "float": 4, "double": 8}[node.kind]
-
-
-def _text(node: AvroType, column: Column, tags: tuple[int, int] | None, valid: Mask | None) -> list[Column]:
-    if node.kind == "enum":
-        codes: Column = pc.index_in(column, pa.array(node.symbols, pa.string()))
-        if codes.null_count > column.null_count:
-            raise SchemaError(f"column {node.path!r} has values other than its schema's symbols {node.symbols}")
-        return [tagged(*varints(codes.fill_null(0).to_numpy()), tags, valid)]
-    data = column.cast(pa.large_binary())
-    return [tagged(*varints(lengths_of(data)), tags, valid), data]
-
-
-def _nested(node: AvroType, column: Column, tags: tuple[int, int] | None, valid: Mask | None) -> list[Column]:
-    rows = len(column)
-    pieces: list[Column] = []
-    if tags is not None:
-        heads = np.full((rows, 1), tags[1], dtype=np.uint8)
-        if valid is not None:
-            heads[~valid] = tags[0]
-        pieces.append(ragged(heads, np.ones(rows, dtype=np.int64)))
-    if valid is None:
-        return pieces + (_record(node, column) if node.kind == "record" else _repeated(node, column))
-    # Children of a null are not written, so they are encoded without them and then spread out.
-    dense = column.drop_null()
-    inner = join(_record(node, dense) if node.kind == "record" else _repeated(node, dense))
-    lengths = np.zeros(rows, dtype=np.int64)
-    lengths[valid] = np.diff(offsets_in(inner))
-    start = offsets_in(inner)[0]
-    return [*pieces, pieces_from_offsets(start + offsets_of(lengths), data_of(inner))]
-
-
-def _record(node: AvroType, column: Any) -> list[Column]:
-    pieces: list[Column] = []
-    for (_, inner), child in zip(node.fields, column.flatten()):
-        pieces += _pieces(inner, child)
-    return pieces
-
-
-def _repeated(node: AvroType, column: Any) -> list[Column]:
-    """Arrays and maps: one block of all items, `count items 0`; an empty one is just the 0."""
-    inner = present(node)
-    offsets = column.offsets.to_numpy()
-    first, last = int(offsets[0]), int(offsets[-1])
-    counts = np.diff(offsets).astype(np.int64)
-    pieces: list[Column] = []
-    if node.kind == "map":
-        pieces += _pieces(AvroType("string", node.path), column.keys[first:last])
-    children = column.items if node.kind == "map" else column.values
-    items = join(pieces + _pieces(inner, children[first:last]))
-    bounds = offsets_in(items)[offsets_of(counts)]
-    matrix, lengths = varints(counts)
-    lengths[counts == 0] = 0
-    end = ragged(np.zeros((len(counts), 1), dtype=np.uint8), np.ones(len(counts), dtype=np.int64))
-    return [ragged(matrix, lengths), pieces_from_offsets(bounds, data_of(items)), end]
-
-
-# --- decode ----------------------------------------------------------------------------------------------------
 
 
 class _Rows(NamedTuple):
@@ -287,7 +75,7 @@ def decode_records(content: memoryview | bytes, starts: Ints, ends: Ints, record
             f"{len(starts)} Avro records in {len(content)} bytes claim to hold {len(starts) * record.nodes} values"
         )
     decode = _decode_by_fastavro if record.repeats else _decode_columns
-    most = _FALLBACK_ROWS if record.repeats else _DECODED_ROWS
+    most = _FALLBACK_ROWS if record.repeats else _ROWS
     batches = []
     for first, last in _chunks(starts, ends, most):
         base = int(starts[first])
@@ -396,7 +184,7 @@ def _decode_scalar(node: AvroType, rows: _Rows, positions: Ints, valid: Mask | N
             values[~valid] = 0
             after = np.where(valid, after, positions)
         return _from_integers(node, values, valid), _within(node, after, rows.ends)
-    width = _width(node)
+    width = width_of(node)
     after = _within(node, positions + (width if valid is None else np.where(valid, width, 0)), rows.ends)
     matrix = windows(rows.buffer, positions, width)
     if valid is not None:
@@ -424,8 +212,12 @@ def _from_integers(node: AvroType, values: Ints, valid: Mask | None) -> Column:
         short = values.astype(np.int32)
         if (short != values).any():
             raise _bad(node, "an int of more than 32 bits")
-        return from_bytes(node.arrow, len(values), short, valid=valid)
-    return from_bytes(node.arrow, len(values), values, valid=valid)
+        column = from_bytes(node.arrow, len(values), short, valid=valid)
+    else:
+        column = from_bytes(node.arrow, len(values), values, valid=valid)
+    if node.logical.startswith("time-"):
+        column.validate(full=True)  # ArrowInvalid outside of a day
+    return column
 
 
 def _short_decimals(node: AvroType, buffer: Bytes, starts: Ints, ends: Ints) -> Column:
@@ -457,7 +249,7 @@ def _decode_by_fastavro(part: memoryview | bytes, starts: Ints, ends: Ints, reco
         columns = [_build(inner, [row[f"f{i}"] for row in rows], budget) for i, (_, inner) in enumerate(record.fields)]
     except OverflowError as exc:
         raise CorruptFileError("an Avro record holds a number of more than 64 bits") from exc
-    again = join([piece for (_, inner), column in zip(record.fields, columns) for piece in _pieces(inner, column)])
+    again = join([piece for (_, inner), column in zip(record.fields, columns) for piece in pieces_of(inner, column)])
     given = slices(padded(part), starts, ends)
     if not again.equals(given.cast(pa.large_binary())):
         raise CorruptFileError(
@@ -475,7 +267,7 @@ def _wire_schema(node: AvroType, name: str) -> Any:
         fields = [{"name": f"f{i}", "type": _wire_schema(f, f"{name}_{i}")} for i, (_, f) in enumerate(node.fields)]
         return {"type": "record", "name": name, "fields": fields}
     if node.kind in ("float", "double", "fixed"):
-        return {"type": "fixed", "name": name, "size": _width(node)}
+        return {"type": "fixed", "name": name, "size": width_of(node)}
     if node.items is not None:
         inner = _wire_schema(node.items, f"{name}_i")
         return {"type": "array", "items": inner} if node.kind == "array" else {"type": "map", "values": inner}
@@ -530,4 +322,4 @@ def _build_value(node: AvroType, values: list[Any], budget: _Budget) -> Column:
             return pa.array(values, pa.binary()).cast(kind)
         bounds = offsets_of(np.array([len(value) for value in values], dtype=np.int64))
         return _short_decimals(node, padded(data), bounds[:-1], bounds[1:])
-    return _from_fixed(node, np.frombuffer(data, dtype=np.uint8).reshape(len(values), _width(node)), kind, None)
+    return _from_fixed(node, np.frombuffer(data, dtype=np.uint8).reshape(len(values), width_of(node)), kind, None)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
-from hoodie.format.avro_codec import decode_records, encode_batches
+from hoodie.format.avro_codec import decode_records
+from hoodie.format.avro_encode import encode_batches
 from hoodie.format.avro_schema import record_type, resolve_record
 from hoodie.format.avro_wire import Ints, data_of, offsets_in
 from hoodie.format.cursor import Cursor, i32

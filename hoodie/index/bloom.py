@@ -8,20 +8,24 @@ files every key is in one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.filegroup.chunks import make_matches, piece_keys
+from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
+from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.base_file import BaseFileFooter, may_hold_by_range, read_footer
 from hoodie.format.bloom import BloomFilter
+from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
+from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import Chunk, ChunkPiece, LookupResult, LookupTask, Matches
+from hoodie.model.plans import Chunk, ChunkPiece, LookupResult, LookupTask, Matches, MergeRule
 from hoodie.storage.base import Storage
 
 MAX_KEYS_PER_TASK = 2_000_000
@@ -51,27 +55,54 @@ def plan_lookup(
     stage_to: str | None,
     prune_by_range: bool,
     max_keys: int = MAX_KEYS_PER_TASK,
+    logs_before_base: Callable[[FileSlice], FileSlice | None] = lambda piece: None,
+    visible: VisibleInstants | None = None,
 ) -> list[LookupTask]:
-    """One task for each base file in a partition of the batch; a hot file's candidate keys are split over several."""
+    """One task for each base file in a partition of the batch; a hot file's candidate keys are split over several.
+
+    Args:
+        logs_before_base: logs of a slice that may hold keys which its base file lacks.
+        visible: whose blocks count in them.
+    """
     tasks = []
     for piece in slices:
         if piece.base is None:
             continue
+        logs = logs_before_base(piece) if piece.logs else None
         waiting: list[ChunkPiece] = []
         keys = 0
         for part in pieces.get(piece.group.partition_path, ()):
             if waiting and keys + part.span.length > max_keys:
-                tasks.append(LookupTask(piece.base, tuple(waiting), stage_to, prune_by_range))
+                tasks.append(
+                    LookupTask(piece.base, tuple(waiting), stage_to, prune_by_range, logs=logs, visible=visible)
+                )
                 waiting, keys = [], 0
             waiting.append(part)
             keys += part.span.length
         if waiting:
-            tasks.append(LookupTask(piece.base, tuple(waiting), stage_to, prune_by_range))
+            tasks.append(LookupTask(piece.base, tuple(waiting), stage_to, prune_by_range, logs=logs, visible=visible))
     return tasks
 
 
 def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
-    """Which rows of the pieces have their key in the base file: an exact answer, whatever decided it."""
+    """Which rows of the pieces have their key in the file group: an exact answer, whatever decided it."""
+    if task.logs is None or task.visible is None:
+        return _look_into_base(storage, task)
+    result = _look_into_base(storage, replace(task, stage_to=None))
+    in_base = {matches.number: load_rows(storage, matches) for matches in result.matches}
+    rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING, None)
+    schema = pa.schema([pa.field(RECORD_KEY, pa.string())])
+    logged = read_log_records(storage, task.logs, schema, rule=rule, visible=task.visible).keys
+    matches = []
+    for piece in task.pieces:
+        found = piece.span.start + np.flatnonzero(_is_in(piece_keys(storage, piece), logged))
+        found = np.union1d(in_base.get(piece.number, found[:0]), found)
+        if len(found):
+            matches.append(make_matches(piece.number, found, storage=storage, stage_to=task.stage_to))
+    return replace(result, matches=tuple(matches), how=f"{result.how}+logs")
+
+
+def _look_into_base(storage: Storage, task: LookupTask) -> LookupResult:
     where = f"{task.base.path} of table {storage.uri}"
     with open_base_file(storage, task.base) as (file, metadata):
         footer = read_footer(metadata, path=where)
@@ -160,5 +191,3 @@ def _is_in(keys: pa.Array, stored: pa.Array) -> np.ndarray:
         result = pc.is_in(keys, value_set=keys.filter(pa.array(found))).to_numpy(zero_copy_only=False)
         return result
     return found
-
-

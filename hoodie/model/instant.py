@@ -85,8 +85,13 @@ class VisibleInstants:
     """Where the active timeline begins; older instants were archived, and only completed ones are."""
     until: str | None = None
     """Later instants are not seen (as-of and incremental reads)."""
+    since: str | None = None
+    """Log blocks up to this instant are not seen either: an incremental read merges only those of its range onto the base
+    file, as Hudi's does (golden table v6_mor_logs: a late row that lost against an earlier log is pulled)."""
 
     def sees(self, time: str) -> bool:
+        if self.since is not None and sort_key(time) <= sort_key(self.since):
+            return False
         if self.until is not None and sort_key(time) > sort_key(self.until):
             return False
         if time in self.completed:

@@ -73,7 +73,7 @@ class Matches:
 
 @dataclass(frozen=True)
 class LookupTask:
-    """Find which rows of the pieces have their key in the base file."""
+    """Find which rows of the pieces have their key in the base file, or in logs that are older than it."""
 
     base: BaseFile
     pieces: tuple[ChunkPiece, ...]
@@ -81,6 +81,10 @@ class LookupTask:
     """Folder for the row numbers; None keeps them in memory."""
     prune_by_range: bool = True
     use_bloom: bool = True
+    logs: FileSlice | None = None
+    """Logs that may hold keys which the base file lacks, as a slice of their own."""
+    visible: VisibleInstants | None = None
+    """With `logs`: whose blocks count."""
 
 
 @dataclass(frozen=True)

@@ -177,11 +177,10 @@ MERGE_STRATEGY: Key[MergeMode | None] = Key(
 )
 MOR_INSERTS: Key[MorInserts | None] = Key(
     "hoodie.python.mor.inserts",
-    choice({kind.value: kind for kind in MorInserts}),
+    choice({kind.value: kind for kind in MorInserts}, known=("log",)),
     None,
-    "Where new rows of a merge-on-read table go. `log` promises that no Apache Hudi writer with a bloom or simple "
-    "index will write to the table: it would not find keys that stand in logs only. Unset: what the table "
-    "remembers from its creation, else `base_file`.",
+    "Where new rows of a merge-on-read table go: `base_file`, so that every key is in the bloom filter of a base file. "
+    "Apache Hudi's writers would not find keys that stand in logs only, and insert them a second time.",
 )
 
 TABLE_CHECKS = (
@@ -271,6 +270,18 @@ DRIVER_MAX_BYTES = Key(
     "A batch of fewer bytes is brought to the driver instead of being spread over tasks.",
 )
 WRITE_CHECKS = (
+    _check(
+        "hoodie.write.lock.provider",
+        "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        "writers on one machine share a lock file without any option, and no other lock is taken",
+        "Lock between writers. Unset: a lock file in the table, for all processes of one machine.",
+    ),
+    _check(
+        "hoodie.payload.delete.field",
+        "",
+        "mark deletes with a boolean column _hoodie_is_deleted, or use the delete operation",
+        "Column whose value marks a delete.",
+    ),
     _check(
         "hoodie.datasource.write.insert.drop.duplicates",
         "false",

@@ -129,7 +129,7 @@ def _unknown(names: list[str], where: str) -> OptionError:
     lines = []
     for name in sorted(names)[:_SHOWN]:
         hint = did_you_mean(name, keys.known_keys().values())
-        lines.append(f"unknown option {name!r}{where}" + (f": {hint}" if hint else ""))
+        lines.append(f"unknown option {name!r}{where}" + (f". {hint}" if hint else ""))
     if len(names) > _SHOWN:
         lines.append(f"and {len(names) - _SHOWN} more")
     return OptionError("\n".join(lines))

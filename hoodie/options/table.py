@@ -156,8 +156,10 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         raise OptionError(
             f"table {options.name!r} needs the columns of its record key: set hoodie.datasource.write.recordkey.field"
         )
-    if options.mor_inserts is MorInserts.LOG and options.table_type is not TableType.MERGE_ON_READ:
-        raise OptionError(f"{_MOR_INSERTS}=log is for tables of type MERGE_ON_READ, others have no logs")
+    if len(ordering) > 1:
+        raise OptionError(
+            f"table {options.name!r}: several ordering columns ({_names(ordering)}) are not supported by this release; name one"
+        )
     keygen = options.keygen or infer_key_generator(keys, partition)
     _check_key_generator(keygen, keys, partition)
     database = options.database_name or ""
@@ -189,7 +191,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.table.partition_extractor_class": f"org.apache.hudi.hive.{_extractor(partition, options.hive_style)}",
         _CDC: "false",
-        _MOR_INSERTS: options.mor_inserts or "",
+        _MOR_INSERTS: MorInserts.BASE_FILE if options.table_type is TableType.MERGE_ON_READ else "",
     }
     return {key: str(value) for key, value in properties.items() if value}
 
@@ -389,6 +391,8 @@ def check_writable(config: TableConfig) -> None:
     elif config.keygen not in SUPPORTED_KEY_GENERATORS:
         named = config.raw.get(_KEYGEN_TYPE) or config.raw.get(_KEYGEN_CLASS)
         reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
+    elif len(config.ordering_fields) > 1:
+        reason = f"it has several ordering columns ({', '.join(config.ordering_fields)}), this release takes one"
     elif not config.record_key_fields:
         reason = "it has no record key columns"
     elif flag(_CDC, default=False):
@@ -425,8 +429,6 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         for what, stands, asked in pairs
         if asked is not None and asked != stands
     ]
-    if requested.mor_inserts is MorInserts.LOG and config.table_type is TableType.COPY_ON_WRITE:
-        wrong.append(f"  {_MOR_INSERTS} is 'log' in your options, but the table is COPY_ON_WRITE: it has no logs")
     if wrong:
         more = [f"  and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         raise OptionError(

@@ -34,10 +34,9 @@ class IndexType(StrEnum):
 
 
 class MorInserts(StrEnum):
-    """Where the new rows of a merge-on-read table go."""
+    """Where the new rows of a merge-on-read table go: one way so far, said in the table's properties all the same."""
 
     BASE_FILE = "base_file"
-    LOG = "log"
 
 
 SUPPORTED_KEY_GENERATORS = (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX, KeyGeneratorType.NON_PARTITION)
@@ -196,10 +195,10 @@ def only(value: str, why: str) -> Kind[str]:
 
     def read(given: str) -> str:
         if given.lower() != value.lower():
-            raise ValueError(f"is not supported by this release, only {value} is: {why}")
+            raise ValueError(f"is not supported by this release, only {value or 'none'} is: {why}")
         return value
 
-    return Kind(f"{value}; others are refused", read)
+    return Kind(f"{value or 'none'}; others are refused", read)
 
 
 def _key_generator(known: Mapping[str, KeyGeneratorType]) -> Callable[[str], KeyGeneratorType]:

@@ -51,8 +51,15 @@ def _plan_incremental(
                 f"its rows would be missed for ever by whoever goes on from there. Pull until {limit} instead"
             )
     span = InstantRange(options.begin, end)
-    if options.begin is not None and end is not None and sort_key(options.begin) > sort_key(end) and options.end is not None:
-        raise OptionError(f"the range of the incremental query is empty: it begins at {options.begin} and ends at {options.end}")
+    if (
+        options.begin is not None
+        and end is not None
+        and sort_key(options.begin) > sort_key(end)
+        and options.end is not None
+    ):
+        raise OptionError(
+            f"the range of the incremental query is empty: it begins at {options.begin} and ends at {options.end}"
+        )
     instants = timeline.completed_in(span) if end is not None else ()
     touched: dict[FileGroupId, None] = {}
     for instant in instants:
@@ -62,13 +69,20 @@ def _plan_incremental(
     for group in touched:
         piece = snapshot.view.slice_of(group, until=end)
         if piece is not None:
-            slices.append(piece)
+            slices.append(_of_range(piece, span))
         elif snapshot.view.slice_of(group) is not None:
             raise InstantNotFoundError(
                 f"the files of table {table} as of instant {end} were cleaned (file group {group.file_id} in partition "
                 f"{group.partition_path!r}); pull from a later instant, or read the whole table once"
             )
     return _plan(context, snapshot, slices, options, until=end, span=span, meta_columns=meta_columns)
+
+
+def _of_range(piece: FileSlice, span: InstantRange) -> FileSlice:
+    """The slice without a base file that is older than the range: none of its rows counts, so it need not be read."""
+    if piece.base is None or span.begin is None or sort_key(piece.base.instant) > sort_key(span.begin):
+        return piece
+    return piece._replace(base=None)
 
 
 def _plan(
@@ -81,7 +95,9 @@ def _plan(
     span: InstantRange | None,
     meta_columns: bool,
 ) -> ReadPlan:
-    user_schema = table_schema(snapshot.active, snapshot.timeline, until=until)
+    # An incremental answer has the newest columns, whatever its end: its consumer goes on from there (as Hudi's does).
+    schema_at = until if span is None else None
+    user_schema = table_schema(snapshot.active, snapshot.timeline, snapshot.properties, until=schema_at)
     schema = with_meta_fields(user_schema if user_schema is not None else pa.schema([]))
     default = schema.names if meta_columns else [n for n in schema.names if n not in META_COLUMNS]
     columns = _columns(options.columns, schema, default)
@@ -89,7 +105,7 @@ def _plan(
         table=context.storage.uri,
         schema=schema,
         rule=context.rule,
-        visible=snapshot.timeline.visible(until),
+        visible=snapshot.timeline.visible(until, span.begin if span else None),
         filter=parse_filter(options.where, schema),
     )
     tasks = tuple(ReadTask(piece, tuple(columns), span) for piece in slices)
@@ -108,6 +124,11 @@ def require_readable(context: TableContext) -> None:
         raise UnsupportedTableError(
             f"table {context.storage.uri} merges records with a custom payload, which this release cannot run; "
             "read it with query type read_optimized of Apache Hudi, or compact it there first"
+        )
+    if config.table_type is TableType.MERGE_ON_READ and len(config.ordering_fields) > 1:
+        raise UnsupportedTableError(
+            f"table {context.storage.uri} orders records by several columns ({', '.join(config.ordering_fields)}); this release "
+            "merges by one. Compact it with Apache Hudi and query it read_optimized"
         )
 
 
@@ -132,7 +153,5 @@ def _columns(wanted: Sequence[str] | None, schema: pa.Schema, default: Sequence[
         return default
     unknown = [name for name in wanted if name not in schema.names]
     if unknown:
-        raise OptionError(
-            f"column {unknown[0]!r} is not in the table; the columns are {', '.join(schema.names)}"
-        )
+        raise OptionError(f"column {unknown[0]!r} is not in the table; the columns are {', '.join(schema.names)}")
     return list(dict.fromkeys(wanted))

@@ -57,7 +57,9 @@ class Scan:
             return 0
         narrow = self._narrowed()
         run = partial(run_read, self._context.storage, self.plan.context)
-        schema = pa.schema([self.plan.context.schema.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
+        schema = (
+            pa.schema([self.plan.context.schema.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
+        )
         return sum(batch.num_rows for batch in self._context.engine.read(run, narrow, schema)) if narrow else 0
 
     def explain(self) -> str:
@@ -82,7 +84,9 @@ class Scan:
         return "\n".join(lines)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.to_reader().__arrow_c_stream__(requested_schema)
+        reader: Any = self.to_reader()
+        stream: object = reader.__arrow_c_stream__(requested_schema)
+        return stream
 
     def _narrowed(self) -> tuple[ReadTask, ...]:
         """The tasks with one narrow column only: enough to count rows."""

@@ -19,8 +19,20 @@ from hoodie.errors import OptionError
 from hoodie.model.plans import RowFilter
 
 _MAX_TEXT = 100_000
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|<>|<=|>=|!=|==|=|[A-Za-z_][A-Za-z_0-9.]*|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?|\s+|.", re.DOTALL)
-_WORDS = {"and": "and", "or": "or", "not": "not", "in": "in", "is": "is", "null": "None", "true": "True", "false": "False"}
+_TOKEN = re.compile(
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|<>|<=|>=|!=|==|=|[A-Za-z_][A-Za-z_0-9.]*|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?|\s+|.",
+    re.DOTALL,
+)
+_WORDS = {
+    "and": "and",
+    "or": "or",
+    "not": "not",
+    "in": "in",
+    "is": "is",
+    "null": "None",
+    "true": "True",
+    "false": "False",
+}
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], pc.Expression]] = {
     ast.Eq: lambda a, b: a == b,
     ast.NotEq: lambda a, b: a != b,
@@ -45,7 +57,7 @@ def parse_filter(where: str | pc.Expression | None, schema: pa.Schema) -> RowFil
         return None
     if isinstance(where, pc.Expression):
         return RowFilter(where, _columns_of(where, schema))
-    return _Parser(where, schema).parse()
+    return FilterParser(where, schema).parse()
 
 
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
@@ -64,7 +76,7 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
     return tuple(used)
 
 
-class _Parser:
+class FilterParser:
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._text = text
         self._schema = schema
@@ -182,7 +194,8 @@ class _Parser:
 
     def _type_of(self, node: ast.expr | None) -> pa.DataType | None:
         if isinstance(node, ast.Name | ast.Attribute):
-            return self._schema.field(self._name(node)).type
+            kind: pa.DataType = self._schema.field(self._name(node)).type
+            return kind
         return None
 
     def _name(self, node: ast.Name | ast.Attribute) -> str:
@@ -196,5 +209,5 @@ class _Parser:
         return name
 
     def _wrong(self, reason: str) -> OptionError:
-        shown = self._text if len(self._text) < 200 else self._text[:200] + "…"  # noqa: PLR2004
+        shown = self._text if len(self._text) < 200 else self._text[:200] + "…"
         return OptionError(f"the filter {shown!r} is not understood: {reason}")

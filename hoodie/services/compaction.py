@@ -13,8 +13,8 @@ from functools import partial
 
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, OptionError
 from hoodie.filegroup.run import run_compact
-from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.format.log_block import LogBlock, scan_blocks
+from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
@@ -46,7 +46,7 @@ def plan_compaction(
     """
     with_logs = [s for s in slices if s.logs and s.group not in excluded]
     with_logs.sort(key=lambda s: sum(log.size_bytes for log in s.logs), reverse=True)
-    operations = []
+    operations: list[CompactionOperation] = []
     planned_io = 0
     for piece in with_logs:
         log_bytes = sum(log.size_bytes for log in piece.logs)
@@ -123,7 +123,7 @@ def run_compaction(
                 "`hoodie timeline PATH` lists the instants"
             )
     started = clock()
-    results = []
+    results: list[CommitResult] = []
     for found in pending:
         if budget_s is not None and results and clock() - started >= budget_s:
             break
@@ -145,7 +145,9 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
         slices = [_planned_slice(snapshot, operation, context.storage.uri) for operation in plan.operations]
         schema = snapshot.schema
         if schema is None:
-            raise HoodieError(f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema")
+            raise HoodieError(
+                f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema"
+            )
         write_context = WriteContext(
             instant=instant.time,
             table_name=context.config.name,
@@ -251,4 +253,6 @@ def _remove_leftovers(context: TableContext, instant: str, plan: CompactionPlan)
 
 def _require_merge_on_read(context: TableContext) -> None:
     if context.config.table_type is not TableType.MERGE_ON_READ:
-        raise OptionError(f"table {context.config.name!r} is COPY_ON_WRITE: it has no logs, so there is nothing to compact")
+        raise OptionError(
+            f"table {context.config.name!r} is COPY_ON_WRITE: it has no logs, so there is nothing to compact"
+        )

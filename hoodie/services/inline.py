@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from hoodie.errors import HoodieError
 from hoodie.model.enums import Action, TableType
 from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
@@ -19,12 +18,12 @@ def after_commit(context: TableContext, options: WriteOptions) -> list[CommitRes
     """Compact when enough delta commits have come together and `hoodie.compact.inline` says so."""
     if not options.compaction.inline or context.config.table_type is not TableType.MERGE_ON_READ:
         return []
-    if delta_commits_since_compaction(context.active.load()) < options.compaction.max_delta_commits:
-        return []
     try:
+        if delta_commits_since_compaction(context.active.load()) < options.compaction.max_delta_commits:
+            return []
         schedule_compaction(context, target_io_bytes=options.compaction.target_io_mb * 1024 * 1024)
         return run_compaction(context, options=options.file_options())
-    except HoodieError as exc:
+    except Exception as exc:  # noqa: BLE001 - whatever it is, the caller must not take the commit for failed
         log.warning("the commit stands, but the compaction after it failed and is tried again later: %s", exc)
         return []
 

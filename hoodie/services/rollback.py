@@ -17,9 +17,10 @@ from collections.abc import Iterable
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.format.log_block import LogBlock, rollback_block, scan_blocks
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
+from hoodie.lock.liveness import LIVE_FOLDER
 from hoodie.model.enums import Action, HeaderKey, State
 from hoodie.model.files import LogFile
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, is_instant_time
 from hoodie.model.names import (
     MARKERS,
     STAGING,
@@ -38,6 +39,8 @@ from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
 
 log = logging.getLogger("hoodie")
+
+_FENCED = ".rolled-back"
 
 
 def rollback_failed(context: TableContext) -> list[str]:
@@ -66,7 +69,7 @@ def rollback_failed(context: TableContext) -> list[str]:
         for instant in dead:
             rollback_instant(context, instant.time)
     _release_compactions(context, timeline)
-    _remove_dead_scratch(context)
+    _remove_remains(context)
     return [i.time for i in dead]
 
 
@@ -89,7 +92,9 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
                 f"instant {instant} of table {context.storage.uri} is completed; only pending instants are rolled back"
             )
         if life_of(instant_time, storage=context.storage, liveness=context.liveness) is not Life.DEAD:
-            raise CommitConflictError(f"instant {instant} of table {context.storage.uri} is still being written; try again later")
+            raise CommitConflictError(
+                f"instant {instant} of table {context.storage.uri} is still being written; try again later"
+            )
         _fence(context.storage, instant_time)
         if context.active.exists(Instant(instant.time, instant.action, State.COMPLETED)):
             return None  # it landed at the last moment
@@ -125,7 +130,7 @@ def plan_rollback(storage: Storage, snapshot: Snapshot, instant: Instant) -> Rol
                 groups.setdefault(found.file_id, []).append(
                     LogFile(partition_path, found.file_id, found.base_instant, found.version, name, info.size_bytes)
                 )
-        for file_id, paths in doomed.items():
+        for paths in doomed.values():
             full = tuple(f"{storage.uri.rstrip('/')}/{path}" for path in paths)
             requests.append(RollbackRequest(partition_path, files_to_delete=full))
         committed = snapshot.view.committed
@@ -230,21 +235,26 @@ def _merged(partition_path: str, parts: Iterable[RollbackPartition]) -> Rollback
 
 def _fence(storage: Storage, instant_time: str) -> None:
     """Take the instant's staging folder away: a writer that was only paused can publish nothing any more."""
-    staging = scratch_folder(instant_time)
+    staging, fenced = scratch_folder(instant_time), fenced_folder(instant_time)
     try:
-        storage.rename_folder(staging, f"{staging}.rolled-back")
+        storage.rename_folder(staging, fenced)
     except FileNotFoundError:
         return  # another kind of writer, or an earlier try
     except FileExistsError:
-        storage.delete_folder(f"{staging}.rolled-back")
-        storage.rename_folder(staging, f"{staging}.rolled-back")
+        storage.delete_folder(fenced)
+        storage.rename_folder(staging, fenced)
+
+
+def fenced_folder(instant_time: str) -> str:
+    """Where the staging folder of an instant is moved, so that its writer does not find it any more."""
+    return scratch_folder(instant_time) + _FENCED
 
 
 def _forget(context: TableContext, instant_time: str, action: Action) -> None:
     """Remove what is left of a rolled-back instant; its timeline files and heartbeat go last."""
     storage = context.storage
     storage.delete_folder(join(MARKERS, instant_time))
-    storage.delete_folder(f"{scratch_folder(instant_time)}.rolled-back")
+    storage.delete_folder(fenced_folder(instant_time))
     storage.delete_folder(scratch_folder(instant_time))
     context.active.remove(Instant(instant_time, action, State.INFLIGHT))
     context.active.remove(Instant(instant_time, action, State.REQUESTED))
@@ -293,17 +303,43 @@ def reset_compaction(context: TableContext, instant_time: str) -> bool:
                 if base is not None and (base.file_id, base.instant) == (operation.file_id, instant_time):
                     storage.delete(info.path)
         storage.delete_folder(join(MARKERS, instant_time))
-        storage.delete_folder(f"{scratch_folder(instant_time)}.rolled-back")
+        storage.delete_folder(fenced_folder(instant_time))
         context.active.remove(Instant(instant_time, Action.COMPACTION, State.INFLIGHT))
         storage.delete(heartbeat_path(instant_time))
         context.liveness.release(instant_time)
     return True
 
 
-def _remove_dead_scratch(context: TableContext) -> None:
-    """Staged rows of writers that died before their instant was allotted."""
-    for info in context.storage.list(STAGING):
-        name = info.path.rpartition("/")[2]
-        if info.is_folder and name.startswith("rows-") and context.liveness.is_alive(name) is False:
-            context.storage.delete_folder(info.path)
+def _remove_remains(context: TableContext) -> None:
+    """What dead writers left that no pending instant stands for any more.
+
+    They died before their instant was on the timeline, after it was completed, or at the end of a rollback.
+    """
+    if not _remains(context):
+        return
+    storage = context.storage
+    with context.lock.held(context.lock_timeout_s):  # a writer makes its staging folder and its mark under the lock
+        for name in _remains(context):
+            if is_instant_time(name):
+                storage.delete_folder(join(MARKERS, name))
+            storage.delete_folder(scratch_folder(name))
+            storage.delete_folder(fenced_folder(name))
+            if is_instant_time(name):
+                storage.delete(heartbeat_path(name))
             context.liveness.release(name)
+
+
+def _remains(context: TableContext) -> list[str]:
+    """Names of marks and staging folders whose writer is dead, but for those of pending instants."""
+    marks = {info.path.rpartition("/")[2] for info in context.storage.list(LIVE_FOLDER) if not info.is_folder}
+    staged = {
+        info.path.rpartition("/")[2].removesuffix(_FENCED) for info in context.storage.list(STAGING) if info.is_folder
+    }
+    if not (marks or staged):
+        return []
+    pending = {instant.time for instant in context.active.load().pending()}
+    return sorted(
+        name
+        for name in (marks | staged) - pending
+        if (name not in marks and is_instant_time(name)) or context.liveness.is_alive(name) is False
+    )

@@ -105,9 +105,9 @@ class Timeline:
         """
         return self.visible().sees(time)
 
-    def visible(self, until: str | None = None) -> VisibleInstants:
+    def visible(self, until: str | None = None, since: str | None = None) -> VisibleInstants:
         """The part of the timeline that a task needs to tell live log blocks from dead ones."""
-        return VisibleInstants(self.completed_times, self.pending_times, self.start, until)
+        return VisibleInstants(self.completed_times, self.pending_times, self.start, until, since)
 
     def readable_until(self) -> str | None:
         """The last completed write below the first pending one: how far an incremental pull may go.

@@ -33,13 +33,13 @@ def find_conflict(
         if now.base_instant != base_instant:
             return f"{where} moved from slice {base_instant} to {now.base_instant} in the meantime"
     for instant, metadata in others:
-        if metadata.compacted:
-            continue  # changes no row; where it moved a slice that was seen above
         for stat in metadata.stats():
             group = FileGroupId(stat.partition_path, stat.file_id)
             if group in based_on:
+                # A compaction too: it may have dropped a deleted key that this write's log brings back. Such a key would be
+                # in no base file, and a look-up made between the two commits would take it for new.
                 return f"{instant} changed file group {group.file_id} in partition {group.partition_path!r} too"
-            if stat.num_inserts and stat.partition_path in inserted_partitions:
+            if not metadata.compacted and stat.num_inserts and stat.partition_path in inserted_partitions:
                 # Both may have inserted the same key, each into a file that the other could not see.
                 return f"{instant} inserted into partition {stat.partition_path!r} too"
     return None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
 from hoodie.engine.base import Engine
-from hoodie.errors import CorruptFileError, TableNotFoundError
+from hoodie.errors import TableNotFoundError
 from hoodie.format.properties import parse_properties
-from hoodie.lock import Liveness, Lock, liveness_for, lock_for
+from hoodie.lock import liveness_for, lock_for
+from hoodie.lock.base import Liveness, Lock
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.model.plans import MergeRule
 from hoodie.options.table import TableConfig, parse_table_config
@@ -25,15 +28,16 @@ from hoodie.view.view import FileSystemView
 class Snapshot:
     """A timeline and the view of the files under it; what it has answered once stays so."""
 
-    def __init__(self, storage: Storage, active: ActiveTimeline) -> None:
+    def __init__(self, storage: Storage, active: ActiveTimeline, properties: Mapping[str, str]) -> None:
         self.active = active
+        self.properties = properties
         self.timeline: Timeline = active.load()
         self.view = FileSystemView(storage, active, self.timeline)
 
     @cached_property
     def schema(self) -> pa.Schema | None:
-        """Columns of the table without meta columns; None before the first commit."""
-        return table_schema(self.active, self.timeline)
+        """Columns of the table without meta columns; None when neither a commit nor the table's creation stated them."""
+        return table_schema(self.active, self.timeline, self.properties)
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,12 @@ class TableContext:
     lock_timeout_s: float = 60.0
 
     @classmethod
-    def open(cls, storage: Storage, engine: Engine) -> TableContext:
-        """Raises TableNotFoundError when there is no table at the storage's root."""
+    def open(cls, storage: Storage, engine: Engine, *, sleep: Callable[[float], None] = time.sleep) -> TableContext:
+        """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock.
+
+        Raises:
+            TableNotFoundError: there is none.
+        """
         config = load_config(storage)
         return cls(
             storage=storage,
@@ -60,11 +68,11 @@ class TableContext:
             active=ActiveTimeline(storage),
             lock=lock_for(storage),
             liveness=liveness_for(storage),
-            clock=Clock(storage.now_s, zone_of(config.timezone)),
+            clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
         )
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.storage, self.active)
+        return Snapshot(self.storage, self.active, self.config.raw)
 
     @property
     def rule(self) -> MergeRule:
@@ -80,13 +88,11 @@ def load_config(storage: Storage) -> TableConfig:
     """
     for path in (PROPERTIES, PROPERTIES_BACKUP, PROPERTIES):
         try:
-            text = storage.read(path).decode()
+            text = storage.read(path).decode("latin-1")  # Java writes properties so; everything beyond is escaped
         except FileNotFoundError:
             continue
-        except UnicodeDecodeError as exc:
-            raise CorruptFileError(f"{path} of table {storage.uri} is no text: {exc}; restore it from a copy") from exc
         if text.strip():
-            return parse_table_config(parse_properties(text), uri=storage.uri)
+            return parse_table_config(parse_properties(text, path=f"{storage.uri}/{path}"), uri=storage.uri)
     raise TableNotFoundError(
         f"no table at {storage.uri}: there is no {PROPERTIES} in it. "
         "Check the path, or create the table (the first write does that in Spark; hoodie.create_table in Python)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from enum import StrEnum
 
-from hoodie.lock import Liveness
+from hoodie.lock.base import Liveness
 from hoodie.model.names import HEARTBEATS, join
 from hoodie.storage.base import Storage
 

@@ -26,6 +26,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, find_conflict
 from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.txn.heartbeat import Heartbeat
+from hoodie.txn.metadata_table import drop_metadata_table
 
 P = TypeVar("P")
 log = logging.getLogger("hoodie")
@@ -64,11 +65,16 @@ class Transaction:
         """
         with context.lock.held(context.lock_timeout_s):
             _require_same_table(context)
+            drop_metadata_table(context.storage)
             snapshot = context.snapshot()
             planned = plan(snapshot)
             time = context.clock.allot(snapshot.timeline.latest_time)
             transaction = cls(
-                context, time, action, snapshot.timeline, Heartbeat(time, storage=context.storage, liveness=context.liveness)
+                context,
+                time,
+                action,
+                snapshot.timeline,
+                Heartbeat(time, storage=context.storage, liveness=context.liveness),
             )
             try:
                 context.storage.delete_folder(transaction.staging)
@@ -127,6 +133,7 @@ class Transaction:
         with context.lock.held(context.lock_timeout_s):
             _require_same_table(context)
             self._check(based_on, inserted_partitions)
+            drop_metadata_table(context.storage)  # a writer of Apache Hudi may have made one meanwhile
             self._publish(metadata)
         self._clean_up()
 
@@ -139,7 +146,9 @@ class Transaction:
         snapshot = context.snapshot()
         for state in (State.REQUESTED, State.INFLIGHT):
             if not context.active.exists(Instant(self.instant, self.action, state)):
-                raise CommitConflictError(self._conflict("its files were removed from the timeline: it was rolled back"))
+                raise CommitConflictError(
+                    self._conflict("its files were removed from the timeline: it was rolled back")
+                )
         if self._rolled_back_by(snapshot.timeline):
             raise CommitConflictError(self._conflict("another process is rolling it back"))
         before = self.started_on.completed_times
@@ -164,16 +173,32 @@ class Transaction:
         except OSError as exc:
             if not self._landed(metadata, exc):
                 raise
-        path = instant_path(*completed)
-        if context.clock.ahead_of(context.storage.stat(path).mtime_s, self.instant):
-            context.storage.touch(path)  # Hudi 1.x reads the modification time as completion time: never before T
-        if self._rolled_back_by(context.active.load()):
+        self._stamp(instant_path(*completed))
+        if self._rolled_back_since():
             # Only a writer that does not take our lock can get here. Its rollback may have deleted our files.
             context.active.remove(completed)
             raise CommitOutcomeUnknownError(
                 f"instant {self.instant} of table {context.storage.uri} was rolled back by another writer while it was being "
                 "published; check the table before writing again, and let all writers share one lock"
             )
+
+    def _stamp(self, path: str) -> None:
+        """Hudi 1.x reads the modification time as completion time: never before T."""
+        storage = self.context.storage
+        try:
+            if self.context.clock.ahead_of(storage.stat(path).mtime_s, self.instant):
+                storage.touch(path)
+        except OSError as exc:  # the commit has landed, and only this finer point has not
+            log.warning("the modification time of %s could not be set right: %s", path, exc)
+
+    def _rolled_back_since(self) -> bool:
+        try:
+            return self._rolled_back_by(self.context.active.load())
+        except OSError as exc:
+            raise CommitOutcomeUnknownError(
+                f"instant {self.instant} of table {self.context.storage.uri} was published, but then its timeline could not be "
+                f"read ({exc}), so it is not known whether the commit stands. Nothing was deleted; look at the timeline"
+            ) from exc
 
     def _landed(self, metadata: CommitMetadata, error: OSError) -> bool:
         """After a failed publish: True when the file is there and is ours, False when it is not there."""

@@ -55,11 +55,9 @@ def build_file_groups(
     if logs:
         oldest = min((instant for by_instant in logs.values() for instant in by_instant), key=sort_key)
         sizes = committed.log_sizes(oldest)
-        logs = {
-            file_id: {instant: _checked_logs(found, sizes, table) for instant, found in by_instant.items()}
-            for file_id, by_instant in logs.items()
-        }  # type: ignore[assignment]
-    scheduled = {group.file_id: time for group, time in pending_compactions.items() if group.partition_path == partition_path}
+        for by_instant in logs.values():
+            by_instant.update({time: _checked_logs(found, sizes, table) for time, found in by_instant.items()})
+    scheduled = {group.file_id: time for group, time in pending_compactions.items() if group[0] == partition_path}
     groups = []
     for file_id in sorted({*bases, *logs, *scheduled}):
         group_id = FileGroupId(partition_path, file_id)
@@ -67,7 +65,9 @@ def build_file_groups(
         if file_id in scheduled:
             instants.add(scheduled[file_id])
         slices = tuple(
-            FileSlice(group_id, instant, bases.get(file_id, {}).get(instant), tuple(logs.get(file_id, {}).get(instant, ())))
+            FileSlice(
+                group_id, instant, bases.get(file_id, {}).get(instant), tuple(logs.get(file_id, {}).get(instant, ()))
+            )
             for instant in sorted(instants, key=sort_key)
         )
         groups.append(FileGroup(group_id, slices))

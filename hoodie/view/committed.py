@@ -22,6 +22,8 @@ class CommittedFiles:
         self._files: dict[str, dict[str, int]] = {}
         self._logs: dict[str, int] = {}
         self._logs_since: str | None = None
+        self._onto: dict[str, str] = {}
+        self._onto_since: str | None = None
 
     def base_size(self, path: str, instant_time: str) -> int | None:
         """Committed size of a base file; -1 when its commit is active and does not name it (a stray), None when archived."""
@@ -42,6 +44,17 @@ class CommittedFiles:
                     self._logs[path] = max(size, self._logs.get(path, 0))
             self._logs_since = since
         return self._logs
+
+    def written_onto(self, path: str, since: str) -> str | None:
+        """Name of the base file that a log file's writer saw in its slice ("": none); None when no active commit names it."""
+        if self._onto_since is None or sort_key(since) < sort_key(self._onto_since):
+            for commit in self._commits:
+                if sort_key(commit.time) >= sort_key(since):
+                    for stat in self._read_commit(commit).stats():
+                        if stat.base_file is not None:
+                            self._onto[stat.path] = stat.base_file
+            self._onto_since = since
+        return self._onto.get(path)
 
     @cached_property
     def replaced(self) -> dict[FileGroupId, str]:

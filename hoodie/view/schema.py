@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
@@ -11,9 +13,14 @@ from hoodie.model.meta_fields import without_meta_fields
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 
+CREATE_SCHEMA = "hoodie.table.create.schema"
+"""Property with the Avro schema that a table was created with; counts until the first commit states one."""
 
-def table_schema(active: ActiveTimeline, timeline: Timeline, *, until: str | None = None) -> pa.Schema | None:
-    """Columns of the table, without meta columns, as of instant `until` (None: now); None before the first commit."""
+
+def table_schema(
+    active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str], *, until: str | None = None
+) -> pa.Schema | None:
+    """Columns of the table, without meta columns, as of instant `until` (None: now); None when nothing states them yet."""
     for instant in reversed(timeline.commits):
         if until is not None and sort_key(instant.time) > sort_key(until):
             continue
@@ -23,4 +30,6 @@ def table_schema(active: ActiveTimeline, timeline: Timeline, *, until: str | Non
                 return without_meta_fields(arrow_from_avro(parse_schema(text)))
             except CorruptFileError as exc:
                 raise CorruptFileError(f"the schema in the metadata of {instant} is unreadable: {exc}") from exc
+    if properties.get(CREATE_SCHEMA):
+        return without_meta_fields(arrow_from_avro(parse_schema(properties[CREATE_SCHEMA])))
     return None

@@ -89,6 +89,18 @@ class FileSystemView:
                 return merged_slice(candidate.slices, until)
         return None
 
+    def logs_before_base(self, piece: FileSlice) -> FileSlice | None:
+        """The logs of a slice that were written before its base file was: while its compaction was pending.
+
+        A key that was deleted before that compaction was scheduled and written again before it ran is in these logs and in
+        no base file. None when there are no such logs.
+        """
+        if piece.base is None:
+            return None
+        base = piece.base
+        older = tuple(log for log in piece.logs if self.committed.written_onto(log.path, base.instant) != base.name)
+        return piece._replace(base=None, logs=older) if older else None
+
     def _is_replaced(self, group: FileGroupId, until: str | None) -> bool:
         time = self.committed.replaced.get(group)
         return time is not None and (until is None or sort_key(time) <= sort_key(until))

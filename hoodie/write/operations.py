@@ -16,8 +16,11 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.engine.base import Engine, Records
+from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError, OptionError
 from hoodie.filegroup.run import run_write
+from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.format.base_file import read_footer
 from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookup
 from hoodie.keygen import key_generator
 from hoodie.model.enums import Action, TableType, WriteOperation
@@ -25,6 +28,7 @@ from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import Chunk, LookupResult, WriteContext
 from hoodie.model.results import CommitResult
+from hoodie.options.values import KeyGeneratorType
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import Snapshot, TableContext
@@ -46,9 +50,9 @@ class Batch:
     schema: pa.Schema
     """The table's columns after this write."""
     engine: Engine
-    """Runs the tasks; where the chunks live in memory it is the embedded one."""
+    """Runs the tasks; where the chunks live in memory it is the embedded one, and also where they are few."""
     folder: str | None
-    """Where rows are staged; None when they are in memory."""
+    """Where tasks stage what they find for other processes; None when all of them run in this one."""
     started_s: float
 
 
@@ -73,6 +77,34 @@ def staged_batch(
         SchemaError, KeyFieldError: before any row is drawn where the schema alone shows it.
     """
     started = time.monotonic()
+    preparation = plan_preparation(context, batch_schema, operation=operation, options=options)
+    folder = None if in_memory else scratch_folder(f"rows-{uuid.uuid4().hex}")
+    if folder is not None:
+        context.liveness.hold(folder.rpartition("/")[2])
+        context.storage.mkdirs(folder)
+    try:
+        prepare = partial(run_prepare, preparation, None if in_memory else context.storage, folder)
+        label = f"{operation.value.lower()} {preparation.table_name}: read the batch"
+        chunks = engine.stage(records, prepare, label=label)
+        if not in_memory and sum(chunk.size_bytes for chunk in chunks) <= options.driver_max_bytes:
+            # Few rows: what remains costs less here, on the staged files, than as jobs of a cluster.
+            yield Batch(operation, tuple(chunks), preparation.schema, LocalEngine(), None, started)
+        else:
+            yield Batch(operation, tuple(chunks), preparation.schema, engine, folder, started)
+    finally:
+        if folder is not None:
+            context.storage.delete_folder(folder)
+            context.liveness.release(folder.rpartition("/")[2])
+
+
+def plan_preparation(
+    context: TableContext, batch_schema: pa.Schema, *, operation: WriteOperation, options: WriteOptions
+) -> Preparation:
+    """How rows of this schema are prepared for the table as it is now.
+
+    Raises:
+        SchemaError, KeyFieldError: the schema alone shows that they cannot be. OptionError: a delete on an empty table.
+    """
     snapshot = context.snapshot()
     config = context.config
     deletes = operation is WriteOperation.DELETE
@@ -84,19 +116,8 @@ def staged_batch(
     if deletes and snapshot.schema is None:
         raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
     schema = reconcile(snapshot.schema, given, table_name=config.name, partial=deletes)
-    preparation = Preparation(schema, key_generator(config), deletes, config.name, context.rule.ordering_field)
-    folder = None if in_memory else scratch_folder(f"rows-{uuid.uuid4().hex}")
-    if folder is not None:
-        context.liveness.hold(folder.rpartition("/")[2])
-        context.storage.mkdirs(folder)
-    try:
-        prepare = partial(run_prepare, preparation, None if in_memory else context.storage, folder)
-        chunks = engine.stage(records, prepare, label=f"{operation.value.lower()} {config.name}: read the batch")
-        yield Batch(operation, tuple(chunks), schema, engine, folder, started)
-    finally:
-        if folder is not None:
-            context.storage.delete_folder(folder)
-            context.liveness.release(folder.rpartition("/")[2])
+    keygen = key_generator(config, name_single_key=_names_single_key(context, snapshot, options))
+    return Preparation(schema, keygen, deletes, config.name, context.rule.ordering_field)
 
 
 def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
@@ -116,6 +137,8 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
             snapshot.view.latest_slices(pieces),
             stage_to=batch.folder,
             prune_by_range=options.index.prune_by_ranges,
+            logs_before_base=snapshot.view.logs_before_base,
+            visible=snapshot.timeline.visible(),
         )
         lookups = batch.engine.run(partial(run_lookup, context.storage), tasks, label=f"{label}: look up keys")
     concat = batch.operation not in _LOOKS_UP
@@ -148,6 +171,23 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
     return _result(transaction.instant, batch, [r.stat for r in results], lookups)
 
 
+def _names_single_key(context: TableContext, snapshot: Snapshot, options: WriteOptions) -> bool:
+    """Whether keys of one column are written `column:value`. Hudi's versions differ, and the table does not say: its files do."""
+    config = context.config
+    if config.keygen is not KeyGeneratorType.COMPLEX or len(config.record_key_fields) > 1:
+        return True
+    if options.complex_key_new_encoding is not None:
+        return not options.complex_key_new_encoding
+    for partition_path in snapshot.view.partitions():
+        for piece in snapshot.view.latest_slices([partition_path]):
+            if piece.base is not None:
+                with open_base_file(context.storage, piece.base) as (_, metadata):
+                    smallest = read_footer(metadata, path=piece.base.path).min_key
+                if smallest is not None:
+                    return smallest.startswith(f"{config.record_key_fields[0]}:")
+    return True
+
+
 def action_of(table_type: TableType) -> Action:
     return Action.COMMIT if table_type is TableType.COPY_ON_WRITE else Action.DELTACOMMIT
 
@@ -162,7 +202,9 @@ def _plan(
             f"another writer changed table {context.config.name!r} while keys were looked up; run the write again"
         )
     if now.schema is not None and looked_at.schema != now.schema:
-        raise StaleSnapshotError(f"another writer changed the schema of table {context.config.name!r}; run the write again")
+        raise StaleSnapshotError(
+            f"another writer changed the schema of table {context.config.name!r}; run the write again"
+        )
     return plan_write(
         tagged,
         slices,
@@ -210,5 +252,3 @@ def _result(instant: str, batch: Batch, stats: list[WriteStat], lookups: list[Lo
         seconds=time.monotonic() - batch.started_s,
         engine="embedded" if batch.folder is None else "spark",
     )
-
-

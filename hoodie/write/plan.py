@@ -178,15 +178,11 @@ def _capacity(
     return int((sizing.max_file_bytes - piece.base.size_bytes) / row_bytes)
 
 
-def _row_bytes(
-    tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str
-) -> float:
+def _row_bytes(tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str) -> float:
     """Stored size of a row: as the files of the partition show, else guessed from the batch."""
     seen = [r for r in tagged.lookups if r.base.partition_path == partition_path and r.record_count]
     if seen:
         return max(1.0, sum(r.base.size_bytes for r in seen) / sum(r.record_count for r in seen))
     chunks: dict[int, tuple[int, int]] = {p.number: (p.chunk.size_bytes, p.chunk.rows) for p in pieces}
-    size, rows = (sum(values) for values in zip(*chunks.values(), strict=True))
+    size, rows = sum(s for s, _ in chunks.values()), sum(n for _, n in chunks.values())
     return max(1.0, size / max(rows, 1) / _COLUMNAR_SHRINK)
-
-

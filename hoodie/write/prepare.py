@@ -49,7 +49,9 @@ def run_prepare(
         waiting.append(batch)
         size += batch.nbytes
         if size >= CHUNK_BYTES:
-            yield make_chunk(prepare_rows(pa.Table.from_batches(waiting), preparation), storage=storage, stage_to=stage_to)
+            yield make_chunk(
+                prepare_rows(pa.Table.from_batches(waiting), preparation), storage=storage, stage_to=stage_to
+            )
             waiting, size = [], 0
     if waiting:
         yield make_chunk(prepare_rows(pa.Table.from_batches(waiting), preparation), storage=storage, stage_to=stage_to)
@@ -62,10 +64,11 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
         KeyFieldError: a key column is missing, or null where it must not be.
         SchemaError: a column that must not be null holds nulls, or a value does not fit its type.
     """
-    keys = preparation.keygen.keys(rows)
-    partitions = preparation.keygen.partitions(rows)
     table = preparation.table_name
     conformed = conform(rows, preparation.schema, path=f"the batch for table {table!r}")
+    # Keys are made of the table's types: a decimal of another scale, say, would be written differently.
+    keys = preparation.keygen.keys(conformed)
+    partitions = preparation.keygen.partitions(conformed)
     columns: dict[str, pa.ChunkedArray | pa.Array] = {RECORD_KEY: keys, PARTITION_PATH: partitions}
     for field in preparation.schema:
         column = conformed.column(field.name)
@@ -77,7 +80,7 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
         if preparation.delete_all and field.name == preparation.ordering_field:
             column = pa.nulls(rows.num_rows, field.type)  # the delete operation wins whatever the rows say
         columns[field.name] = column
-    fields = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
+    fields: list[pa.Field] = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
     # While rows travel every column may be null: deletes carry keys only.
     fields += [field.with_nullable(True) for field in preparation.schema]
     deleted = _deleted(conformed, preparation)
@@ -92,12 +95,12 @@ def _deleted(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.A
         return pa.repeat(pa.scalar(True), rows.num_rows)
     if IS_DELETED not in rows.column_names:
         return None
-    return pc.fill_null(rows.column(IS_DELETED), False)
+    flags: pa.ChunkedArray = pc.fill_null(rows.column(IS_DELETED), False)
+    return flags
 
 
 def require_columns(names: Iterable[str], wanted: Iterable[str], *, what: str, table: str) -> None:
     """Fail before any work starts when a column that the write needs is not in the data."""
-
 
     present = list(names)
     for name in wanted:

@@ -37,9 +37,7 @@ def storable(schema: pa.Schema) -> pa.Schema:
         else:
             fields.append(pa.field(field.name, kind, field.nullable))
     if refused:
-        raise SchemaError(
-            f"these columns have types that a table cannot store: {', '.join(refused)}; cast them first"
-        )
+        raise SchemaError(f"these columns have types that a table cannot store: {', '.join(refused)}; cast them first")
     return pa.schema(fields)
 
 
@@ -128,7 +126,12 @@ def _storable_type(kind: pa.DataType) -> pa.DataType | None:
         return _storable_type(kind.value_type)
     if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
         return pa.string()
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or str(kind) == "binary_view":
+    if (
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or str(kind) == "binary_view"
+    ):
         return pa.binary()
     if types.is_boolean(kind) or kind in (*_INTEGERS, pa.float32(), pa.float64(), pa.date32()):
         return kind
@@ -143,7 +146,7 @@ def _storable_type(kind: pa.DataType) -> pa.DataType | None:
     if types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz is not None else None)
     if types.is_decimal(kind):
-        return pa.decimal128(kind.precision, kind.scale) if kind.precision <= 38 and kind.scale >= 0 else None  # noqa: PLR2004
+        return pa.decimal128(kind.precision, kind.scale) if kind.precision <= 38 and kind.scale >= 0 else None
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         value = _storable_type(kind.value_type)
         return None if value is None else pa.list_(pa.field("element", value, True))
@@ -155,5 +158,7 @@ def _storable_type(kind: pa.DataType) -> pa.DataType | None:
         return pa.struct([pa.field(m.name, inner, m.nullable) for m, inner in zip(members, kinds, strict=True)])
     if types.is_map(kind):
         value = _storable_type(kind.item_type)
-        return pa.map_(pa.string(), value) if value is not None and _storable_type(kind.key_type) == pa.string() else None
+        return (
+            pa.map_(pa.string(), value) if value is not None and _storable_type(kind.key_type) == pa.string() else None
+        )
     return None

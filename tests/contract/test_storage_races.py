@@ -58,7 +58,7 @@ def test_of_racing_move_new_exactly_one_wins(storage: Storage) -> None:
         winners = race(act)
         assert len(winners) == 1
         assert storage.read(f"final/{turn}") == b"%d" % winners[0]
-        left = [path for path in paths(storage, "staging") if path.startswith(f"staging/{turn}.")]
+        left = [info for info in storage.list("staging") if info.path.startswith(f"staging/{turn}.")]
         assert len(left) == RACERS - 1
 
 

@@ -37,7 +37,8 @@ def test_only_a_time_with_an_offset_is_moved_to_the_tables_zone():
 @pytest.mark.parametrize(
     "text",
     ["", "yesterday", "2026", "20260101", "2026010109300012", "202601010930001234", "20261301000000000", "2026-02-30",
-     "2026-01-01 25:00:00", "2026-W01-1", "20260101T093000", "٢٠٢٦٠١٠١٠٩٣٠٠٠", "000", "earliest", "9999-12-31T23:59:59-10:00"],
+     "2026-01-01 25:00:00", "2026-W01-1", "20260101T093000", "٢٠٢٦٠١٠١٠٩٣٠٠٠", "000", "earliest",
+     "9999-12-31T23:59:59-10:00"],
 )  # fmt: skip
 def test_anything_else_is_told_with_the_forms(text):
     with pytest.raises(OptionError, match=r"option as\.of\.instant=.* is no instant, expected 17 or 14 digits"):

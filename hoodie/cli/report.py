@@ -1,0 +1,56 @@
+"""What a command found, as a value for scripts and as lines for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Outcome of one command: `data` is what `--json` prints, `lines` is what a terminal shows."""
+
+    data: Mapping[str, Any]
+    lines: tuple[str, ...]
+
+    def text(self, *, as_json: bool) -> str:
+        return json.dumps(self.data, ensure_ascii=False, indent=2) if as_json else "\n".join(self.lines)
+
+
+def format_size(size_bytes: int) -> str:
+    """Bytes in the largest decimal unit that leaves at least one whole: `1.5 MB`."""
+    value = float(size_bytes)
+    for unit in _UNITS[:-1]:
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} {_UNITS[-1]}"
+
+
+def format_count(count: int, noun: str) -> str:
+    """`1 base file`, `3 base files`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Lines of aligned columns; numbers stand to the right. Only the header when there are no rows."""
+    cells = [[f"{value:,}" if isinstance(value, int) else str(value) for value in row] for row in rows]
+    right = [bool(rows) and all(isinstance(row[i], int) for row in rows) for i in range(len(header))]
+    widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(header)]
+
+    def line(values: Sequence[str]) -> str:
+        placed = [v.rjust(w) if r else v.ljust(w) for v, w, r in zip(values, widths, right, strict=True)]
+        return "  ".join(placed).rstrip()
+
+    return [line(header), *(line(row) for row in cells)]
+
+
+def format_pairs(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines `name  value`, the values under each other."""
+    found = list(pairs)
+    width = max((len(name) for name, _ in found), default=0)
+    return [f"{name.ljust(width)}  {value}".rstrip() for name, value in found]

@@ -1,0 +1,186 @@
+"""Commands that change a table: compaction and rollback. What deletes shows first what it would do."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from hoodie.cli.report import Report, format_count, format_size, format_table
+from hoodie.cli.show import commit_data
+from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import CompactionOperation, RollbackPlan
+from hoodie.services.rollback import plan_rollback
+from hoodie.table import HoodieTable
+from hoodie.timeline.timeline import WRITES, Timeline
+from hoodie.txn.context import TableContext
+from hoodie.txn.heartbeat import Life, life_of
+
+PATIENCE_S = 30.0
+"""How long scheduling looks for a moment in which no pending write names the file groups that have logs."""
+
+_PAUSE_S = 0.02
+
+
+def plan_compaction(context: TableContext, table: HoodieTable) -> Report:
+    """Schedule a compaction, and list every plan that waits to be run."""
+    scheduled = _schedule(table)
+    waiting: list[dict[str, Any]] = [
+        {
+            "instant": instant.time,
+            "state": instant.state.value,
+            "file_groups": [_operation_data(o) for o in context.active.read_compaction_plan(instant.time).operations],
+        }
+        for instant in table.pending_compactions()
+    ]
+    lines = [
+        f"scheduled compaction {scheduled}" if scheduled else "nothing new to schedule: no file group has logs to merge"
+    ]
+    for plan in waiting:
+        groups = plan["file_groups"]
+        lines.append(f"{plan['instant']} ({plan['state']}): {format_count(len(groups), 'file group')}")
+        rows = [
+            (g["partition"] or "(root)", g["file_id"], len(g["log_files"]), format_size(g["log_bytes"])) for g in groups
+        ]
+        lines += [f"  {line}" for line in format_table(("partition", "file group", "logs", "log bytes"), rows)]
+    if waiting:
+        lines.append("`hoodie compaction run PATH` runs what is pending")
+    return Report({"scheduled": scheduled, "pending": waiting}, tuple(lines))
+
+
+def _schedule(table: HoodieTable, patience_s: float = PATIENCE_S) -> str | None:
+    """Schedule a compaction; None when there is nothing to merge.
+
+    A file group that a pending write names cannot be planned, and a busy writer always has one: between two of its
+    writes there is a gap, so look again for a while.
+
+    Raises:
+        CommitConflictError: all groups with logs were being written to the whole time.
+    """
+    give_up = time.monotonic() + patience_s
+    while (scheduled := table.schedule_compaction()) is None:
+        planned = table.pending_compactions()
+        if planned or not any(piece.logs for piece in table.files()):
+            return None
+        if time.monotonic() >= give_up:
+            raise CommitConflictError(
+                f"no compaction of table {table.uri} could be scheduled within {patience_s:.0f} s: every file group with logs is "
+                "named by a write in progress; nothing was changed, try again when there are fewer writes"
+            )
+        time.sleep(_PAUSE_S)
+    return scheduled
+
+
+def _operation_data(operation: CompactionOperation) -> dict[str, Any]:
+    return {
+        "partition": operation.partition_path,
+        "file_id": operation.file_id,
+        "base_file": operation.data_file,
+        "log_files": list(operation.log_files),
+        "log_bytes": int(operation.metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
+    }
+
+
+def run_compaction(table: HoodieTable, *, instant: str | None, budget_s: float | None) -> Report:
+    """Run what is pending, or, when nothing is, schedule a compaction and run it."""
+    scheduled = None
+    if instant is None and not table.pending_compactions():
+        scheduled = _schedule(table)
+        if scheduled is None:
+            data: dict[str, Any] = {"scheduled": None, "commits": [], "pending": []}
+            return Report(data, ("nothing to compact: no file group has logs to merge",))
+    results = table.run_compaction(instant, budget_s=budget_s)
+    left = [i.time for i in table.pending_compactions()]
+    lines = [
+        f"{r.instant} compacted: {format_count(r.files, 'base file')}, {format_size(r.bytes_written)}, {r.seconds:.2f} s"
+        for r in results
+    ]
+    if left:
+        lines.append(f"still pending: {', '.join(left)}")
+    data = {
+        "scheduled": scheduled,
+        "commits": [commit_data(r) | {"seconds": r.seconds} for r in results],
+        "pending": left,
+    }
+    return Report(data, tuple(lines))
+
+
+def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, really: bool) -> Report:
+    """Undo writes that died on the way: without `really`, only say which and what that removes.
+
+    Raises:
+        InstantNotFoundError: `instant` is not pending. CommitConflictError: its writer lives (only with `really`).
+    """
+    timeline = table.timeline
+    if not really and instant is not None:
+        _require_pending(context, timeline, instant)
+    if really:
+        undone = table.rollback(instant)
+        done = tuple(f"rolled back {each}" for each in undone) or ("nothing to roll back",)
+        return Report({"dry_run": False, "rolled_back": undone}, done)
+    found = [_preview(context, i) for i in timeline.pending_writes if instant in (None, i.time)]
+    unfinished = _unfinished(context, timeline) if instant is None else []
+    lines = [line for entry in found for line in _preview_lines(entry)]
+    lines += [f"rollback of {each}, begun and not finished: would be finished" for each in unfinished]
+    doomed = any(entry["would_roll_back"] for entry in found) or bool(unfinished)
+    lines.append("dry run: nothing was changed; add --yes to do it" if doomed else "nothing to roll back")
+    return Report({"dry_run": True, "pending": found, "unfinished_rollbacks": unfinished}, tuple(lines))
+
+
+def _require_pending(context: TableContext, timeline: Timeline, instant_time: str) -> None:
+    """The errors of the act itself: a dry run that promises what then fails helps nobody."""
+    found = timeline.find(instant_time, *WRITES)
+    if found is None and instant_time not in _targets(context, timeline):
+        raise InstantNotFoundError(timeline.not_found(instant_time, table=context.storage.uri))
+    if found is not None and found.is_completed:
+        raise InstantNotFoundError(
+            f"instant {found} of table {context.storage.uri} is completed; only pending instants are rolled back"
+        )
+
+
+def _preview(context: TableContext, instant: Instant) -> dict[str, Any]:
+    life = life_of(instant.time, storage=context.storage, liveness=context.liveness)
+    plan = plan_rollback(context.storage, context.snapshot(), instant) if life is Life.DEAD else None
+    described = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
+    return {
+        "instant": instant.time,
+        "action": instant.action.value,
+        "state": instant.state.value,
+        "operation": described.operation.value.lower() if described else None,
+        "writer": {Life.DEAD: "dead", Life.ALIVE: "alive", Life.FOREIGN_ALIVE: "alive"}[life],
+        "would_roll_back": life is Life.DEAD,
+        "delete": _deleted(context, plan),
+        "disarm": [f"{r.partition_path}/{name}".lstrip("/") for r in plan.requests for name in r.log_blocks]
+        if plan
+        else [],
+    }
+
+
+def _deleted(context: TableContext, plan: RollbackPlan | None) -> list[str]:
+    """Base files that go, relative to the table."""
+    prefix = context.storage.uri.rstrip("/") + "/"
+    return [path.removeprefix(prefix) for r in plan.requests for path in r.files_to_delete] if plan else []
+
+
+def _preview_lines(entry: dict[str, Any]) -> list[str]:
+    head = f"{entry['instant']}.{entry['action']}.{entry['state']}"
+    if entry["operation"]:
+        head += f" ({entry['operation']})"
+    if not entry["would_roll_back"]:
+        return [f"{head}: its writer is alive; would be left alone"]
+    lines = [f"{head}: its writer is dead; would be rolled back"]
+    lines += [f"  delete {path}" for path in entry["delete"]]
+    lines += [f"  disarm the blocks of {path}" for path in entry["disarm"]]
+    return lines
+
+
+def _unfinished(context: TableContext, timeline: Timeline) -> list[str]:
+    """Targets of rollbacks whose process died."""
+    return [context.active.read_rollback_plan(r.time).instant for r in timeline.pending(Action.ROLLBACK)]
+
+
+def _targets(context: TableContext, timeline: Timeline) -> set[str]:
+    """Instants that were rolled back, or are about to be."""
+    rollbacks = [r for r in timeline if r.action is Action.ROLLBACK]
+    return {context.active.read_rollback_plan(r.time).instant for r in rollbacks}

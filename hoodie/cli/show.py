@@ -1,0 +1,173 @@
+"""Commands that only look: show, timeline, commits, files, schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hoodie.cli.report import Report, format_count, format_pairs, format_size, format_table
+from hoodie.model.files import FileSlice, LogFile
+from hoodie.model.instant import Instant
+from hoodie.model.results import CommitResult
+from hoodie.table import HoodieTable
+
+_SIZE = "size"
+
+
+def show(table: HoodieTable) -> Report:
+    """The table on one page: configuration, timeline, and what its newest file slices hold."""
+    config, timeline, slices = table.config, table.timeline, table.files()
+    logs = [log for piece in slices for log in piece.logs]
+    bases = [piece.base for piece in slices if piece.base is not None]
+    data: dict[str, Any] = {
+        "path": table.uri,
+        "name": config.name,
+        "table_type": config.table_type.value,
+        "table_version": int(config.version),
+        "record_key": list(config.record_key_fields),
+        "partition_by": list(config.partition_fields),
+        "ordering": list(config.ordering_fields),
+        "merge_mode": config.merge_mode.value,
+        "commits": len(timeline.commits),
+        "first_commit": timeline.commits[0].time if timeline.commits else None,
+        "latest_commit": timeline.latest_commit.time if timeline.latest_commit else None,
+        "pending": [str(instant) for instant in timeline.pending()],
+        "partitions": len(table.partitions()),
+        "file_groups": len(slices),
+        "file_groups_with_logs": sum(1 for piece in slices if piece.logs),
+        "base_files": len(bases),
+        "base_bytes": sum(base.size_bytes for base in bases),
+        "log_files": len(logs),
+        "log_bytes": sum(log.size_bytes for log in logs),
+    }
+    commits = str(data["commits"])
+    if timeline.commits:
+        commits += f", {data['first_commit']} to {data['latest_commit']}"
+    pairs = [
+        ("path", table.uri),
+        ("table", f"{config.name}, {config.table_type.value}, version {int(config.version)}"),
+        ("record key", ", ".join(config.record_key_fields)),
+        ("partitioned by", ", ".join(config.partition_fields) or "(not partitioned)"),
+        ("ordering", f"{', '.join(config.ordering_fields) or '(none)'} ({config.merge_mode.value})"),
+        ("commits", commits),
+        ("pending", ", ".join(data["pending"]) or "none"),
+        ("partitions", f"{data['partitions']:,}"),
+        ("file groups", f"{len(slices):,}, {data['file_groups_with_logs']:,} with logs"),
+        ("base files", f"{len(bases):,}, {format_size(data['base_bytes'])}"),
+        ("log files", f"{len(logs):,}, {format_size(data['log_bytes'])}"),
+    ]
+    return Report(data, tuple(format_pairs(pairs)))
+
+
+def timeline(table: HoodieTable, *, limit: int | None) -> Report:
+    """Every instant of the active timeline in the state that it has reached, oldest first."""
+    found = table.timeline
+    instants, hint = _last(found.instants, limit)
+    entries = [
+        {
+            "instant": i.time,
+            "action": i.action.value,
+            "state": i.state.value,
+            "compaction": i.time in found.compactions,
+        }
+        for i in instants
+    ]
+    rows = [(i.time, _action(i, compaction=i.time in found.compactions), i.state.value) for i in instants]
+    return Report({"instants": entries}, (*format_table(("instant", "action", "state"), rows), *hint))
+
+
+def _action(instant: Instant, *, compaction: bool) -> str:
+    return f"{instant.action.value} (compaction)" if compaction else instant.action.value
+
+
+def commits(table: HoodieTable, *, limit: int | None) -> Report:
+    """What each completed commit did, oldest first."""
+    results, hint = _last(table.history(), limit)
+    header = ("instant", "operation", "inserted", "updated", "deleted", "files", _SIZE)
+    rows = [
+        (
+            str(r.instant),
+            r.operation.value.lower(),
+            r.inserted,
+            r.updated,
+            r.deleted,
+            r.files,
+            format_size(r.bytes_written),
+        )
+        for r in results
+    ]
+    return Report({"commits": [commit_data(r) for r in results]}, (*format_table(header, rows), *hint))
+
+
+def commit_data(result: CommitResult) -> dict[str, Any]:
+    """What a commit did as plain values; only what its metadata holds."""
+    kept = ("instant", "operation", "inserted", "updated", "deleted", "files", "bytes_written")
+    found = asdict(result)
+    return {name: found[name] for name in kept} | {"operation": result.operation.value.lower()}
+
+
+def files(table: HoodieTable, *, partition: str | None) -> Report:
+    """The newest slice of each file group: its base file and its logs."""
+    slices = [s for s in table.files() if partition is None or s.group.partition_path == partition]
+    header = ("partition", "file group", "base instant", "base", "logs", "log bytes")
+    rows = [
+        (
+            s.group.partition_path or "(root)",
+            s.group.file_id,
+            s.base_instant,
+            format_size(s.base.size_bytes) if s.base else "-",
+            len(s.logs),
+            format_size(_bytes(s.logs)),
+        )
+        for s in slices
+    ]
+    total = format_count(len(slices), "file group") + f", {format_size(sum(s.size_bytes for s in slices))}"
+    return Report({"file_slices": [_slice_data(s) for s in slices]}, (*format_table(header, rows), total))
+
+
+def _slice_data(piece: FileSlice) -> dict[str, Any]:
+    return {
+        "partition": piece.group.partition_path,
+        "file_id": piece.group.file_id,
+        "base_instant": piece.base_instant,
+        "base_file": piece.base.name if piece.base else None,
+        "base_bytes": piece.base.size_bytes if piece.base else 0,
+        "log_files": [log.name for log in piece.logs],
+        "log_bytes": _bytes(piece.logs),
+    }
+
+
+def _bytes(logs: Sequence[LogFile]) -> int:
+    return sum(log.size_bytes for log in logs)
+
+
+def schema(table: HoodieTable) -> Report:
+    """The table's columns, without the meta columns."""
+    found = table.schema
+    if found is None:
+        return Report({"columns": []}, ("the table has no commit yet, and so no columns",))
+    config = table.config
+    roles = {
+        "record key": config.record_key_fields,
+        "partition": config.partition_fields,
+        "ordering": config.ordering_fields,
+    }
+    columns: list[dict[str, Any]] = [
+        {
+            "name": field.name,
+            "type": str(field.type),
+            "nullable": field.nullable,
+            "roles": [role for role, names in roles.items() if field.name in {n.split(".")[0] for n in names}],
+        }
+        for field in found
+    ]
+    rows = [(c["name"], c["type"], "yes" if c["nullable"] else "no", ", ".join(c["roles"])) for c in columns]
+    return Report({"columns": columns}, tuple(format_table(("column", "type", "nullable", "role"), rows)))
+
+
+def _last(values: Sequence[Any], limit: int | None) -> tuple[Sequence[Any], tuple[str, ...]]:
+    """The newest values, and a line that says when some were left out."""
+    if limit is None or len(values) <= limit:
+        return values, ()
+    return values[-limit:], (f"({len(values) - limit:,} older not shown; --limit 0 shows all)",)

@@ -1,0 +1,50 @@
+"""Drop a metadata table that Apache Hudi made: commits of ours would be invisible to whoever lists files through it.
+
+Apache Hudi's writers make one by default, also on tables that had none, and its default readers then take its word for
+which files there are. This release does not write it, so it goes before we publish anything, as it does when a writer of
+Apache Hudi has `hoodie.metadata.enable=false`. A later writer of Apache Hudi that wants it builds it again from a listing.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+
+from hoodie.format.properties import format_properties, parse_properties
+from hoodie.model.names import METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
+from hoodie.storage.base import Storage
+
+log = logging.getLogger("hoodie")
+
+_KEYS = "hoodie.table.metadata.partitions"
+"""Of this key and `….inflight`: readers go by them, not by the folder."""
+
+
+def drop_metadata_table(storage: Storage) -> bool:
+    """Take the table's word that it has a metadata table back, then delete that; False when there was none.
+
+    Call it under the table lock, before anything is published. The properties go first: a crash in between leaves a
+    folder that nobody reads, and the next call deletes it. Keys that we do not know stay as they are.
+
+    Raises:
+        FileNotFoundError: there are no properties, nor a backup of them.
+    """
+    path = PROPERTIES if storage.exists(PROPERTIES) else PROPERTIES_BACKUP
+    properties = parse_properties(storage.read(path).decode(), path=f"{path} of table {storage.uri}")
+    named = [key for key in properties if key.startswith(_KEYS)]
+    announced = any(properties[key].strip() for key in named)
+    left_behind = storage.exists(METADATA_TABLE)
+    if not announced and not left_behind:
+        return False
+    if announced:
+        now = datetime.now(UTC)
+        comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+        kept = {key: value for key, value in properties.items() if key not in named}
+        storage.replace(PROPERTIES, format_properties(kept, comment=comment).encode())
+    storage.delete_folder(METADATA_TABLE)
+    log.warning(
+        "dropped the metadata table of %s (%s), which this release does not keep up to date; readers list the files instead",
+        storage.uri,
+        ", ".join(properties[key] for key in named if properties[key]) or "left behind",
+    )
+    return True

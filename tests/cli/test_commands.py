@@ -1,0 +1,310 @@
+import json
+import re
+import subprocess
+import sys
+import threading
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.cli.__main__ import DONE, FAILED, USAGE, main
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
+from hoodie.storage.local import LocalStorage
+from hoodie.table import open_at
+
+
+def rows(keys, *, fare=1.0, ts=1):
+    keys = list(keys)
+    return pa.table(
+        {
+            "uuid": [f"k{k:04d}" for k in keys],
+            "city": [["rome", "sf"][k % 2] for k in keys],
+            "fare": [fare] * len(keys),
+            "ts": pa.array([ts] * len(keys), pa.int64()),
+        }
+    )
+
+
+@pytest.fixture
+def make_table(tmp_path):
+    def make(table_type="MERGE_ON_READ"):
+        batch = rows(range(20))
+        table = hoodie.create_table(
+            tmp_path / "trips",
+            batch.schema,
+            record_key="uuid",
+            partition_by="city",
+            ordering="ts",
+            table_type=table_type,
+        )
+        table.upsert(batch)
+        table.upsert(rows(range(5), fare=2.0, ts=2))
+        return table
+
+    return make
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command line with `--json` and gives (status, parsed stdout, stderr)."""
+
+    def run_json(*argv):
+        status = main([*map(str, argv), "--json"])
+        out, err = capsys.readouterr()
+        return status, json.loads(out) if out else None, err
+
+    return run_json
+
+
+def leave_dead_write(table):
+    """A third upsert whose process dies just before its commit is published."""
+    storage = FaultStorage(LocalStorage(table.uri))
+    batch = rows(range(3), fare=9.0, ts=9)
+    probe = hoodie.create_table(table.uri + "-probe", batch.schema, record_key="uuid", partition_by="city", ordering="ts",
+                                table_type=table.config.table_type)  # fmt: skip
+    probe.upsert(rows(range(20)))
+    probe.upsert(rows(range(5), fare=2.0, ts=2))
+    rehearsal = FaultStorage(LocalStorage(probe.uri))
+    open_at(rehearsal).upsert(batch)
+    at = next(c.n for c in rehearsal.trace if c.verb == "create_new" and c.path.endswith("commit"))
+    storage.revive([Fault(at)])
+    with pytest.raises(InjectedFault):
+        open_at(storage).upsert(batch)
+    (dead,) = hoodie.open_table(table.uri).timeline.pending_writes
+    return dead.time
+
+
+def test_show_tells_what_the_table_is_and_holds(make_table, run):
+    table = make_table()
+    status, found, _ = run("show", table.uri)
+    assert status == DONE
+    assert (found["name"], found["table_type"], found["table_version"]) == ("trips", "MERGE_ON_READ", 6)
+    assert (found["record_key"], found["partition_by"], found["ordering"]) == (["uuid"], ["city"], ["ts"])
+    assert (found["commits"], found["partitions"], found["file_groups"], found["base_files"], found["log_files"]) == (
+        2,
+        2,
+        2,
+        2,
+        2,
+    )
+    assert found["latest_commit"] == table.timeline.latest_commit.time
+    assert found["base_bytes"] == sum(s.base.size_bytes for s in table.files())
+
+
+def test_show_of_a_table_without_commits(tmp_path, capsys):
+    table = hoodie.create_table(tmp_path / "new", record_key="uuid")
+    assert main(["show", table.uri]) == DONE
+    assert re.search(r"^commits +0$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["schema", table.uri]) == DONE
+    assert "no commit yet" in capsys.readouterr().out
+
+
+def test_timeline_lists_every_instant_with_its_state(make_table, run):
+    table = make_table()
+    planned = table.schedule_compaction()
+    _, found, _ = run("timeline", table.uri)
+    states = [(i["instant"], i["action"], i["state"]) for i in found["instants"]]
+    assert states == [(i.time, i.action.value, i.state.value) for i in table.timeline]
+    assert states[-1] == (planned, "compaction", "requested")
+
+
+def test_limit_keeps_the_newest_and_says_so(make_table, capsys):
+    table = make_table()
+    main(["timeline", table.uri, "--limit", "1"])
+    out = capsys.readouterr().out
+    assert table.timeline.commits[1].time in out
+    assert table.timeline.commits[0].time not in out
+    assert "1 older not shown" in out
+    main(["timeline", table.uri, "--limit", "0"])
+    assert "not shown" not in capsys.readouterr().out
+
+
+def test_commits_tells_what_each_commit_did(make_table, run):
+    table = make_table()
+    _, found, _ = run("commits", table.uri)
+    first, second = found["commits"]
+    assert (first["operation"], first["inserted"], first["updated"]) == ("upsert", 20, 0)
+    assert (second["inserted"], second["updated"], second["deleted"], second["files"]) == (0, 5, 0, 2)
+    assert [first["instant"], second["instant"]] == [i.time for i in table.timeline.commits]
+
+
+def test_files_names_base_and_log_files_of_a_partition(make_table, run):
+    table = make_table()
+    _, found, _ = run("files", table.uri, "--partition", "sf")
+    (piece,) = found["file_slices"]
+    (expected,) = [s for s in table.files() if s.group.partition_path == "sf"]
+    assert piece["file_id"] == expected.group.file_id
+    assert piece["base_file"] == expected.base.name
+    assert piece["log_files"] == [log.name for log in expected.logs]
+    assert piece["log_bytes"] == sum(log.size_bytes for log in expected.logs) > 0
+
+
+def test_schema_names_types_and_roles(make_table, run):
+    _, found, _ = run("schema", make_table().uri)
+    assert [(c["name"], c["type"], c["roles"]) for c in found["columns"]] == [
+        ("uuid", "string", ["record key"]),
+        ("city", "string", ["partition"]),
+        ("fare", "double", []),
+        ("ts", "int64", ["ordering"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "command", [["show"], ["timeline"], ["commits"], ["files"], ["schema"], ["compaction", "plan"], ["rollback"]]
+)
+def test_every_command_prints_text_for_people(make_table, capsys, command):
+    assert main([*command, make_table().uri]) == DONE
+    out, err = capsys.readouterr()
+    assert out.strip()
+    assert not err
+
+
+def test_commands_that_look_leave_the_table_as_it_is(make_table, tmp_path):
+    table = make_table()
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}
+    for command in ("show", "timeline", "commits", "files", "schema", "rollback"):
+        main([command, table.uri])
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+def test_compaction_plan_schedules_once_and_run_merges_the_logs(make_table, run):
+    table = make_table()
+    status, planned, _ = run("compaction", "plan", table.uri)
+    assert status == DONE
+    assert planned["scheduled"] == planned["pending"][0]["instant"]
+    assert sorted(g["partition"] for g in planned["pending"][0]["file_groups"]) == ["rome", "sf"]
+    _, again, _ = run("compaction", "plan", table.uri)
+    assert again["scheduled"] is None
+    assert again["pending"] == planned["pending"]
+    status, done, _ = run("compaction", "run", table.uri, "--budget", "5m", "--instant", planned["scheduled"])
+    assert status == DONE
+    assert [c["instant"] for c in done["commits"]] == [planned["scheduled"]]
+    assert done["pending"] == []
+    assert table.scan(query="read_optimized").to_arrow().sort_by("uuid") == table.scan().to_arrow().sort_by("uuid")
+
+
+def test_compaction_run_schedules_when_nothing_is_pending(make_table, run):
+    table = make_table()
+    _, done, _ = run("compaction", "run", table.uri)
+    assert done["scheduled"] == done["commits"][0]["instant"]
+    assert all(not piece.logs for piece in table.files())
+    status, nothing, _ = run("compaction", "run", table.uri)
+    assert (status, nothing["commits"]) == (DONE, [])
+
+
+def test_compaction_of_a_copy_on_write_table_fails_in_one_sentence(make_table, run):
+    status, out, err = run("compaction", "run", make_table("COPY_ON_WRITE").uri)
+    assert (status, out) == (FAILED, None)
+    assert err.startswith("hoodie: table 'trips' is COPY_ON_WRITE")
+
+
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_rollback_shows_first_and_acts_with_yes(make_table, run, table_type, tmp_path):
+    table = make_table(table_type)
+    before = table.scan().to_arrow().sort_by("uuid")
+    dead = leave_dead_write(table)
+    stored = {p for p in tmp_path.rglob("*") if p.is_file()}
+    status, shown, _ = run("rollback", table.uri)
+    assert (status, shown["dry_run"]) == (DONE, True)
+    (entry,) = shown["pending"]
+    assert (entry["instant"], entry["writer"], entry["would_roll_back"]) == (dead, "dead", True)
+    assert {p for p in tmp_path.rglob("*") if p.is_file()} == stored
+    touched = entry["disarm"] if table_type == "MERGE_ON_READ" else entry["delete"]
+    assert len(touched) == 2
+    assert all((tmp_path / "trips" / path).is_file() for path in touched)
+    status, done, _ = run("rollback", table.uri, dead, "--yes")
+    assert (status, done["rolled_back"]) == (DONE, [dead])
+    if table_type == "COPY_ON_WRITE":
+        assert not any((tmp_path / "trips" / path).exists() for path in touched)
+    assert not table.timeline.pending_writes
+    assert table.scan().to_arrow().sort_by("uuid") == before
+    _, again, _ = run("rollback", table.uri, dead)
+    assert again["pending"] == []
+
+
+@pytest.mark.parametrize("flags", [[], ["--yes"]])
+def test_rollback_refuses_what_is_not_pending(make_table, run, flags):
+    table = make_table()
+    for instant, reason in (
+        (table.timeline.latest_commit.time, "is completed"),
+        ("20200101000000000", "is not a completed"),
+    ):
+        status, out, err = run("rollback", table.uri, instant, *flags)
+        assert (status, out) == (FAILED, None)
+        assert reason in err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["show"],
+        ["nonsense", "t"],
+        ["compaction", "t"],
+        ["compaction", "run", "t", "--budget", "soon"],
+        ["timeline", "t", "--limit", "-1"],
+        ["show", ""],
+        ["show", "t", "u"],
+    ],
+)
+def test_a_command_line_without_sense_is_status_2(argv, capsys):
+    assert main(argv) == USAGE
+    assert "usage: hoodie" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["compaction", "run", "--help"]])
+def test_help_and_version_are_status_0(argv, capsys):
+    assert main(argv) == DONE
+    assert "hoodie" in capsys.readouterr().out
+
+
+def test_a_path_without_a_table_is_status_1_and_one_text(tmp_path, capsys):
+    assert main(["show", str(tmp_path)]) == FAILED
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith(f"hoodie: no table at {tmp_path}")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("1h", 3600)])
+def test_budget_is_a_number_with_a_unit(make_table, monkeypatch, text, seconds):
+    given = []
+    monkeypatch.setattr(hoodie.HoodieTable, "run_compaction", lambda _, instant, budget_s: given.append(budget_s) or [])
+    assert main(["compaction", "run", make_table().uri, "--budget", text]) == DONE
+    assert given == [seconds]
+
+
+def test_compaction_runs_in_another_process_while_a_writer_keeps_upserting(make_table):
+    table = make_table()
+    stop = threading.Event()
+    written = []
+
+    def keep_upserting():
+        while not stop.is_set():
+            ts = 10 + len(written)
+            written.append(table.upsert(rows(range(10), fare=float(ts), ts=ts)))
+
+    writer = threading.Thread(target=keep_upserting)
+    writer.start()
+    try:
+        runs = [
+            subprocess.run([sys.executable, "-m", "hoodie.cli", "compaction", "run", table.uri, "--json"],
+                           capture_output=True, text=True, check=False)
+            for _ in range(2)
+        ]  # fmt: skip
+    finally:
+        stop.set()
+        writer.join()
+    for done in runs:
+        assert (done.returncode, done.stderr) == (DONE, "")
+    compacted = [c["instant"] for done in runs for c in json.loads(done.stdout)["commits"]]
+    assert set(compacted) == table.timeline.compactions
+    assert compacted
+    assert any(r.instant > compacted[0] for r in written), "the writer went on after the first compaction"
+    found = table.scan().to_arrow().sort_by("uuid")
+    assert found.column("uuid").to_pylist() == [f"k{k:04d}" for k in range(20)]
+    last = 10.0 + len(written) - 1
+    assert found.column("fare").to_pylist() == [last] * 10 + [1.0] * 10
+    table.compact()
+    assert table.scan(query="read_optimized").to_arrow().sort_by("uuid") == found

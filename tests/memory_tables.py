@@ -1,0 +1,136 @@
+"""Small tables in memory with a clock that tests own: what the model, the crash tests and the rules' tests write to."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+import hoodie
+from hoodie.engine.local import LocalEngine
+from hoodie.model.names import HEARTBEATS, MARKERS, STAGING
+from hoodie.options.parse import parse_write_options
+from hoodie.storage.base import Storage
+from hoodie.storage.memory import MemoryStorage
+from hoodie.table import HoodieTable, create_at, open_at
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("part", pa.string(), nullable=False),
+        pa.field("val", pa.int64()),
+        pa.field("ts", pa.int64()),
+        pa.field("_hoodie_is_deleted", pa.bool_()),
+    ]
+)
+
+
+class FakeClock:
+    """Seconds since the epoch that pass only when somebody sleeps, or when a test says so."""
+
+    def __init__(self, now_s: float = 1_764_000_000.0) -> None:
+        self.now_s = now_s
+        self.slept_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.slept_s += seconds
+        self.now_s += seconds
+
+
+class Input(NamedTuple):
+    """A row as it is written."""
+
+    id: str
+    part: str
+    val: int | None = 0
+    ts: int | None = 0
+    deleted: bool | None = False
+
+
+def batch(rows: Iterable[Input]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [[] for _ in SCHEMA]
+    return pa.table([pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def keys(rows: Iterable[Input]) -> pa.Table:
+    return batch(rows).select(["id", "part"])
+
+
+def create(storage: Storage, *, table_type: str, ordering: str | None = "ts") -> None:
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+    }
+    if ordering:
+        options["hoodie.datasource.write.precombine.field"] = ordering
+    create_at(storage, parse_write_options(options).to_create(), schema=SCHEMA)
+
+
+def opened(storage: Storage, clock: FakeClock | None = None, options: Mapping[str, str] | None = None) -> HoodieTable:
+    """The table with one thread, so that storage calls come in one order."""
+    if clock is None:
+        return open_at(storage, engine=LocalEngine(1), options=options)
+    return open_at(storage, engine=LocalEngine(1), options=options, sleep=clock.sleep)
+
+
+_numbers = itertools.count()
+
+
+def new_storage(clock: FakeClock) -> MemoryStorage:
+    """An empty storage of a uri of its own: parsed commits are kept by uri, name, size and time, which all repeat here."""
+    return MemoryStorage(f"memory://table-{next(_numbers)}", clock=clock)
+
+
+def copy_of(storage: MemoryStorage) -> tuple[MemoryStorage, FakeClock]:
+    """Another storage with this content, and a clock that shows the same time."""
+    clock = FakeClock(storage.now_s())
+    other = new_storage(clock)
+    other.restore(storage.snapshot())
+    return other, clock
+
+
+def new_table(*, table_type: str, ordering: str | None = "ts") -> tuple[MemoryStorage, FakeClock]:
+    clock = FakeClock()
+    storage = new_storage(clock)
+    create(storage, table_type=table_type, ordering=ordering)
+    return storage, clock
+
+
+Row = tuple[Any, ...]
+
+
+def plain(scan: hoodie.table.Scan) -> list[Row]:
+    """(id, part, val, ts, commit time) of each row, sorted; for scans with meta columns."""
+    names = ("id", "part", "val", "ts", "_hoodie_commit_time")
+    found = scan.to_arrow().select(names).to_pydict()
+    return sorted(zip(*(found[name] for name in names), strict=True), key=repr)
+
+
+def snapshot_of(table: HoodieTable) -> list[Row]:
+    return plain(table.scan(meta_columns=True))
+
+
+def leftovers(storage: Storage) -> list[str]:
+    """What a writer that has ended must not leave: staged files, markers, heartbeats, marks of life."""
+    found = []
+    for folder in (STAGING, MARKERS, HEARTBEATS, ".hoodie/.hoodie_py/live"):
+        found += [info.path for info in storage.list(folder)]
+    return found
+
+
+def stray_files(storage: Storage, table: HoodieTable) -> list[str]:
+    """Base files that no completed commit names, and log files that neither a commit nor a rollback explains."""
+    named = set()
+    for instant in table.timeline.commits:
+        for stat in table._context.active.read_commit(instant).stats():
+            named.add(stat.path)
+    return [
+        info.path
+        for info in storage.list("", recursive=True)
+        if info.path.endswith(".parquet") and not info.path.startswith(".hoodie/") and info.path not in named
+    ]

@@ -1,0 +1,62 @@
+"""One Spark session for all tests marked `spark`, and the two doors through which every behaviour must come out the same."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import pyspark_hoodie
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# Functions of test modules travel to the workers by name.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "spark_ext"), os.environ.get("PYTHONPATH", "")])
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Two cores; a task is tried three times."""
+    session = (
+        SparkSession.builder.master("local[2,3]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def enabled(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with `enable` called."""
+    pyspark_hoodie.enable(spark)
+    yield spark
+    pyspark_hoodie.disable()
+
+
+@pytest.fixture(params=["enabled", "source"])
+def door(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with `enable` called, and without: then Spark finds the data source by itself."""
+    if request.param == "enabled":
+        pyspark_hoodie.enable(spark)
+    yield spark
+    pyspark_hoodie.disable()
+
+
+@pytest.fixture
+def load(door: SparkSession) -> Callable[..., DataFrame]:
+    return lambda path, **options: door.read.format("hoodie").options(**options).load(str(path))
+
+
+def options_of(**more: Any) -> Mapping[str, str]:
+    """Options of a table with key `id`, partition `part` and ordering `ts`; names of `more` have _ for dots."""
+    return {
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts",
+        **{name.replace("_", "."): str(value) for name, value in more.items()},
+    }

@@ -1,0 +1,145 @@
+"""Spark's own Parquet scan under a plan: it reads what the embedded engine reads, whatever the folders are called."""
+
+import pytest
+from pyspark.sql import functions as F
+
+import hoodie
+from hoodie.model.meta_fields import META_COLUMNS
+from pyspark_hoodie import dataframe
+from tests.rows import rows_of
+from tests.spark.conftest import options_of
+
+pytestmark = pytest.mark.spark
+
+ODD = [
+    "a b",
+    "50%",
+    "a%20b",
+    "k:v",
+    "[x]",
+    "{y,z}",
+    "st*r",
+    "wh?t",
+    "ünï",
+    "_under",
+    ".dot",
+    "1",
+    "01",
+    "2024-01-01",
+    "back\\slash",
+]
+
+
+def same(frame, scan):
+    assert rows_of(frame.toArrow()) == rows_of(scan.to_arrow())
+
+
+@pytest.mark.parametrize("hive_style", ["false", "true"])
+def test_folder_names_neither_hide_files_nor_make_columns(door, load, tmp_path, hive_style):
+    path = tmp_path / "t"
+    df = door.createDataFrame(
+        [(str(n), part, n, 1) for n, part in enumerate(ODD)], "id string, part string, qty int, ts long"
+    )
+    df.write.format("hoodie").options(
+        **options_of(), **{"hoodie.datasource.write.hive_style_partitioning": hive_style}
+    ).mode("append").save(str(path))
+    frame = load(path)
+    assert frame.columns == [*META_COLUMNS, "id", "part", "qty", "ts"]
+    assert sorted(row["part"] for row in frame.collect()) == sorted(ODD)
+
+
+def test_a_number_as_partition_keeps_its_type(enabled, tmp_path):
+    path = str(tmp_path / "t")
+    df = enabled.createDataFrame([("k", 7, 1)], "id string, part long, ts long")
+    df.write.format("hoodie").options(**options_of()).option(
+        "hoodie.datasource.write.hive_style_partitioning", "true"
+    ).save(path)
+    frame = enabled.read.format("hoodie").load(path)
+    assert dict(frame.dtypes)["part"] == "bigint"
+    assert frame.where("part = 7").count() == 1
+
+
+def test_slices_with_and_without_logs_meet_in_one_frame(door, load, tmp_path):
+    path = tmp_path / "t"
+    options = options_of(hoodie_datasource_write_table_type="MERGE_ON_READ")
+    for ids, parts in ((range(20), "abc"), (range(5), "a")):
+        rows = [(str(n), part, n * len(parts), len(parts) % 3 + 1) for n in ids for part in parts]
+        df = door.createDataFrame(rows, "id string, part string, qty int, ts long")
+        df.write.format("hoodie").options(**options).mode("append").save(str(path))
+    table = hoodie.open_table(path)
+    assert {bool(piece.logs) for piece in table.files()} == {True, False}
+    same(load(path), table.scan(meta_columns=True))
+    since = table.timeline.commits[0].time
+    pulled = load(
+        path,
+        **{"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": since},
+    )
+    same(pulled, table.changes(since=since, meta_columns=True))
+    assert pulled.count() == 5
+
+
+def test_base_files_alone_are_sparks_own_scan(enabled, tmp_path):
+    path = str(tmp_path / "t")
+    df = enabled.range(0, 50).select(
+        F.col("id").cast("string"), F.lit("a").alias("part"), F.lit(1).alias("ts"), F.col("id").alias("qty")
+    )
+    df.write.format("hoodie").options(**options_of()).save(path)
+    frame = enabled.read.format("hoodie").option("where", "qty >= 40").load(path).select("id")
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "FileScan parquet" in plan
+    assert "MapInArrow" not in plan
+    assert "PushedFilters: [IsNotNull(qty), GreaterThanOrEqual(qty,40)]" in plan
+    assert "ReadSchema: struct<id:string,qty:bigint>" in plan
+    assert frame.count() == 10
+
+
+FILTERS = [
+    "qty > 3",
+    "qty > 3 and not part = 'b'",
+    "qty in (1, 3, 5)",
+    "qty not in (1, 3, 5)",
+    "note is null",
+    "note is not null or qty = 2",
+    "note = 'it''s'",
+    'qty between 2 and 4 and "odd name" <> 7',
+    "QTY < -1 or x > 1.5",
+    "x > 0",
+    "not x > 0",
+    "x <> 1",
+    "x <= 2.5",
+    "1 < x",
+    "at >= '2009-02-13 23:31:31'",
+    "day = '1970-01-03'",
+    "wall < '2024-05-06 07:08:10'",
+    "flag",
+    "flag = true and note <> 'n'",
+    "ts = ts",
+    "true",
+]
+
+
+@pytest.fixture(scope="module")
+def many(spark, tmp_path_factory):
+    path = tmp_path_factory.mktemp("many") / "t"
+    df = spark.sql(
+        """select cast(id as string) id, substr('abc', 1 + id % 3, 1) part, 1L ts, cast(id - 2 as int) qty,
+        case id % 4 when 0 then null when 1 then 'it''s' else 'n' end note, id `odd name`,
+        case id % 5 when 0 then double('NaN') when 1 then null else id / 4 end x,
+        timestamp_micros(1234567890000000 + id * 1000000) at, date_add(date'1970-01-01', cast(id % 4 as int)) day,
+        timestamp_ntz'2024-05-06 07:08:00' + make_dt_interval(0, 0, 0, id) wall, id % 2 = 0 flag from range(20)"""
+    )
+    dataframe.write(df, str(path), options_of())
+    return path
+
+
+@pytest.mark.parametrize("where", FILTERS)
+def test_a_filter_means_in_spark_what_it_means_embedded(enabled, many, where):
+    zone = enabled.conf.get("spark.sql.session.timeZone")
+    enabled.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        frame = enabled.read.format("hoodie").options(where=where, columns="id").load(str(many))
+        found = sorted(row["id"] for row in frame.collect())
+    finally:
+        enabled.conf.set("spark.sql.session.timeZone", zone)
+    expected = sorted(hoodie.open_table(many).scan(columns=["id"], where=where).to_arrow().column("id").to_pylist())
+    assert found == expected
