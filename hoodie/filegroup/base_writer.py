@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.filegroup.conform import conform
+from hoodie.filegroup.staging import open_staged
 from hoodie.format.base_file import footer_metadata
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.plans import FileOptions
@@ -35,6 +36,7 @@ class BaseFileWriter:
         storage: Storage,
         staged: str,
         *,
+        folder: str,
         file_name: str,
         schema: pa.Schema,
         avro: Mapping[str, Any],
@@ -50,7 +52,7 @@ class BaseFileWriter:
         self._keys: list[pa.Array] = []
         self.rows = 0
         self.size_bytes = 0
-        self._output = storage.open_output(staged)
+        self._output = open_staged(storage, staged, folder=folder)
 
     def __enter__(self) -> BaseFileWriter:
         self._file = self._output.__enter__()

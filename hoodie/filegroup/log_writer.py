@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.filegroup.staging import open_staged
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_data, encode_deletes
 from hoodie.model.enums import BlockKind, HeaderKey
@@ -19,6 +20,7 @@ def write_log_file(
     storage: Storage,
     staged: str,
     *,
+    folder: str,
     instant: str,
     avro: Mapping[str, Any],
     data: pa.Table,
@@ -35,7 +37,7 @@ def write_log_file(
     """
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
     size = 0
-    with storage.open_output(staged) as file:
+    with open_staged(storage, staged, folder=folder) as file:
         for part in _parts(data, max_block_bytes):
             size += file.write(encode_block(BlockKind.AVRO_DATA, header, encode_avro_data(part, avro)))
         if deletes.num_rows:

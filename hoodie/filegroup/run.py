@@ -106,6 +106,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
     size = write_log_file(
         storage,
         staged,
+        folder=context.staging,
         instant=context.instant,
         avro=_avro(context),
         data=stamped,
@@ -301,6 +302,7 @@ class _base_writer:
         self.out = BaseFileWriter(
             storage,
             self.staged,
+            folder=context.staging,
             file_name=self.name,
             schema=with_meta_fields(context.schema),
             avro=_avro(context),

@@ -25,7 +25,6 @@ from hoodie.format.avro_wire import (
     offsets_of,
     pieces_from_offsets,
     ragged,
-    spread,
     tagged,
     tails,
     valid_in,

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from hoodie.storage.base import FileInfo
-from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, temporary_name
+from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, refuse_outside, temporary_name
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _MODE = 0o666  # less the umask, like any other file of the table: readers may be other users
@@ -53,7 +53,7 @@ class LocalStorage:
         return pa.memory_map(self._absolute(path), "r")
 
     @contextmanager
-    def open_output(self, path: str) -> Iterator[BinaryIO]:
+    def open_output(self, path: str, *, within: str | None = None) -> Iterator[BinaryIO]:
         """As the protocol says. A block that ends with an exception leaves what it had written, like a crash.
 
         Raises:
@@ -61,7 +61,9 @@ class LocalStorage:
                 deleted or its folder renamed away while it was open.
         """
         absolute = self._absolute(path)
-        self._make_folders(os.path.dirname(absolute))
+        if within is not None:
+            refuse_outside(path, within)
+        self._make_folders(os.path.dirname(absolute), None if within is None else self._absolute(within))
         _refuse_taken(absolute)
         _delete_twin(absolute)
         descriptor = os.open(absolute, _CREATE, _MODE)
@@ -232,13 +234,15 @@ class LocalStorage:
         self._make_folders(folder)
         return folder
 
-    def _make_folders(self, absolute: str) -> None:
-        """Durably make a folder and those above it; NotADirectoryError when a file is in the way."""
+    def _make_folders(self, absolute: str, within: str | None = None) -> None:
+        """Durably make a folder and those above it, below `within`; NotADirectoryError when a file is in the way."""
         if os.path.isdir(absolute):
             return
+        if absolute == within:
+            raise _os_error(errno.ENOENT, absolute)
         parent = os.path.dirname(absolute)
         if parent != absolute:
-            self._make_folders(parent)
+            self._make_folders(parent, within)
         try:
             os.mkdir(absolute)
         except FileExistsError as exc:

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple, NoReturn
 import pyarrow as pa
 
 from hoodie.storage.base import FileInfo
-from hoodie.storage.paths import checked_path, checked_range
+from hoodie.storage.paths import checked_path, checked_range, refuse_outside
 
 
 class MemorySnapshot(NamedTuple):
@@ -76,7 +76,7 @@ class MemoryStorage:
         return pa.BufferReader(self._content(path))
 
     @contextmanager
-    def open_output(self, path: str) -> Iterator[BinaryIO]:
+    def open_output(self, path: str, *, within: str | None = None) -> Iterator[BinaryIO]:
         """As the protocol says; the file is empty until the block ends.
 
         A block that ends with an exception leaves what it had written, like a crash.
@@ -86,8 +86,12 @@ class MemoryStorage:
                 deleted or its folder renamed away while it was open.
         """
         self._checked(path)
+        if within is not None:
+            refuse_outside(path, within)
         file = _File(b"", self.clock())
         with self._mutex:
+            if within is not None and within not in self._folders:
+                raise self._error(errno.ENOENT, within)
             self._refuse_taken(path)
             self._make_folders(_parent(path))
             self._files[path] = file

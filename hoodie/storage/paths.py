@@ -40,3 +40,9 @@ def checked_range(path: str, *, offset: int, length: int | None) -> None:
 def temporary_name() -> str:
     """A file name nobody can guess; hidden, so that listings of partitions and of the timeline skip it."""
     return f".{secrets.token_hex(16)}.tmp"
+
+
+def refuse_outside(path: str, within: str) -> None:
+    """Raises ValueError when `path` does not lie below the folder `within`."""
+    if not path.startswith(f"{within}/"):
+        raise ValueError(f"{path!r} does not lie in the folder {within!r}")

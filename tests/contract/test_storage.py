@@ -501,3 +501,16 @@ def test_any_accepted_path_stays_below_the_root(path: str) -> None:
     assert absolute is not None
     assert os.path.normpath(absolute) == absolute
     assert absolute == "/some/root" or absolute.startswith("/some/root/")
+
+
+def test_open_output_makes_folders_only_below_the_one_that_must_stand(storage):
+    storage.mkdirs("staging/t")
+    with storage.open_output("staging/t/p/q/f", within="staging/t") as stream:
+        stream.write(b"1")
+    assert storage.read("staging/t/p/q/f") == b"1"
+    storage.rename_folder("staging/t", "staging/t.gone")
+    with pytest.raises(FileNotFoundError), storage.open_output("staging/t/p/q/f", within="staging/t"):
+        pass
+    assert not storage.exists("staging/t")
+    with pytest.raises(ValueError, match="does not lie in"), storage.open_output("other/f", within="staging/t.gone"):
+        pass
