@@ -256,14 +256,12 @@ class _Resolver:
             raise CorruptFileError(f"bad Avro schema: record {full!r} has no list of fields")
         fields: dict[str, AvroType] = {}
         below = self._deeper(depth, path)
-        total = 1
         for item in items:
             name = item.get("name") if isinstance(item, Mapping) else None
             if not isinstance(name, str) or not name or name in fields:
                 raise CorruptFileError(f"bad Avro schema: record {full!r} has a nameless or double field {name!r}")
             inner = f"{path}.{name}" if path else name
             fields[name] = self.resolve(item.get("type"), path=inner, namespace=full.rpartition(".")[0], depth=below)
-            total = _bounded(total + fields[name].nodes)
         return self._inner(
             "record", path, depth=depth, levels=1, children=tuple(fields.values()), fields=tuple(fields.items())
         )

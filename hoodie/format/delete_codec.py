@@ -122,7 +122,6 @@ def _ordering_pieces(values: Column) -> list[Column]:
     elif pa.types.is_decimal(kind):
         matrix = big_endian(_cast(values, _WRAPPED_DECIMAL))
         lengths = minimal_lengths(matrix)
-        lengths[~valid] = 0
         found = [tagged(*varints(lengths), (0, 2 * _DECIMAL), None), tails(matrix, lengths)]
     else:
         branch, matrix, lengths = _number(values)

@@ -30,7 +30,7 @@ def drop_metadata_table(storage: Storage) -> bool:
         FileNotFoundError: there are no properties, nor a backup of them.
     """
     path = PROPERTIES if storage.exists(PROPERTIES) else PROPERTIES_BACKUP
-    properties = parse_properties(storage.read(path).decode(), path=f"{path} of table {storage.uri}")
+    properties = parse_properties(storage.read(path).decode("latin-1"), path=f"{path} of table {storage.uri}")
     named = [key for key in properties if key.startswith(_KEYS)]
     announced = any(properties[key].strip() for key in named)
     left_behind = storage.exists(METADATA_TABLE)

@@ -158,6 +158,14 @@ def test_scan_says_what_is_wrong_with_a_block(at, value, reason):
     assert reason in found.reason
 
 
+def test_bytes_between_footer_and_total_length_are_corrupt():
+    size = len(OTHER) - 14 + 3
+    data = MAGIC + struct.pack(">q", size) + OTHER[14:-8] + b"xyz" + struct.pack(">q", size + 6)
+    (found,) = scan_blocks(data)
+    assert isinstance(found, CorruptBlock)
+    assert "3 bytes behind its footer" in found.reason
+
+
 def test_content_is_not_copied():
     data = bytearray(BLOCK)
     (block,) = scan_blocks(memoryview(data))

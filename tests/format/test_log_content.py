@@ -135,6 +135,12 @@ def test_wrong_record_length_is_corrupt(at, length):
         decode_avro_data(CONTENT[:at] + struct.pack(">i", length) + CONTENT[at + 4 :], TEXT)
 
 
+def test_negative_record_length_is_found_before_its_bytes_are_used():
+    # Steps back to its own length field, so the walk over the records never leaves the content.
+    with pytest.raises(CorruptFileError, match="negative length"):
+        decode_avro_data(CONTENT[:8] + struct.pack(">i", -4) + CONTENT[12:], TEXT)
+
+
 def test_bytes_behind_the_last_record_are_corrupt():
     with pytest.raises(CorruptFileError, match="end at byte"):
         decode_avro_data(CONTENT + b"\x00", TEXT)
@@ -469,14 +475,20 @@ def test_changed_byte_of_a_delete_block_never_crashes():
             assert table.num_rows == 2
 
 
+def test_delete_count_is_held_against_the_size_first():
+    data = bytes.fromhex("feffffffff0f")
+    with pytest.raises(CorruptFileError, match="6 bytes claims 274877906943 records"):
+        decode_deletes(struct.pack(">ii", 3, len(data)) + data, None)
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        "ffffffffff0f",  # count of -2^34
-        "feffffffff0f",  # count of 2^34
+        "ffffffffff0f",  # count of -2^38
+        "feffffffff0f",  # count of 2^38 - 1
         "01" * 3,  # negated count without a size
         "02 0201 020270 0400 00",  # key of -1 bytes
-        "02 02feffffff0f 61 020270 0400 00",  # key of 2^34 bytes
+        "02 02feffffff0f 61 020270 0400 00",  # key of 2^31 - 1 bytes
         "02 0202ff 020270 0400 00",  # key that is no UTF-8
         "02 040261 020270 0400 00",  # no such branch for a key
         "02 020261 020270 1a00 00",  # no such branch for an ordering value
