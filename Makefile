@@ -20,7 +20,7 @@ SPARK_TESTS := $(shell grep -rl 'mark\.spark' tests --include='*.py')
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(STAMP) demo/flights.py ## write, change and read back a table of New York flights
+demo: $(STAMP) ## write, change and read back a table of New York flights
 	$(VENV)/bin/python demo/flights.py
 
 # Spark's tests apart and in one process: they share one session, which keeps both of its cores busy by itself. (xdist's
@@ -32,11 +32,11 @@ test: $(STAMP) ## unit, contract and Spark tests
 integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) ## compare with Apache Hudi on Spark and with hudi-rs (needs mvn once)
 	HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR) $(VENV)/bin/python -m pytest integration -m integration
 
-bench: $(STAMP) benchmarks/upsert.py ## measure against the peers on the same data
-	$(VENV)/bin/python benchmarks/upsert.py
+bench: $(STAMP) ## measure against plain pyarrow and plain Spark on the same data
+	$(VENV)/bin/python -m benchmarks.run
 
-soak: $(STAMP) benchmarks/soak.py ## many writers, readers and crashes for a long time
-	$(VENV)/bin/python benchmarks/soak.py
+soak: $(STAMP) ## long runs of the model of all histories and of every crash
+	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/crash
 
 lint: $(STAMP) ## style, formatting and types
 	$(VENV)/bin/ruff check .

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,6 +105,10 @@ def run(spark: SparkSession, csv: Path, path: str, months: range) -> None:
                 path
             )
         commits.append(pyspark_hoodie.last_commit(path).instant)
+        departed, deleted = pyspark_hoodie.HoodieTable.for_path(spark, path).history()[-2:]
+        counted = (departed.inserted, departed.updated, deleted.deleted)
+        if counted != (expected := truth.counts(first, last)):
+            raise Mismatch(f"inserted, updated and deleted are {counted} by the commits and {expected} by pyarrow")
 
     headline("One question before the compaction")
     print("read-optimized (base files only: fast, and behind)")
@@ -176,6 +181,20 @@ class Truth:
         self.now = pa.concat_tables([actual.filter(pc.and_(flown, done)), still_planned])
         later = pc.greater_equal(day, BATCHES[1][0])
         self.changed = actual.filter(pc.and_(pc.and_(flown, done), later))
+        self._day, self._extra, self._flown = day, extra, flown
+
+    def counts(self, first: int, last: int) -> tuple[int, int, int]:
+        """Flights of these days that are new, that were scheduled and took off, and that were scheduled and did not."""
+        days = pc.and_(pc.greater_equal(self._day, first), pc.less_equal(self._day, last))
+
+        def count(*masks: pa.ChunkedArray) -> int:
+            found = days
+            for mask in masks:
+                found = pc.and_(found, mask)
+            return int(pc.sum(found).as_py() or 0)
+
+        planned, stayed = pc.invert(self._extra), pc.invert(self._flown)
+        return count(self._flown, self._extra), count(self._flown, planned), count(stayed, planned)
 
     @classmethod
     def of(cls, csv: Path, months: range) -> Truth:
@@ -274,6 +293,8 @@ def use_configuration() -> None:
 
 
 def start_spark() -> SparkSession:
+    # Of pandas nothing is used here; PySpark tells of it whenever a recent one is installed.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only now is its environment complete
 
     spark = SparkSession.builder.appName("hoodie demo").getOrCreate()

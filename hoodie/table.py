@@ -30,7 +30,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES
 from hoodie.model.results import CommitResult
-from hoodie.options.parse import parse_write_options
+from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
 from hoodie.options.table import TableConfig, TableOptions, check_against, check_writable, table_properties
 from hoodie.options.write import WriteOptions, WriteRequest
@@ -47,7 +47,7 @@ from hoodie.view.schema import CREATE_SCHEMA
 from hoodie.write.operations import run_batch, staged_batch
 from hoodie.write.schema import storable
 
-MAX_TRIES = 4
+MAX_TRIES = 10
 """How often a write is run again on a new snapshot after another writer was faster."""
 
 
@@ -232,11 +232,14 @@ class HoodieTable:
 
     # -- table services ----------------------------------------------------------------------------------------------
 
-    def schedule_compaction(self, options: Mapping[str, str] | None = None) -> str | None:
-        """Plan the merge of log files into base files; gives its instant, None when there is nothing to merge."""
+    def schedule_compaction(self, options: Mapping[str, str] | None = None, *, wait_s: float = 30) -> str | None:
+        """Plan the merge of log files into base files; gives its instant, None when there is nothing to merge.
+
+        Holds new writes back and waits up to `wait_s` seconds for pending ones, whose file groups cannot be planned.
+        """
         write = self._request(options).write
         return compaction.schedule_compaction(
-            self._context, target_io_bytes=write.compaction.target_io_mb * 1024 * 1024
+            self._context, target_io_bytes=write.compaction.target_io_mb * 1024 * 1024, wait_s=wait_s
         )
 
     def run_compaction(
@@ -261,7 +264,7 @@ class HoodieTable:
         return self.timeline.pending(Action.COMPACTION)
 
     def _request(self, options: Mapping[str, str] | None) -> WriteRequest:
-        request = parse_write_options({**self._options, **(options or {})})
+        request = parse_write_options({**self._options, **(options or {})}, defaults=load_defaults())
         check_against(self.config, request.table)
         return request
 
@@ -322,7 +325,7 @@ def create_table(
         TableExistsError: there is a table. OptionError, KeyFieldError, SchemaError: the arguments do not fit together.
     """
     storage = open_storage(path, storage_options)
-    request = parse_write_options(options or {})
+    request = parse_write_options(options or {}, defaults=load_defaults())
     asked = TableOptions(
         name=name,
         table_type=TableType(table_type),

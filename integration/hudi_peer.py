@@ -37,7 +37,10 @@ def start_session(bundle_jar: str) -> SparkSession:
     """The one session: UTC everywhere, loopback only, no UI."""
     settings = {
         "spark.jars": bundle_jar,
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        # Short work on few cores: the optimizing compiler and generated code never earn their cost back.
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

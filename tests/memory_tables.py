@@ -52,7 +52,9 @@ class Input(NamedTuple):
 
 def batch(rows: Iterable[Input]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [[] for _ in SCHEMA]
-    return pa.table([pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.table(
+        [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
 
 
 def keys(rows: Iterable[Input]) -> pa.Table:

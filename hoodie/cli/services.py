@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from hoodie.cli.report import Report, format_count, format_size, format_table
 from hoodie.cli.show import commit_data
-from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, RollbackPlan
@@ -17,15 +16,10 @@ from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.context import TableContext
 from hoodie.txn.heartbeat import Life, life_of
 
-PATIENCE_S = 30.0
-"""How long scheduling looks for a moment in which no pending write names the file groups that have logs."""
-
-_PAUSE_S = 0.02
-
 
 def plan_compaction(context: TableContext, table: HoodieTable) -> Report:
     """Schedule a compaction, and list every plan that waits to be run."""
-    scheduled = _schedule(table)
+    scheduled = table.schedule_compaction()
     waiting: list[dict[str, Any]] = [
         {
             "instant": instant.time,
@@ -49,29 +43,6 @@ def plan_compaction(context: TableContext, table: HoodieTable) -> Report:
     return Report({"scheduled": scheduled, "pending": waiting}, tuple(lines))
 
 
-def _schedule(table: HoodieTable, patience_s: float = PATIENCE_S) -> str | None:
-    """Schedule a compaction; None when there is nothing to merge.
-
-    A file group that a pending write names cannot be planned, and a busy writer always has one: between two of its
-    writes there is a gap, so look again for a while.
-
-    Raises:
-        CommitConflictError: all groups with logs were being written to the whole time.
-    """
-    give_up = time.monotonic() + patience_s
-    while (scheduled := table.schedule_compaction()) is None:
-        planned = table.pending_compactions()
-        if planned or not any(piece.logs for piece in table.files()):
-            return None
-        if time.monotonic() >= give_up:
-            raise CommitConflictError(
-                f"no compaction of table {table.uri} could be scheduled within {patience_s:.0f} s: every file group with logs is "
-                "named by a write in progress; nothing was changed, try again when there are fewer writes"
-            )
-        time.sleep(_PAUSE_S)
-    return scheduled
-
-
 def _operation_data(operation: CompactionOperation) -> dict[str, Any]:
     return {
         "partition": operation.partition_path,
@@ -86,7 +57,7 @@ def run_compaction(table: HoodieTable, *, instant: str | None, budget_s: float |
     """Run what is pending, or, when nothing is, schedule a compaction and run it."""
     scheduled = None
     if instant is None and not table.pending_compactions():
-        scheduled = _schedule(table)
+        scheduled = table.schedule_compaction()
         if scheduled is None:
             data: dict[str, Any] = {"scheduled": None, "commits": [], "pending": []}
             return Report(data, ("nothing to compact: no file group has logs to merge",))

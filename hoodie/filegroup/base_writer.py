@@ -19,7 +19,7 @@ from hoodie.storage.base import Storage
 
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""Arrow bytes of a row group; a task holds that much and no more while it writes."""
+"""Arrow bytes of small pieces that are collected before they are written as one row group."""
 _SAMPLE_ROWS = 8192
 
 

@@ -90,10 +90,10 @@ def _last_of(codes: np.ndarray, entries: np.ndarray, distinct: int) -> np.ndarra
 
 
 def _ranks(ordering: Column) -> np.ndarray:
+    """Equal values have equal ranks, from 1; a missing value ranks lowest."""
     values = _comparable(ordering)
-    ranks: np.ndarray = np.array(pc.rank(values, sort_keys="ascending", tiebreaker="dense"))
-    ranks[pc.is_null(values).to_numpy(zero_copy_only=False)] = 0  # ranks begin at 1: missing is lowest
-    return ranks
+    ranks: np.ndarray = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False)
+    return np.where(_numpy_bool(pc.is_null(values)), 0, ranks)
 
 
 def _comparable(ordering: Column) -> pa.Array:

@@ -76,6 +76,20 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
     return tuple(used)
 
 
+def text_as(text: str, kind: pa.DataType) -> pa.Scalar:
+    """The value that a text stands for beside a column of type `kind`; a moment without a zone offset is UTC.
+
+    Raises:
+        pa.ArrowInvalid: it stands for none.
+    """
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return pa.scalar(text).cast(kind)
+    try:
+        return pa.scalar(text).cast(pa.timestamp(kind.unit)).cast(kind)
+    except pa.ArrowInvalid:
+        return pa.scalar(text).cast(kind)
+
+
 class FilterParser:
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._text = text
@@ -164,6 +178,8 @@ class FilterParser:
                 values = [self._value(item, left) for item in items]
                 kind = self._type_of(left)
                 column = self._operand(left, None)
+                if kind is not None:
+                    values = [text_as(v, kind) if isinstance(v, str) else v for v in values]
                 found = column.isin(pa.array(values, kind) if kind is not None else values)
                 found = pc.if_else(column.is_valid(), found, pc.scalar(pa.scalar(None, pa.bool_())))
                 return ~found if isinstance(operator, ast.NotIn) else found
@@ -182,7 +198,7 @@ class FilterParser:
         value = self._value(node, other)
         kind = self._type_of(other) if other is not None else None
         if kind is not None and isinstance(value, str) and not pa.types.is_string(kind):
-            return pc.scalar(pa.scalar(value).cast(kind))
+            return pc.scalar(text_as(value, kind))
         return pc.scalar(value)
 
     def _value(self, node: ast.expr, other: ast.expr | None) -> Any:

@@ -26,6 +26,7 @@ from hoodie.services.rollback import reset_compaction, rollback_failed
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import Snapshot, TableContext
+from hoodie.txn.gate import PATIENCE_S, PAUSE_S, closed_gate
 from hoodie.txn.transaction import Transaction
 from hoodie.write.seal import commit_metadata, publish_files
 
@@ -74,29 +75,55 @@ def plan_compaction(
     return CompactionPlan(tuple(operations))
 
 
-def schedule_compaction(context: TableContext, *, target_io_bytes: int = DEFAULT_TARGET_IO_BYTES) -> str | None:
+def schedule_compaction(
+    context: TableContext, *, target_io_bytes: int = DEFAULT_TARGET_IO_BYTES, wait_s: float = PATIENCE_S
+) -> str | None:
     """Put a compaction plan on the timeline; gives its instant, None when no file group has logs to merge.
 
-    File groups that a pending write names are left out. While a pending write does not say which groups it names,
-    nothing is scheduled.
+    File groups that a pending write names are left out: new writes are held back, and pending ones waited for, up to
+    `wait_s` seconds. A pending write that does not say which groups it names stands for all.
 
     Raises:
         OptionError: the table is not merge-on-read.
+        CommitConflictError: pending writes named every file group with logs all the time.
     """
     _require_merge_on_read(context)
     rollback_failed(context)
+    waited = 0.0
+    with closed_gate(context):
+        while True:
+            instant, busy = _try_to_schedule(context, target_io_bytes, take_what_is_free=waited >= wait_s)
+            if instant is not None or not busy:
+                return instant
+            if waited >= wait_s:
+                raise CommitConflictError(
+                    f"no compaction of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: every file group "
+                    "with logs is named by a write in progress; nothing was changed, try again when they are done"
+                )
+            context.clock.pause(PAUSE_S)
+            waited += PAUSE_S
+
+
+def _try_to_schedule(
+    context: TableContext, target_io_bytes: int, *, take_what_is_free: bool
+) -> tuple[str | None, bool]:
+    """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
     with context.lock.held(context.lock_timeout_s):
         snapshot = context.snapshot()
-        excluded = _excluded(context, snapshot)
-        if excluded is None:
-            return None
-        slices = [s for s in snapshot.view.latest_slices() if s.logs and _explained(context, s, snapshot.timeline)]
-        plan = plan_compaction(slices, excluded=excluded, target_io_bytes=target_io_bytes)
+        with_logs = [s for s in snapshot.view.latest_slices() if s.logs]
+        pending = frozenset(snapshot.view.pending_compactions())
+        candidates = [s for s in with_logs if s.group not in pending and _explained(context, s, snapshot.timeline)]
+        named = _named_by_pending_writes(context, snapshot)
+        excluded = frozenset(s.group for s in candidates) if named is None else named
+        busy = any(s.group in excluded for s in candidates)
+        if busy and not take_what_is_free:
+            return None, True
+        plan = plan_compaction(candidates, excluded=excluded, target_io_bytes=target_io_bytes)
         if not plan.operations:
-            return None
+            return None, busy
         instant = context.clock.allot(snapshot.timeline.latest_time)
         context.active.create(Instant(instant, Action.COMPACTION, State.REQUESTED), encode_compaction_plan(plan))
-    return instant
+    return instant, busy
 
 
 def run_compaction(
@@ -185,9 +212,9 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
     )
 
 
-def _excluded(context: TableContext, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
-    """Groups not to plan; None when a pending write may touch any."""
-    groups = set(snapshot.view.pending_compactions())
+def _named_by_pending_writes(context: TableContext, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
+    """File groups that pending writes name; None when one of them may touch any."""
+    groups: set[FileGroupId] = set()
     for instant in snapshot.timeline.pending_writes:
         named = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
         if named is None or not named.write_stats:

@@ -21,7 +21,7 @@ def after_commit(context: TableContext, options: WriteOptions) -> list[CommitRes
     try:
         if delta_commits_since_compaction(context.active.load()) < options.compaction.max_delta_commits:
             return []
-        schedule_compaction(context, target_io_bytes=options.compaction.target_io_mb * 1024 * 1024)
+        schedule_compaction(context, target_io_bytes=options.compaction.target_io_mb * 1024 * 1024, wait_s=0)
         return run_compaction(context, options=options.file_options())
     except Exception as exc:  # noqa: BLE001 - whatever it is, the caller must not take the commit for failed
         log.warning("the commit stands, but the compaction after it failed and is tried again later: %s", exc)

@@ -114,7 +114,7 @@ class Storage(Protocol):
     def mkdirs(self, path: str) -> None: ...
 
     def touch(self, path: str) -> None:
-        """Create an empty file when absent and set its modification time to now."""
+        """Create an empty file when absent and set its modification time to now; may be forgotten in a power cut."""
         ...
 
     def now_s(self) -> float:

@@ -194,16 +194,13 @@ class LocalStorage:
     def touch(self, path: str) -> None:
         absolute = self._absolute(path)
         self._make_folders(os.path.dirname(absolute))
-        is_new = not os.path.lexists(absolute)
-        if is_new:
+        if not os.path.lexists(absolute):
             _delete_twin(absolute)
         descriptor = os.open(absolute, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE)
         try:
             os.utime(descriptor)
         finally:
             os.close(descriptor)
-        if is_new:
-            _sync_folder(os.path.dirname(absolute))
 
     def now_s(self) -> float:
         """The file system's own clock where the scratch folder is there to ask, else this machine's.

@@ -43,6 +43,10 @@ class Clock:
             )
         return allotted
 
+    def pause(self, seconds: float) -> None:
+        """Wait for somebody else; as `sleep` was given."""
+        self._sleep(seconds)
+
     def wait_until_passed(self, instant_time: str) -> None:
         """Commit wait: return when the storage's clock is past the instant.
 

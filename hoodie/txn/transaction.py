@@ -25,6 +25,7 @@ from hoodie.timeline.active import instant_path, scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, find_conflict
 from hoodie.txn.context import Snapshot, TableContext, load_config
+from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat
 from hoodie.txn.metadata_table import drop_metadata_table
 
@@ -63,6 +64,7 @@ class Transaction:
         `plan` runs under the lock: it must be quick and do no IO of its own. `describe` gives the content of the
         inflight file: the file groups that the plan touches.
         """
+        wait_at_gate(context)
         with context.lock.held(context.lock_timeout_s):
             _require_same_table(context)
             drop_metadata_table(context.storage)

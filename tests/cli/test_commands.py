@@ -5,6 +5,7 @@ import sys
 import threading
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
@@ -273,6 +274,24 @@ def test_budget_is_a_number_with_a_unit(make_table, monkeypatch, text, seconds):
     monkeypatch.setattr(hoodie.HoodieTable, "run_compaction", lambda _, instant, budget_s: given.append(budget_s) or [])
     assert main(["compaction", "run", make_table().uri, "--budget", text]) == DONE
     assert given == [seconds]
+
+
+def test_defaults_of_all_jobs_count_for_python_and_for_the_command(make_table, tmp_path, monkeypatch):
+    (tmp_path / "hoodie-defaults.conf").write_text(
+        "hoodie.parquet.compression.codec=gzip\nhoodie.datasource.write.table.type=MERGE_ON_READ"
+    )
+    table = make_table()
+    monkeypatch.setenv("HOODIE_CONF_DIR", str(tmp_path))
+    assert main(["compaction", "run", table.uri]) == DONE
+    assert {codec_of(table, piece) for piece in table.files()} == {"GZIP"}
+    other = hoodie.create_table(tmp_path / "other", rows([1]).schema, record_key="uuid", table_type="COPY_ON_WRITE")
+    assert other.config.table_type is hoodie.TableType.COPY_ON_WRITE, "what is said wins over the defaults"
+    other.insert(rows([1]))
+    assert {codec_of(other, piece) for piece in other.files()} == {"GZIP"}
+
+
+def codec_of(table, piece):
+    return pq.ParquetFile(f"{table.uri}/{piece.base.path}").metadata.row_group(0).column(0).compression
 
 
 def test_compaction_runs_in_another_process_while_a_writer_keeps_upserting(make_table):

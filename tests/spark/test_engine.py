@@ -140,7 +140,7 @@ def test_stage_raises_the_first_error_of_ours(spark):
             raise KeyFieldError(f"first {batch.column(0)[0].as_py()}")
         yield
 
-    with pytest.raises(KeyFieldError, match="^first 0$"):
+    with pytest.raises(KeyFieldError, match=r"^first 0$"):
         SparkEngine(spark).stage(spark.range(0, 10, 1, 3), refuse, label="stage")
 
 

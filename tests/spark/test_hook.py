@@ -60,6 +60,19 @@ def test_enable_twice_and_disable_leave_spark_as_it_was(spark):
     pyspark_hoodie.disable()
 
 
+def test_local_tasks_run_in_this_interpreter_unless_another_was_asked_for(spark, monkeypatch):
+    context = spark.sparkContext
+    for asked, expected in ((None, sys.executable), ("python3", "python3")):
+        monkeypatch.setattr(context, "pythonExec", "python3")
+        monkeypatch.delenv("PYSPARK_PYTHON")
+        if asked:
+            monkeypatch.setenv("PYSPARK_PYTHON", asked)
+        pyspark_hoodie.enable(spark)
+        assert context.pythonExec == expected
+        monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    pyspark_hoodie.disable()
+
+
 def test_other_formats_are_sparks_own(enabled, df, tmp_path):
     target = str(tmp_path / "p")
     df.write.format("parquet").option("compression", "gzip").partitionBy("part").mode("overwrite").save(target)
@@ -163,7 +176,7 @@ ERRORS = {
     "unknown option": (
         lambda df, p: df.write.format("hoodie").option("hoodie.datasource.write.operatoin", "x").mode("append").save(p),
         OptionError,
-        "unknown option 'hoodie.datasource.write.operatoin': did you mean",
+        "did you mean 'hoodie.datasource.write.operation'",
     ),
     "an option against the table": (
         lambda df, p: (
@@ -259,6 +272,17 @@ def test_without_enable_the_text_is_quoted_by_spark(spark, path):
     text = str(caught.value)
     assert "hoodie.errors.TableNotFoundError: no table at" in text
     assert len(text.splitlines()) <= 8
+
+
+def test_a_null_key_without_enable_leaves_nothing_behind(spark, df, tmp_path):
+    pyspark_hoodie.disable()
+    target = tmp_path / "t"
+    with pytest.raises(Exception, match=r"KeyFieldError: .*null"):
+        df.withColumn("id", F.lit(None).cast("string")).write.format("hoodie").options(**options_of()).mode(
+            "append"
+        ).save(str(target))
+    assert [p.name for p in (target / ".hoodie").rglob("rows-*")] == []
+    assert hoodie.open_table(target).timeline.instants == ()
 
 
 def test_options_without_effect_are_named_once_and_their_values_never(enabled, df, tmp_path, caplog):

@@ -1,7 +1,9 @@
 """Writes of DataFrames: with `enable` and without, copy-on-write and merge-on-read, small and large."""
 
+import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import functions as F
@@ -128,23 +130,37 @@ def test_few_and_many_rows_take_two_ways_to_one_table(enabled, tmp_path, table_t
 def test_no_rows_stay_staged(door, tmp_path):
     path = tmp_path / "t"
     save(door.createDataFrame([("k", "a", 1, 1)], DDL), path)
-    assert [p for p in (path / ".hoodie").rglob("*.arrow")] == []
+    assert list((path / ".hoodie").rglob("*.arrow")) == []
     assert [p.name for p in (path / ".hoodie").rglob("rows-*")] == []
 
 
-def test_rows_of_chance_are_drawn_once(door, tmp_path):
-    """A second evaluation would give other keys: then counts, or what is stored, would not fit together."""
-    path = tmp_path / "t"
-    df = door.range(0, 200, 1, 4).select(
-        F.expr("uuid()").alias("id"),
-        F.when(F.rand() < 0.5, "a").otherwise("b").alias("part"),
-        (F.rand() * 1000).cast("int").alias("qty"),
-        F.lit(1).cast("long").alias("ts"),
-    )
+def rows_of_chance(folder):
+    """Other keys whenever it is evaluated, and a mark for each evaluation of a partition."""
+
+    def body(batches):
+        Path(folder, os.urandom(8).hex()).write_text("")
+        for batch in batches:
+            keys = [os.urandom(8).hex() for _ in range(batch.num_rows)]
+            parts = ["ab"[os.urandom(1)[0] % 2] for _ in keys]
+            ones = [1] * len(keys)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(keys), pa.array(parts), pa.array(ones, pa.int32()), pa.array(ones, pa.int64())],
+                names=["id", "part", "qty", "ts"],
+            )
+
+    return body
+
+
+@pytest.mark.parametrize("bound", [0, 1 << 26])
+def test_rows_of_chance_are_drawn_once(door, tmp_path, bound):
+    """A second evaluation would give other keys: then counts and what is stored would not fit together."""
+    path, marks = tmp_path / "t", tmp_path / "marks"
+    marks.mkdir()
+    df = door.range(0, 200, 1, 4).mapInArrow(rows_of_chance(str(marks)), DDL)
     for _ in range(2):
-        save(df, path, hoodie_python_driver_max_bytes=0)
-    history = hoodie.open_table(path).history()
-    assert [result.inserted for result in history] == [200, 200]
+        save(df, path, hoodie_python_driver_max_bytes=bound)
+    assert len(list(marks.iterdir())) == 2 * 4
+    assert [result.inserted for result in hoodie.open_table(path).history()] == [200, 200]
     assert len(stored(path)) == 400
 
 
@@ -220,7 +236,7 @@ def test_the_zone_of_the_session_shifts_nothing(door, load, tmp_path):
         save(door.sql(select), path)
         door.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
         (row,) = (
-            load(path, where="at = '2009-02-13 23:31:30.123456'")
+            load(path, where="at = '2009-02-13 23:31:30.123456' and wall > '2024-05-06 07:08:08'")
             .selectExpr("unix_micros(at) at", "cast(wall as string) wall")
             .collect()
         )

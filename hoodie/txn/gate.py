@@ -1,0 +1,43 @@
+"""The gate before `start`: a scheduler closes it for a moment, so that pending writes end and no new ones begin.
+
+A compaction plan leaves out every file group that a pending write names. Beside writers that follow each other without
+a gap there would never be a moment to plan. The gate is a mark that ends with its process: a scheduler that dies
+keeps nobody waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hoodie.errors import LockError
+from hoodie.txn.context import TableContext
+
+GATE = "schedule"
+PAUSE_S = 0.02
+PATIENCE_S = 30.0
+"""How long a scheduler waits for pending writes."""
+_WRITER_PATIENCE_S = 2 * PATIENCE_S
+"""A writer goes on after this, whatever the gate says: the plan does without its file groups then."""
+
+
+@contextmanager
+def closed_gate(context: TableContext) -> Iterator[None]:
+    """Hold new writes back. When another scheduler does so already there is nothing to add."""
+    try:
+        context.liveness.hold(GATE)
+    except LockError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        context.liveness.release(GATE)
+
+
+def wait_at_gate(context: TableContext) -> None:
+    """Let a scheduler go first."""
+    waited = 0.0
+    while context.liveness.is_alive(GATE) and waited < _WRITER_PATIENCE_S:
+        context.clock.pause(PAUSE_S)
+        waited += PAUSE_S

@@ -1,0 +1,229 @@
+"""The data source that Spark 4 finds by itself: correct for everything that Spark lets through, without `enable`.
+
+All of this runs in Python workers. Reads are one partition for each file slice. Writes are staged by the tasks, and
+committed once by a worker on the driver's machine, with the embedded engine.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from hoodie.engine.base import StageBatches
+from hoodie.engine.local import LocalEngine
+from hoodie.errors import CommitConflictError, HoodieError, OptionError
+from hoodie.filegroup.conform import conform
+from hoodie.filegroup.run import run_read
+from hoodie.model.plans import Chunk, ReadPlan, ReadTask
+from hoodie.read.plan import plan_read
+from hoodie.storage.uri import open_storage
+from hoodie.table import HoodieTable
+from hoodie.timeline.active import scratch_folder
+from hoodie.txn.context import TableContext
+from hoodie.write.operations import plan_preparation
+from hoodie.write.prepare import Preparation, run_prepare
+from pyspark_hoodie.dataframe import APPEND, OVERWRITE, open_for_write, parse_query, parse_request
+from pyspark_hoodie.engine import conformed
+from pyspark_hoodie.schema import arrow_schema, selected_schema, spark_schema
+
+log = logging.getLogger("hoodie")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _briefly(method: Callable[P, R]) -> Callable[P, R]:
+    """Errors of ours without the frames in which they were found: Spark quotes the whole traceback to the user."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except HoodieError as error:
+            raise error.with_traceback(None) from None
+
+    return call
+
+
+@cache
+def _say_once() -> None:
+    """Planner workers live on, so this is one line for most jobs."""
+    log.warning('format("hoodie") without pyspark_hoodie.enable(spark): correct, but slower than with it')
+
+
+class DefaultSource(DataSource):
+    """Named `hoodie`. Option keys arrive in lower case."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "hoodie"
+
+    @_briefly
+    def schema(self) -> StructType:
+        return spark_schema(_plan(*self._target()).output)
+
+    @_briefly
+    def reader(self, schema: StructType) -> DataSourceReader:
+        _say_once()
+        return SliceReader(*self._target(), schema)
+
+    @_briefly
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        _say_once()
+        return StagingWriter(*self._target(), arrow_schema(schema), mode=OVERWRITE if overwrite else APPEND)
+
+    def _target(self) -> tuple[str, dict[str, str]]:
+        options = dict(self.options.items())
+        path = options.pop("path", None)
+        if not path:
+            # A catalog table: Spark creates it and then hands none of its options to the scan.
+            raise OptionError(
+                "format 'hoodie' needs the path of one table. Spark does not tell the path of catalog tables USING hoodie: use "
+                "CREATE TEMPORARY VIEW … USING hoodie OPTIONS (path '…'), or HoodieTable of pyspark_hoodie"
+            )
+        return path, options
+
+
+def _plan(path: str, options: Mapping[str, str]) -> ReadPlan:
+    context = TableContext.open(open_storage(path), LocalEngine())
+    return plan_read(context, parse_query(context, options), meta_columns=True)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+class SlicePartition(InputPartition):
+    """One file slice."""
+
+    def __init__(self, task: ReadTask) -> None:
+        super().__init__(task)
+
+
+class SliceReader(DataSourceReader):
+    """Planned when it is made: what Spark sends to the tasks is pickled before it asks for partitions.
+
+    `pushFilters` stays Spark's own: a reader that has one is refused unless a setting of Spark's is on.
+    """
+
+    def __init__(self, path: str, options: Mapping[str, str], schema: StructType) -> None:
+        plan = _plan(path, options)
+        chosen = selected_schema(spark_schema(plan.output), schema, path=path)
+        self._storage = open_storage(path)
+        self._context = plan.context
+        # Spark compares the schema of the batches with the one it asked for, nullability included.
+        self._schema = arrow_schema(schema)
+        self._tasks = [_narrowed(task, chosen.names) for task in plan.tasks]
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [SlicePartition(task) for task in self._tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # what Spark makes of no partitions
+            return
+        for batch in run_read(self._storage, self._context, partition.value):
+            yield conform(batch, self._schema, path="a file slice")
+
+
+def _narrowed(task: ReadTask, names: Sequence[str]) -> ReadTask:
+    return ReadTask(task.slice, tuple(names), task.span)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class StagedChunks(WriterCommitMessage):
+    """What one task staged, or the error of ours that it ended with: trying again would not help."""
+
+    chunks: tuple[Chunk, ...] = ()
+    error: HoodieError | None = None
+
+
+class StagingWriter(DataSourceArrowWriter):
+    """Made on the driver's machine: the table is created, and the schema checked, before any task runs.
+
+    The folder of the staged rows has no mark of a living writer, because no process lives from here to the commit;
+    others leave folders without one alone.
+    """
+
+    def __init__(self, path: str, options: Mapping[str, str], schema: pa.Schema, *, mode: str) -> None:
+        self._path = path
+        self._schema = schema
+        self._request = parse_request(options)
+        self._storage = open_storage(path)
+        open_for_write(self._storage, self._request, schema, mode=mode, engine=LocalEngine())
+        context = TableContext.open(self._storage, LocalEngine())
+        write = self._request.write
+        self._preparation = plan_preparation(context, schema, operation=write.operation, options=write)
+        self._folder = scratch_folder(f"rows-{uuid.uuid4().hex}")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedChunks:  # type: ignore[override]
+        rows = conformed(iterator, self._schema)
+        try:
+            return StagedChunks(tuple(run_prepare(self._preparation, self._storage, self._folder, rows)))
+        except HoodieError as error:
+            return StagedChunks(error=error)
+
+    @_briefly
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Runs once, with the message of the one attempt of each task that counts."""
+        staged = [each for each in messages if isinstance(each, StagedChunks)]
+        for each in staged:
+            if each.error is not None:
+                raise each.error  # Spark calls `abort` then
+        chunks = [chunk for each in staged for chunk in each.chunks]
+        context = TableContext.open(self._storage, LocalEngine())
+        mark = self._folder.rpartition("/")[2]
+        context.liveness.hold(mark)
+        try:
+            result = HoodieTable(context).write_records(
+                chunks,
+                self._schema,
+                self._request.write.operation,
+                self._request.write,
+                engine=StagedEngine(self._preparation),
+                in_memory=True,
+            )
+        finally:
+            self._storage.delete_folder(self._folder)
+            context.liveness.release(mark)
+        log.info("%s", result)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        self._storage.delete_folder(self._folder)
+
+
+class StagedEngine(LocalEngine):
+    """The embedded engine for rows that tasks have prepared and staged already."""
+
+    def __init__(self, preparation: Preparation) -> None:
+        super().__init__()
+        self._preparation = preparation
+
+    def stage(self, records: Any, fn: StageBatches, *, label: str) -> list[Chunk]:
+        """The chunks themselves.
+
+        Raises:
+            CommitConflictError: the table's schema changed since they were prepared.
+        """
+        wanted = fn.args[0] if isinstance(fn, partial) else None
+        if wanted != self._preparation:
+            raise CommitConflictError(
+                f"the schema of table {self._preparation.table_name!r} changed while the rows were staged; nothing of this write "
+                "is visible: run it again"
+            )
+        return list(records)

@@ -1,0 +1,236 @@
+"""The switch behind `enable`: readers and writers that remember their format, options and mode in Python.
+
+`SparkSession.read` and `DataFrame.write` are replaced by properties that give subclasses of Spark's own reader and
+writer. Whatever is called on those is passed on to Spark as well, so that for every other format, and for every method
+not named here, they are Spark's own. Nothing of the JVM is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+from pyspark.sql.types import StructType
+from pyspark.sql.utils import to_str
+
+from hoodie.errors import OptionError
+from pyspark_hoodie import dataframe
+from pyspark_hoodie.schema import selected_schema
+from pyspark_hoodie.where import quoted
+
+FORMAT = "hoodie"
+
+_formats: set[str] = set()
+_originals: dict[tuple[type, str], property] = {}
+
+
+def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
+    """See `pyspark_hoodie.enable`. A string is one alias."""
+    _formats.update(name.lower() for name in (FORMAT, *([aliases] if isinstance(aliases, str) else aliases)))
+    _use_this_python(spark)
+    _replace(type(spark), "read", lambda reader, session: _remembering(_Reading, reader, session))
+    _replace(type(spark.range(0)), "write", lambda writer, df: _remembering(_Writing, writer, df))
+
+
+def disable() -> None:
+    """See `pyspark_hoodie.disable`."""
+    for (owner, name), original in _originals.items():
+        setattr(owner, name, original)
+    _originals.clear()
+    _formats.clear()
+
+
+def _use_this_python(spark: SparkSession) -> None:
+    """In local mode tasks run in the interpreter that runs this, unless another one was asked for.
+
+    Spark's default is whatever `python3` is first on the path, which may have neither pyarrow nor this package.
+    """
+    context = getattr(spark, "sparkContext", None)  # Connect sessions have none
+    if context is None or not context.master.startswith("local") or context.pythonExec != "python3":
+        return
+    if not any(name in os.environ for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")):
+        context.pythonExec = sys.executable
+
+
+def _replace(cls: type, name: str, wrap: Callable[[Any, Any], Any]) -> None:
+    """Replace a property where it is defined, once; classic and Connect have classes of their own."""
+    owner = next(base for base in cls.__mro__ if name in vars(base))
+    if (owner, name) in _originals:
+        return
+    original: property = vars(owner)[name]
+    getter = original.fget
+    if getter is None:
+        raise OptionError(f"{owner.__name__}.{name} of this Spark is not readable: enable does not work with it")
+    _originals[owner, name] = original
+    setattr(owner, name, property(lambda self: wrap(getter(self), self), doc=original.__doc__))
+
+
+@dataclass
+class _Said:
+    """What was said to a reader or writer so far."""
+
+    source: Any
+    """The session that reads, or the DataFrame that is written."""
+    format: str | None = None
+    options: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By lower-case key, as Spark takes them: a later spelling of one option replaces an earlier one."""
+    mode: str | None = None
+    partition_by: tuple[str, ...] = ()
+    layout: str | None = None
+    """A method about the layout of files that no table here can honour."""
+    schema: StructType | str | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        return self.format is not None and self.format.lower() in _formats
+
+    def add(self, options: Mapping[str, Any]) -> None:
+        for key, value in options.items():
+            text = to_str(value)
+            if text is None:
+                self.options.pop(key.lower(), None)
+            else:
+                self.options[key.lower()] = (key, text)
+
+    def target(self, path: Any) -> tuple[str, dict[str, str]]:
+        """The one path, from the argument or the option, and the other options."""
+        options = dict(self.options)
+        _, named = options.pop("path", ("path", None))
+        if isinstance(path, list | tuple):
+            if len(path) != 1:
+                raise OptionError(
+                    f"format {FORMAT!r} takes one table at a time, not {len(path)} paths: union what they give"
+                )
+            path = path[0]
+        if path is not None and named is not None and str(path) != named:
+            raise OptionError(f"two paths: {str(path)!r} as argument and {named!r} as option; drop one of them")
+        found = named if path is None else str(path)
+        if not found:
+            raise OptionError(
+                f"format {FORMAT!r} needs the path of the table: .save(path), .load(path), or option 'path'"
+            )
+        return found, dict(options.values())
+
+
+def _remembering(mixin: type, plain: Any, source: Any) -> Any:
+    """Spark's reader or writer once more, as an object that remembers."""
+    made: Any = object.__new__(_subclass(mixin, plain.__class__))
+    made.__dict__.update(plain.__dict__)
+    made._hoodie = _Said(source)
+    return made
+
+
+@cache
+def _subclass(mixin: Any, spark_class: Any) -> Any:
+    return type(spark_class.__name__, (mixin, spark_class), {"__doc__": spark_class.__doc__})
+
+
+class _Remembers:
+    _hoodie: _Said
+
+    def format(self, source: str) -> Any:
+        self._hoodie.format = source
+        return super().format(source)  # type: ignore[misc]
+
+    def option(self, key: str, value: Any) -> Any:
+        self._hoodie.add({key: value})
+        return super().option(key, value)  # type: ignore[misc]
+
+    def options(self, **options: Any) -> Any:
+        self._hoodie.add(options)
+        return super().options(**options)  # type: ignore[misc]
+
+
+class _Reading(_Remembers):
+    """In front of Spark's DataFrameReader."""
+
+    def schema(self, schema: StructType | str) -> Any:
+        self._hoodie.schema = schema
+        return super().schema(schema)  # type: ignore[misc]
+
+    def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)
+        self.options(**options)
+        said = self._hoodie
+        if not said.is_ours:
+            plain: DataFrame = super().load(path)  # type: ignore[misc]
+            return plain
+        target, given = said.target(path)
+        found = dataframe.read(said.source, target, given)
+        if said.schema is None:
+            return found
+        wanted = said.schema if isinstance(said.schema, StructType) else _parsed(said.source, said.schema)
+        chosen = selected_schema(found.schema, wanted, path=target)
+        return found.select(*[col(quoted(name)) for name in chosen.names])
+
+
+def _parsed(spark: SparkSession, ddl: str) -> StructType:
+    return spark.createDataFrame([], ddl).schema
+
+
+class _Writing(_Remembers):
+    """In front of Spark's DataFrameWriter."""
+
+    def mode(self, saveMode: str | None) -> Any:
+        if saveMode is not None:
+            self._hoodie.mode = saveMode
+        return super().mode(saveMode)  # type: ignore[misc]
+
+    def partitionBy(self, *cols: Any) -> Any:
+        flat = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        self._hoodie.partition_by = tuple(flat)
+        return super().partitionBy(*cols)  # type: ignore[misc]
+
+    def bucketBy(self, *args: Any, **kwargs: Any) -> Any:
+        self._hoodie.layout = "bucketBy"
+        return super().bucketBy(*args, **kwargs)  # type: ignore[misc]
+
+    def sortBy(self, *args: Any, **kwargs: Any) -> Any:
+        self._hoodie.layout = "sortBy"
+        return super().sortBy(*args, **kwargs)  # type: ignore[misc]
+
+    def clusterBy(self, *args: Any, **kwargs: Any) -> Any:
+        self._hoodie.layout = "clusterBy"
+        return super().clusterBy(*args, **kwargs)  # type: ignore[misc]
+
+    def save(
+        self,
+        path: Any = None,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        self.mode(mode)
+        self.options(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        if format is not None:
+            self.format(format)
+        said = self._hoodie
+        if not said.is_ours:
+            super().save(path)  # type: ignore[misc]
+            return
+        if said.layout is not None:
+            raise OptionError(f"{said.layout} has no meaning for a table of format {FORMAT!r}: leave it out")
+        target, given = said.target(path)
+        dataframe.write(said.source, target, given, said.mode, said.partition_by)
+
+    def saveAsTable(self, name: str, format: str | None = None, *args: Any, **options: Any) -> None:
+        if format is not None:
+            self.format(format)
+        if self._hoodie.is_ours:
+            raise OptionError(
+                f"Spark makes catalog tables USING {FORMAT} that it cannot read back: save {name!r} to a path, and query it by "
+                f"CREATE TEMPORARY VIEW … USING {FORMAT} OPTIONS (path '…') or pyspark_hoodie.HoodieTable.for_path"
+            )
+        super().saveAsTable(name, format, *args, **options)  # type: ignore[misc]

@@ -1,0 +1,71 @@
+"""Schemas between Spark and Arrow. Timestamps travel as UTC whatever the time zone of the session is."""
+
+from __future__ import annotations
+
+import inspect
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from hoodie.errors import SchemaError
+
+
+@lru_cache(maxsize=1)
+def _zone_argument() -> dict[str, Any]:
+    """Spark 3.5 always takes UTC, later ones want to be told."""
+    return {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+
+
+def arrow_schema(spark: StructType) -> pa.Schema:
+    """The schema of the Arrow batches that hold rows of this Spark schema."""
+    return to_arrow_schema(spark, **_zone_argument()).remove_metadata()
+
+
+def spark_schema(arrow: pa.Schema) -> StructType:
+    """The Spark schema of a read: every column nullable, as Spark has it for files."""
+    found = _nullable(from_arrow_schema(arrow.remove_metadata(), prefer_timestamp_ntz=True))
+    return StructType(found.fields)  # type: ignore[attr-defined]
+
+
+def _nullable(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, _nullable(f.dataType), True) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable(kind.elementType), True)
+    if isinstance(kind, MapType):
+        return MapType(_nullable(kind.keyType), _nullable(kind.valueType), True)
+    return kind
+
+
+def selected_schema(table: StructType, wanted: StructType, *, path: str) -> StructType:
+    """The columns of a user's read schema: by name, in its order, in the table's types.
+
+    Raises:
+        SchemaError: the table has no such column, or has it in another type.
+    """
+    by_name = {field.name: field for field in table.fields}
+    wrong = []
+    for field in wanted.fields:
+        found = by_name.get(field.name)
+        if found is None:
+            wrong.append(f"  {field.name}: not in the table")
+        elif _nullable(field.dataType) != found.dataType:
+            wrong.append(
+                f"  {field.name}: {found.dataType.simpleString()} in the table, {field.dataType.simpleString()} in the schema"
+            )
+    if wrong:
+        more = [f"  and {len(wrong) - 5} more"] if len(wrong) > 5 else []
+        raise SchemaError(
+            "\n".join(
+                [
+                    f"the schema of this read does not fit table {path}:",
+                    *wrong[:5],
+                    *more,
+                    "  fix: leave the schema out, or name columns of the table in their types and cast afterwards",
+                ]
+            )
+        )
+    return StructType([by_name[field.name] for field in wanted.fields])

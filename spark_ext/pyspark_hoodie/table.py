@@ -1,0 +1,170 @@
+"""`HoodieTable` for Spark: the facade of the core with DataFrames in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from hoodie.errors import OptionError
+from hoodie.model.enums import QueryType, WriteOperation
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import Instant
+from hoodie.model.results import CommitResult
+from hoodie.options.table import TableConfig, check_against
+from hoodie.storage.uri import open_storage
+from hoodie.table import HoodieTable as Core
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.context import TableContext
+from pyspark_hoodie import dataframe
+from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.native import plan_frame
+from pyspark_hoodie.schema import arrow_schema
+
+
+def last_commit(path: str) -> CommitResult:
+    """What the last write to the table at `path` did.
+
+    Raises:
+        TableNotFoundError: there is no table. OptionError: nothing was written to it yet.
+    """
+    return dataframe.last_result(path)
+
+
+class HoodieTable:
+    """An open table. Reads are DataFrames pinned to the snapshot of the call; writes take DataFrames."""
+
+    def __init__(self, spark: SparkSession, context: TableContext, options: Mapping[str, str] | None = None) -> None:
+        self._spark = spark
+        self._context = context
+        self._options = dict(options or {})
+        self._core = Core(context, options)
+
+    @classmethod
+    def for_path(cls, spark: SparkSession, path: str, options: Mapping[str, str] | None = None) -> HoodieTable:
+        """Open the table at a path; `options` are Hudi's write options that every write through the object has.
+
+        Raises:
+            TableNotFoundError: there is no table.
+        """
+        return cls(spark, TableContext.open(open_storage(path), SparkEngine(spark)), options)
+
+    def __repr__(self) -> str:
+        return repr(self._core)
+
+    # -- what the table is -------------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> TableConfig:
+        return self._core.config
+
+    @property
+    def uri(self) -> str:
+        return self._core.uri
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The table's columns without meta columns; None when nothing has stated them yet."""
+        return self._core.schema
+
+    @property
+    def timeline(self) -> Timeline:
+        return self._core.timeline
+
+    def partitions(self) -> tuple[str, ...]:
+        return self._core.partitions()
+
+    def files(self) -> list[FileSlice]:
+        """The latest file slices."""
+        return self._core.files()
+
+    def history(self) -> list[CommitResult]:
+        """What each completed commit on the active timeline did, oldest first."""
+        return self._core.history()
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def upsert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Insert rows with new keys, replace rows whose key is stored."""
+        return self._write(df, WriteOperation.UPSERT, options)
+
+    def insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Add rows without looking their keys up."""
+        return self._write(df, WriteOperation.INSERT, options)
+
+    def bulk_insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Add rows into new file groups only: for first loads."""
+        return self._write(df, WriteOperation.BULK_INSERT, options)
+
+    def delete(
+        self, df: DataFrame | None = None, options: Mapping[str, str] | None = None, *, where: str | None = None
+    ) -> CommitResult:
+        """Delete the rows with these keys (key and partition columns; more are ignored), or those that a filter finds."""
+        if (df is None) == (where is None):
+            raise OptionError("delete takes either keys or where=…, exactly one of them")
+        needed = list(dict.fromkeys((*self.config.record_key_fields, *self.config.partition_fields)))
+        if df is None:
+            tops = list(dict.fromkeys(name.split(".")[0] for name in needed))
+            df = self.read(columns=tops, where=where)
+        return self._write(df, WriteOperation.DELETE, options)
+
+    def _write(self, df: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
+        request = dataframe.parse_request({**self._options, **(options or {})})
+        check_against(self.config, request.table)
+        request = replace(request, write=replace(request.write, operation=operation))
+        return dataframe.write_records(self._core, df, arrow_schema(df.schema), request)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        *,
+        query: str = QueryType.SNAPSHOT,
+        as_of: str | None = None,
+        meta_columns: bool = False,
+    ) -> DataFrame:
+        """The table's rows now or as of an instant: query "snapshot" (logs merged in) or "read_optimized" (base files)."""
+        scan = self._core.scan(columns, where, query=query, as_of=as_of, meta_columns=meta_columns)
+        return plan_frame(self._spark, self._context, scan.plan, where=where)
+
+    scan = read
+
+    def changes(
+        self,
+        since: str | None = None,
+        until: str | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        *,
+        meta_columns: bool = False,
+    ) -> DataFrame:
+        """Latest state of the rows committed in (since, until]."""
+        scan = self._core.changes(since, until, columns, where, meta_columns=meta_columns)
+        return plan_frame(self._spark, self._context, scan.plan, where=where)
+
+    # -- table services ----------------------------------------------------------------------------------------------
+
+    def schedule_compaction(self, options: Mapping[str, str] | None = None) -> str | None:
+        """Plan the merge of log files into base files; gives its instant, None when there is nothing to merge."""
+        return self._core.schedule_compaction(options)
+
+    def run_compaction(
+        self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
+    ) -> list[CommitResult]:
+        """Run one scheduled compaction, or all that are pending; none is begun after `budget_s` seconds."""
+        return self._core.run_compaction(instant, budget_s, options)
+
+    def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
+        """Schedule a compaction and run what is pending."""
+        return self._core.compact(options)
+
+    def rollback(self, instant: str | None = None) -> list[str]:
+        """Undo a pending instant that its writer left behind (all of them, when none is named)."""
+        return self._core.rollback(instant)
+
+    def pending_compactions(self) -> tuple[Instant, ...]:
+        return self._core.pending_compactions()

@@ -1,0 +1,106 @@
+"""The actions that are stopped at every storage call, each with the table that it starts from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hoodie.storage.base import Storage
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
+from hoodie.table import HoodieTable
+from tests.memory_tables import FakeClock, Input, Row, batch, create, keys, opened, plain
+
+FIRST = [Input(f"k{n}", "ab"[n % 2], n, 10) for n in range(8)]
+CHANGES = [
+    Input("k0", "a", 100, 20),
+    Input("k1", "b", 101, 20),
+    Input("k2", "a", 102, 20, deleted=True),
+    Input("k3", "b", 103, 5),  # late: loses
+    Input("new0", "a", 104, 20),
+    Input("new1", "c/d", 105, 20),  # a partition that is not there yet
+]
+MORE = [Input("k4", "a", 200, 30), Input("k5", "b", 201, 30)]
+
+
+@dataclass(frozen=True)
+class Views:
+    """Everything that readers can ask for."""
+
+    snapshot: tuple[Row, ...]
+    read_optimized: tuple[Row, ...]
+    all_changes: tuple[Row, ...]
+    """Pulled from the beginning."""
+    new_changes: tuple[Row, ...]
+    """Pulled from the first commit on."""
+
+    @classmethod
+    def of(cls, table: HoodieTable) -> "Views":
+        first = table.timeline.commits[0].time
+        return cls(
+            tuple(plain(table.scan(meta_columns=True))),
+            tuple(plain(table.scan(query="read_optimized", meta_columns=True))),
+            tuple(plain(table.changes(meta_columns=True))),
+            tuple(plain(table.changes(since=first, meta_columns=True))),
+        )
+
+
+@dataclass(frozen=True)
+class Action:
+    name: str
+    prepare: Callable[[Storage, FakeClock | None], None]
+    """Makes the table that the action starts from."""
+    run: Callable[[HoodieTable], object]
+
+
+def _prepare(table_type: str) -> Callable[[Storage, FakeClock | None], None]:
+    def prepare(storage: Storage, clock: FakeClock | None) -> None:
+        create(storage, table_type=table_type)
+        opened(storage, clock).upsert(batch(FIRST))
+
+    return prepare
+
+
+def _prepare_logs(storage: Storage, clock: FakeClock | None) -> None:
+    _prepare("MERGE_ON_READ")(storage, clock)
+    opened(storage, clock).upsert(batch(MORE))
+    opened(storage, clock).delete(keys([Input("k6", "a"), Input("k7", "b")]))
+
+
+def _prepare_failed_write(storage: Storage, clock: FakeClock | None) -> None:
+    """An upsert that died when all its files had their names, right before its completed file."""
+    _prepare_logs(storage, clock)
+    probe = FaultStorage(storage)
+    _run_until_published(probe, clock)
+
+
+def _run_until_published(storage: FaultStorage, clock: FakeClock | None) -> None:
+    # The call that publishes is the one with the name of a completed instant; its number is found by dying before it.
+    class DiesBeforePublishing(FaultStorage):
+        def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
+            if path.endswith(".deltacommit"):
+                raise InjectedFault(f"the process died before {path}")
+            super().create_new(path, data, via=via)
+
+    try:
+        opened(DiesBeforePublishing(storage), clock).upsert(batch(CHANGES))
+    except InjectedFault:
+        return
+    raise AssertionError("the upsert was to die")
+
+
+ACTIONS = {
+    action.name: action
+    for action in (
+        Action("copy-on-write upsert", _prepare("COPY_ON_WRITE"), lambda table: table.upsert(batch(CHANGES))),
+        Action("merge-on-read upsert", _prepare_logs, lambda table: table.upsert(batch(CHANGES))),
+        Action("compaction", _prepare_logs, lambda table: table.compact()),
+        Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
+    )
+}
+
+
+def crash(storage: Storage, clock: FakeClock | None, action: Action, fault: Fault) -> bool:
+    """Run the action with the fault; whether it died (else it ended before the call that was to fail)."""
+    try:
+        action.run(opened(FaultStorage(storage, [fault]), clock))
+    except InjectedFault:
+        return True
+    return False

@@ -1,0 +1,181 @@
+"""A writer dies, or meets an I/O error, at every call that changes the storage: readers see the old table or the new one."""
+
+import errno
+import shutil
+
+import pytest
+
+from hoodie.errors import CommitOutcomeUnknownError, HoodieError
+from hoodie.model.enums import Action as TimelineAction
+from hoodie.storage.faults import Fault, FaultStorage, crash_points
+from hoodie.storage.local import LocalStorage
+from tests.crash.actions import ACTIONS, Action, Views, crash
+from tests.memory_tables import (
+    FakeClock,
+    Input,
+    batch,
+    copy_of,
+    leftovers,
+    new_storage,
+    opened,
+    snapshot_of,
+    stray_files,
+)
+
+CALLS = {"copy-on-write upsert": 19, "merge-on-read upsert": 22, "compaction": 15, "rollback": 14}
+"""How many calls of each action change the storage. One more is one more place to die: look at it, then raise the number."""
+
+NEXT = Input("next", "a", 1, 1)
+
+
+class Scene:
+    """An action's starting point, its calls, and what readers see before and after."""
+
+    def __init__(self, action: Action):
+        self.action = action
+        clock = FakeClock()
+        self.start = new_storage(clock)
+        action.prepare(self.start, clock)
+        self.before = Views.of(opened(self.start, clock))
+        done, clock = copy_of(self.start)
+        traced = FaultStorage(done)
+        action.run(opened(traced, clock))
+        self.trace = traced.trace
+        self.after = Views.of(opened(done, clock))
+
+
+_scenes: dict[str, Scene] = {}
+
+
+def scene_of(name: str) -> Scene:
+    if name not in _scenes:
+        _scenes[name] = Scene(ACTIONS[name])
+    return _scenes[name]
+
+
+@pytest.fixture(params=ACTIONS)
+def scene(request):
+    return scene_of(request.param)
+
+
+def test_the_number_of_changing_calls_is_known():
+    assert {name: len(scene_of(name).trace) for name in ACTIONS} == CALLS
+
+
+def test_scenes_show_something(scene):
+    if scene.action.name == "rollback":
+        assert scene.before == scene.after
+    else:
+        assert scene.before != scene.after
+    if scene.action.name == "compaction":
+        assert scene.before.snapshot == scene.after.snapshot
+
+
+def recovered(storage, clock, seen, *, last_snapshot):
+    """The next write succeeds, adds exactly its row, and leaves nothing of the dead writer behind."""
+    table = opened(storage, clock)
+    result = table.upsert(batch([NEXT]))
+    rows = snapshot_of(opened(storage, clock))
+    assert sorted(set(rows) - set(last_snapshot), key=repr) == [("next", "a", 1, 1, result.instant)]
+    assert set(last_snapshot) <= set(rows)
+    pending = opened(storage, clock).timeline.pending()
+    assert all(i.action is TimelineAction.COMPACTION for i in pending)
+    if pending:
+        opened(storage, clock).run_compaction()
+        assert snapshot_of(opened(storage, clock)) == rows
+        assert not opened(storage, clock).timeline.pending()
+    assert leftovers(storage) == []
+    assert stray_files(storage, opened(storage, clock)) == []
+
+
+def test_after_a_crash_at_any_step_readers_see_the_old_or_the_new_table_and_the_next_write_cleans_up(scene):
+    outcomes = {"before": 0, "after": 0}
+    for fault in crash_points(scene.trace):
+        storage, clock = copy_of(scene.start)
+        assert crash(storage, clock, scene.action, fault), fault
+        bare, clock = copy_of(storage)  # another process: nothing of the dead one's marks is held any more
+        seen = Views.of(opened(bare, clock))
+        assert seen in (scene.before, scene.after), fault
+        outcomes["after" if seen == scene.after else "before"] += 1
+        recovered(bare, clock, seen, last_snapshot=seen.snapshot)
+    assert outcomes["before"] + outcomes["after"] == len(list(crash_points(scene.trace)))
+
+
+def test_recovery_run_twice_changes_nothing_more(scene):
+    for fault in crash_points(scene.trace):
+        storage, clock = copy_of(scene.start)
+        crash(storage, clock, scene.action, fault)
+        bare, clock = copy_of(storage)
+        opened(bare, clock).rollback()
+        once = bare.snapshot()
+        opened(bare, clock).rollback()
+        assert bare.snapshot() == once, fault
+
+
+def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too():
+    scene = scene_of("merge-on-read upsert")
+    pairs = 0
+    for number, fault in enumerate(crash_points(scene.trace)):
+        if number % 5:
+            continue
+        storage, clock = copy_of(scene.start)
+        crash(storage, clock, scene.action, fault)
+        dead, clock = copy_of(storage)
+        undone, clock = copy_of(dead)
+        recovery = FaultStorage(undone)
+        opened(recovery, clock).rollback()
+        for second in list(crash_points(recovery.trace))[number % 3 :: 3]:
+            storage, clock = copy_of(dead)
+            crash(storage, clock, Action("recovery", scene.action.prepare, lambda table: table.rollback()), second)
+            bare, clock = copy_of(storage)
+            seen = Views.of(opened(bare, clock))
+            assert seen in (scene.before, scene.after), (fault, second)
+            recovered(bare, clock, seen, last_snapshot=seen.snapshot)
+            pairs += 1
+    assert pairs > 50
+
+
+@pytest.mark.parametrize("moment", ["before", "torn", "after"])
+def test_after_an_io_error_at_any_step_the_call_raises_and_nothing_is_visible_or_its_result_is_right(scene, moment):
+    for call in scene.trace:
+        storage, clock = copy_of(scene.start)
+        faulty = FaultStorage(storage, [Fault(call.n, moment, errno.EIO)])
+        fault = (call, moment)
+        try:
+            scene.action.run(opened(faulty, clock))
+        except CommitOutcomeUnknownError:
+            assert Views.of(opened(storage, clock)) in (scene.before, scene.after), fault
+        except (OSError, HoodieError):
+            seen = Views.of(opened(storage, clock))
+            # A compaction's plan, and its completed file, change no row: it may have got further than it could say.
+            assert seen == scene.before or (scene.action.name == "compaction" and seen == scene.after), fault
+        else:
+            assert Views.of(opened(storage, clock)) == scene.after, fault
+        seen = Views.of(opened(storage, clock))
+        recovered(storage, clock, seen, last_snapshot=seen.snapshot)
+
+
+def test_the_same_on_a_local_disk(scene, tmp_path):
+    """A sample: what a disk adds to memory is its own half-done steps."""
+    start = tmp_path / "start"
+    scene.action.prepare(LocalStorage(start), None)
+    before = rows_without_times(start)
+    done = tmp_path / "done"
+    shutil.copytree(start, done)
+    traced = FaultStorage(LocalStorage(done))
+    scene.action.run(opened(traced))
+    after = rows_without_times(done)
+    assert len(traced.trace) == len(scene.trace)
+    for number, fault in enumerate(crash_points(traced.trace)):
+        if number % 9 == 4:
+            folder = tmp_path / f"crash{number}"
+            shutil.copytree(start, folder)
+            assert crash(LocalStorage(folder), None, scene.action, fault)
+            assert rows_without_times(folder) in (before, after), fault
+            storage = LocalStorage(folder)
+            recovered(storage, None, None, last_snapshot=snapshot_of(opened(storage)))
+            shutil.rmtree(folder)
+
+
+def rows_without_times(folder):
+    return [row[:-1] for row in snapshot_of(opened(LocalStorage(folder)))]

@@ -1,0 +1,144 @@
+"""What a table must say after any history of writes, in plain Python: no Arrow, no files, one dict entry a key.
+
+Hudi's merge-on-read merges in two stages, so the model knows of each key which rows stood in base files, from which
+instant on, and what logs said since. It is told by the table where a key went (file group; log or base file): that is
+the writer's choice. What the rows are, it works out by itself.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.memory_tables import Input, Row
+
+Key = tuple[str, str]
+
+
+class Entry(NamedTuple):
+    """A row or a delete, stamped with the instant that wrote it."""
+
+    time: str
+    val: int | None
+    ts: int | None
+    deleted: bool
+
+
+@dataclass
+class History:
+    """Of one key: base rows by the instant of their file (None: not in that file), and log entries in order."""
+
+    base: list[tuple[str, Entry | None]] = field(default_factory=list)
+    logs: list[Entry] = field(default_factory=list)
+
+    def base_at(self, until: str | None) -> tuple[str, Entry | None]:
+        return max((b for b in self.base if until is None or b[0] <= until), key=lambda b: b[0], default=("", None))
+
+    def logs_after(self, base_time: str, until: str | None) -> list[Entry]:
+        return [e for e in self.logs if e.time > base_time and (until is None or e.time <= until)]
+
+
+class Model:
+    def __init__(self, *, event_time: bool, merge_on_read: bool) -> None:
+        self.event_time = event_time
+        self.merge_on_read = merge_on_read
+        self.keys: dict[Key, History] = {}
+        self.group: dict[Key, str] = {}
+        """Key -> id of the file group that holds it, as the table says."""
+        self.planned: dict[str, frozenset[str]] = {}
+        """Pending compaction -> ids of its file groups."""
+
+    # -- rules of merging --------------------------------------------------------------------------------------------
+
+    def newer(self, new: Entry, old: Entry) -> Entry:
+        """Of two entries of one stage; `new` was written later."""
+        if not self.event_time or self._always_wins(new) or self._always_wins(old):
+            return new
+        return new if (new.ts or 0) >= (old.ts or 0) else old
+
+    def onto_base(self, new: Entry, old: Entry | None) -> Entry | None:
+        live = None if new.deleted else new
+        if old is None or not self.event_time or self._always_wins(new):
+            return live
+        return live if (new.ts or 0) >= (old.ts or 0) else old
+
+    @staticmethod
+    def _always_wins(entry: Entry) -> bool:
+        return entry.deleted and entry.ts is None
+
+    def reduce(self, entries: Iterable[Entry]) -> Entry | None:
+        winner: Entry | None = None
+        for entry in entries:
+            winner = entry if winner is None else self.newer(entry, winner)
+        return winner
+
+    # -- writes ------------------------------------------------------------------------------------------------------
+
+    def is_stored(self, key: Key) -> bool:
+        """In a base file, or only in logs: those written after a delete while a compaction was pending."""
+        history = self.keys.get(key)
+        if history is None:
+            return False
+        time, row = history.base_at(None)
+        return row is not None or bool(history.logs_after(time, None))
+
+    def write(self, time: str, rows: Iterable[Input], *, delete: bool, rewritten: frozenset[str]) -> None:
+        """An upsert, or a delete of the rows' keys; `rewritten`: ids of groups whose base file it rewrote."""
+        by_key: dict[Key, list[Entry]] = {}
+        for row in rows:
+            entry = Entry(time, row.val, None if delete else row.ts, delete or bool(row.deleted))
+            by_key.setdefault((row.id, row.part), []).append(entry)
+        for key, entries in by_key.items():
+            entry = self.reduce(entries)
+            assert entry is not None
+            stored = self.is_stored(key)
+            if not stored and entry.deleted:
+                continue
+            history = self.keys.setdefault(key, History())
+            if not stored:
+                history.base.append((time, entry))
+            elif self.merge_on_read and self.group[key] not in rewritten:
+                history.logs.append(entry)
+            else:
+                history.base.append((time, self.onto_base(entry, history.base_at(None)[1])))
+
+    def schedule(self, time: str, groups: frozenset[str]) -> None:
+        self.planned[time] = groups
+
+    def compacted(self, time: str) -> None:
+        """The compaction's base files hold what older entries come to; they stand in the order of instants."""
+        for key, history in self.keys.items():
+            if self.group.get(key) in self.planned[time]:
+                history.base.append((time, self._merged(history, before=time)))
+        del self.planned[time]
+
+    def _merged(self, history: History, *, before: str) -> Entry | None:
+        base_time, row = history.base_at(before)
+        winner = self.reduce(e for e in history.logs_after(base_time, None) if e.time < before)
+        return row if winner is None else self.onto_base(winner, row)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self, until: str | None = None) -> list[Row]:
+        return self._rows(until, since=None)
+
+    def read_optimized(self) -> list[Row]:
+        return _plain({key: history.base_at(None)[1] for key, history in self.keys.items()})
+
+    def incremental(self, begin: str | None, end: str) -> list[Row]:
+        """Rows of (begin, end]. What stood before `begin` takes no part in the merge, as in Hudi: a late row that lost
+        against it is pulled all the same."""
+        return [row for row in self._rows(end, since=begin) if begin is None or row[-1] > begin]
+
+    def _rows(self, until: str | None, *, since: str | None) -> list[Row]:
+        found: dict[Key, Entry | None] = {}
+        for key, history in self.keys.items():
+            base_time, row = history.base_at(until)
+            if since is not None and base_time <= since:
+                row = None
+            winner = self.reduce(e for e in history.logs_after(base_time, until) if since is None or e.time > since)
+            found[key] = row if winner is None else self.onto_base(winner, row)
+        return _plain(found)
+
+
+def _plain(rows: Mapping[Key, Entry | None]) -> list[Row]:
+    return sorted(((*key, e.val, e.ts, e.time) for key, e in rows.items() if e is not None), key=repr)

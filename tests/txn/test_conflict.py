@@ -1,0 +1,51 @@
+from hoodie.model.enums import Action, State
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.txn.conflict import find_conflict
+
+GROUP, OTHER = FileGroupId("a", "f1-0"), FileGroupId("a", "f2-0")
+BASE = "20260101000000000"
+LATER = Instant("20260101000000009", Action.DELTACOMMIT, State.COMPLETED)
+
+
+def stat(group, **counts):
+    return WriteStat(file_id=group.file_id, partition_path=group.partition_path, path="", **counts)
+
+
+def conflict(*, current=None, others=(), inserted=()):
+    slices = {GROUP: FileSlice(GROUP, BASE, None, ())} if current is None else current
+    return find_conflict(based_on={GROUP: BASE}, inserted_partitions=frozenset(inserted), current=slices, others=others)
+
+
+def commit(*stats, compacted=False):
+    return (LATER, CommitMetadata(write_stats={"a": stats}, compacted=compacted))
+
+
+def test_nothing_happened():
+    assert conflict() is None
+
+
+def test_another_file_group_does_not_matter():
+    assert conflict(others=[commit(stat(OTHER, num_updates=3))]) is None
+
+
+def test_the_same_file_group_does():
+    assert "changed file group f1-0" in conflict(others=[commit(stat(GROUP, num_updates=3))])
+
+
+def test_a_compaction_of_the_same_file_group_does_too():
+    assert "changed file group f1-0" in conflict(others=[commit(stat(GROUP), compacted=True)])
+    assert conflict(others=[commit(stat(OTHER, num_inserts=3), compacted=True)], inserted=["a"]) is None
+
+
+def test_a_group_that_was_replaced_or_moved_on():
+    assert "was replaced" in conflict(current={GROUP: None})
+    moved = {GROUP: FileSlice(GROUP, "20260101000000005", None, ())}
+    assert f"moved from slice {BASE} to 20260101000000005" in conflict(current=moved)
+
+
+def test_both_inserted_into_one_partition():
+    others = [commit(stat(OTHER, num_inserts=1))]
+    assert "inserted into partition 'a' too" in conflict(others=others, inserted=["a"])
+    assert conflict(others=others, inserted=["b"]) is None
