@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -49,6 +50,8 @@ from hoodie.write.schema import storable
 
 MAX_TRIES = 10
 """How often a write is run again on a new snapshot after another writer was faster."""
+FIRST_BACK_OFF_S = 0.01
+MAX_BACK_OFF_S = 0.5
 
 
 class HoodieTable:
@@ -153,7 +156,7 @@ class HoodieTable:
         in_memory: bool,
     ) -> CommitResult:
         """Write an engine's records: the path that all writes take. `in_memory`: prepared rows stay in this process."""
-        context = self._context
+        context = replace(self._context, lock_timeout_s=options.concurrency.lock_timeout_s)
         options = replace(options, operation=operation)  # which combine.before.* counts goes by what is really done
         check_writable(context.config)
         rollback_failed(context)
@@ -168,13 +171,15 @@ class HoodieTable:
 
     def _retried(self, run: Callable[[], CommitResult]) -> CommitResult:
         """Run again on a new snapshot while other writers are faster; each lost try is rolled back first."""
-        for left in range(MAX_TRIES - 1, -1, -1):
+        for tries in range(1, MAX_TRIES + 1):
             try:
                 return run()
             except CommitConflictError:
                 rollback_failed(self._context)
-                if not left:
+                if tries == MAX_TRIES:
                     raise
+                # Writers that lost together must not meet again: each waits a while of its own.
+                self._context.clock.pause(random.uniform(0, min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)))
             except CommitOutcomeUnknownError:
                 raise  # it may have landed: what is to be undone, the next write finds out
             except Exception:

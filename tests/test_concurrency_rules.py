@@ -628,7 +628,6 @@ def test_checksum_twins_of_replaced_and_deleted_files_are_removed_first(tmp_path
 def test_the_lock_is_not_waited_for_for_ever():
     storage, clock = table_with_logs()
     table = opened(storage, clock)
-    object.__setattr__(table._context, "lock_timeout_s", 0.0)
     held = threading.Event()
     done = threading.Event()
 
@@ -642,7 +641,7 @@ def test_the_lock_is_not_waited_for_for_ever():
     held.wait(10)
     try:
         with pytest.raises(LockError, match="nothing was written"):
-            table.upsert(batch([Input("k", "a", 3, 3)]))
+            table.upsert(batch([Input("k", "a", 3, 3)]), {"hoodie.write.lock.wait_time_ms": "0"})
     finally:
         done.set()
         holder.join(10)
