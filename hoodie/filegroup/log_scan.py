@@ -6,7 +6,7 @@ that commit metadata states is an error and not skipped: only what lies behind c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -72,7 +72,8 @@ def read_log_records(
     for block, path in _live_blocks(storage, piece.logs, visible):
         blocks += 1
         if block.kind in _DATA:
-            table = conform(_decode_data(block, path), _with_delete_flag(schema), path=path)
+            wanted = _with_delete_flag(schema)
+            table = conform(_decode_data(block, path, wanted.names), wanted, path=path)
             flags = _delete_flags(table)
             tables.append(table.select(schema.names))
             keys.extend(table.column(RECORD_KEY).chunks)
@@ -179,13 +180,13 @@ def _whole_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
         raise exc if log.path in str(exc) else CorruptFileError(f"{where}: {exc}") from exc
 
 
-def _decode_data(block: LogBlock, path: str) -> pa.Table:
+def _decode_data(block: LogBlock, path: str, columns: Sequence[str]) -> pa.Table:
     if block.kind is BlockKind.PARQUET_DATA:
         return _named(path, lambda: decode_parquet_data(block.content))
     schema = block.header.get(HeaderKey.SCHEMA)
     if schema is None:
         raise CorruptFileError(f"{path}: the data block at byte {block.offset} has no schema in its header")
-    return _named(path, lambda: decode_avro_data(block.content, schema))
+    return _named(path, lambda: decode_avro_data(block.content, schema, columns))
 
 
 def _named(path: str, decode: Callable[[], pa.Table]) -> pa.Table:

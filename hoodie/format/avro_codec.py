@@ -16,7 +16,7 @@ a panic that is no `Exception`), ignores bytes behind a record, and does not che
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -61,16 +61,22 @@ class _Rows(NamedTuple):
     ends: Ints
 
 
-def decode_records(content: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType) -> pa.Table:
+def decode_records(
+    content: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, columns: Collection[str] | None = None
+) -> pa.Table:
     """The records `content[starts[i]:ends[i]]` as a table, columns and types as `arrow_from_avro` says.
 
-    The slices must lie in `content`, in order and without overlap.
+    The slices must lie in `content`, in order and without overlap. Of `columns` only those are made that the record
+    has (None: all); the others are stepped over, and only their lengths are checked.
 
     Raises:
         CorruptFileError: a slice is no record of this type, to its last byte.
         UnsupportedTableError: no column can have one of the types.
     """
-    schema = pa.schema(record.arrow_fields)
+    wanted = [columns is None or name in columns for name, _ in record.fields]
+    if wanted and not any(wanted):
+        wanted[0] = True  # a table without columns would not know its number of rows
+    schema = pa.schema([field for field, keep in zip(record.arrow_fields, wanted) if keep])
     if len(starts) * record.nodes > max(_CELLS, 8 * len(content)):
         raise CorruptFileError(
             f"{len(starts)} Avro records in {len(content)} bytes claim to hold {len(starts) * record.nodes} values"
@@ -82,10 +88,10 @@ def decode_records(content: memoryview | bytes, starts: Ints, ends: Ints, record
         base = int(starts[first])
         part = content[base : int(ends[last - 1])]
         try:
-            columns = decode(part, starts[first:last] - base, ends[first:last] - base, record)
+            found = decode(part, starts[first:last] - base, ends[first:last] - base, record, wanted)
         except pa.ArrowInvalid as exc:
             raise CorruptFileError(f"Avro records {first} to {last - 1} hold values that are none: {exc}") from exc
-        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+        batches.append(pa.RecordBatch.from_arrays(found, schema=schema))
     return pa.Table.from_batches(batches, schema)
 
 
@@ -100,8 +106,10 @@ def _chunks(starts: Ints, ends: Ints, rows: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _decode_columns(part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType) -> list[Column]:
-    columns, positions = _decode_record(record, _Rows(padded(part), ends), starts)
+def _decode_columns(
+    part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, wanted: Sequence[bool]
+) -> list[Column]:
+    columns, positions = _decode_record(record, _Rows(padded(part), ends), starts, wanted)
     if (positions != ends).any():
         row = int(np.flatnonzero(positions != ends)[0])
         raise CorruptFileError(
@@ -110,16 +118,43 @@ def _decode_columns(part: memoryview | bytes, starts: Ints, ends: Ints, record: 
     return columns
 
 
-def _decode_record(node: AvroType, rows: _Rows, positions: Ints) -> tuple[list[Column], Ints]:
+def _decode_record(
+    node: AvroType, rows: _Rows, positions: Ints, wanted: Sequence[bool] | None = None
+) -> tuple[list[Column], Ints]:
     columns = []
-    for _, inner in node.fields:
+    for at, (_, inner) in enumerate(node.fields):
+        if wanted is not None and not wanted[at]:
+            positions = _step_over(inner, rows, positions)
+            continue
         column, positions = _decode(inner, rows, positions)
         columns.append(column)
     return columns, positions
 
 
+def _step_over(node: AvroType, rows: _Rows, positions: Ints) -> Ints:
+    """The positions behind a column that nobody asked for."""
+    value, valid, positions = _branches(node, rows, positions)
+    if value.kind == "record" or (value.kind == "bytes" and value.logical == "decimal"):
+        return _decode_dense(value, rows, positions, valid)[1]
+    if value.kind in ("string", "bytes"):
+        return _decode_lengths(value, rows, positions, valid)[1]
+    if value.kind in ("int", "long", "enum"):
+        after = read_varints(rows.buffer, positions)[1]
+        return _within(value, after if valid is None else np.where(valid, after, positions), rows.ends)
+    width = width_of(value)
+    return _within(value, positions + (width if valid is None else np.where(valid, width, 0)), rows.ends)
+
+
 def _decode(node: AvroType, rows: _Rows, positions: Ints) -> tuple[Column, Ints]:
     """The column at `positions`, and the positions behind it."""
+    value, valid, positions = _branches(node, rows, positions)
+    if value.kind == "record" or (value.kind == "bytes" and value.logical == "decimal"):
+        return _decode_dense(value, rows, positions, valid)
+    return _decode_scalar(value, rows, positions, valid)
+
+
+def _branches(node: AvroType, rows: _Rows, positions: Ints) -> tuple[AvroType, Mask | None, Ints]:
+    """The type of the values, which rows have one (None: all), and the positions behind the union's branch numbers."""
     value, valid = node, None
     if node.kind == "union":
         value = node.value
@@ -131,9 +166,7 @@ def _decode(node: AvroType, rows: _Rows, positions: Ints) -> tuple[Column, Ints]
             valid = None
         elif not (valid | (branch == null)).all():
             raise _bad(node, "a wrong union branch")
-    if value.kind == "record" or (value.kind == "bytes" and value.logical == "decimal"):
-        return _decode_dense(value, rows, positions, valid)
-    return _decode_scalar(value, rows, positions, valid)
+    return value, valid, positions
 
 
 def _within(node: AvroType, positions: Ints, ends: Ints) -> Ints:
@@ -232,7 +265,9 @@ def _short_decimals(node: AvroType, buffer: Bytes, starts: Ints, ends: Ints) -> 
 # --- decode records with arrays or maps ------------------------------------------------------------------------
 
 
-def _decode_by_fastavro(part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType) -> list[Column]:
+def _decode_by_fastavro(
+    part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, wanted: Sequence[bool]
+) -> list[Column]:
     schema = fastavro.parse_schema(_wire_schema(record, "r"))
     stream = io.BytesIO(part)
     rows: list[Any] = []
@@ -257,7 +292,7 @@ def _decode_by_fastavro(part: memoryview | bytes, starts: Ints, ends: Ints, reco
             "an Avro record with arrays or maps is damaged, or not in the form that Hudi's writers give (a wrong union "
             "branch, an overlong number, one array in several blocks)"
         )
-    return columns
+    return [column for column, keep in zip(columns, wanted) if keep]
 
 
 def _wire_schema(node: AvroType, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,11 @@ def encode_avro_data(table: pa.Table, avro: Mapping[str, Any]) -> bytes:
     return b"".join(content)
 
 
-def decode_avro_data(content: memoryview | bytes, schema_text: str) -> pa.Table:
+def decode_avro_data(content: memoryview | bytes, schema_text: str, columns: Collection[str] | None = None) -> pa.Table:
     """The records of an Avro data block; `schema_text` is the block's SCHEMA header.
 
-    Columns and types are those of the writer's schema (`arrow_from_avro`). Block versions 1 to 3 share one layout.
+    Columns and types are those of the writer's schema (`arrow_from_avro`), only `columns` where they are given.
+    Block versions 1 to 3 share one layout.
 
     Raises:
         CorruptFileError: the content is not whole records of that schema, to its last byte.
@@ -61,7 +62,7 @@ def decode_avro_data(content: memoryview | bytes, schema_text: str) -> pa.Table:
     if not 0 <= count <= cursor.remaining // 4:
         raise CorruptFileError(f"an Avro data block of {len(content)} bytes claims {count} records")
     starts, ends = _frames(memoryview(content).cast("B"), count)
-    return decode_records(content, starts, ends, record)
+    return decode_records(content, starts, ends, record, columns)
 
 
 def _frames(content: memoryview, count: int) -> tuple[Ints, Ints]:

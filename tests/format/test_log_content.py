@@ -503,3 +503,27 @@ def test_hostile_delete_list_is_corrupt(body):
     data = bytes.fromhex(body)
     with pytest.raises(CorruptFileError):
         decode_deletes(struct.pack(">ii", 3, len(data)) + data, pa.int64())
+
+
+@pytest.mark.parametrize(
+    "columns", [["i"], ["s", "b"], ["d"], ["nested"], ["absent"], ["s", "i", "d", "f", "b", "n", "nested"]]
+)
+def test_only_the_columns_that_are_asked_for_are_decoded(columns):
+    table = pa.table(
+        {
+            "s": pa.array(["a", None, "ü"]),
+            "i": pa.array([1, None, -(2**31)], pa.int32()),
+            "d": pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(10, 2)),
+            "f": pa.array([0.5, None, 2.0]),
+            "b": pa.array([b"x", b"", None]),
+            "n": pa.array([True, None, False]),
+            "nested": pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int64())])),
+        }
+    )
+    avro = avro_from_arrow(table.schema, table_name="t")
+    content, text = encode_avro_data(table, avro), json.dumps(avro)
+    found = decode_avro_data(content, text, columns)
+    kept = [name for name in table.column_names if name in columns] or table.column_names[:1]
+    assert found.equals(decode_avro_data(content, text).select(kept))
+    with pytest.raises(CorruptFileError):
+        decode_avro_data(content[:-1], text, columns)
