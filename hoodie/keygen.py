@@ -29,6 +29,8 @@ _BATCH_ROWS = 256 * 1024
 """Keys are made in pieces that stay in the cache and far below the 2 GiB of one string array."""
 _ESCAPED = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _SHOWN_COLUMNS = 20
+_SHOWN_CHARACTERS = 100
+_LONGEST_FOLDER = 255
 _HEX: Any = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint16)
 _KEY_OPTION = "hoodie.datasource.write.recordkey.field"
 _PARTITION_OPTION = "hoodie.datasource.write.partitionpath.field"
@@ -110,7 +112,7 @@ class KeyGenerator:
                 cured = not self.url_encode and _escape(value) != value
                 cure = "change the value" + (f", or create the table with {_ENCODE_OPTION}=true" if cured else "")
                 raise KeyFieldError(
-                    f"partition column {field!r} holds {value!r} in row {row} (from 0): {reason}\n  fix:     {cure}"
+                    f"partition column {field!r} holds {_shown(value)} in row {row} (from 0): {reason}\n  fix:     {cure}"
                 )
             segments.append(segment)
         return pa.array(segments, pa.string()).take(encoded.indices)
@@ -126,12 +128,18 @@ class KeyGenerator:
             return "its path has an empty part"
         if "." in parts or ".." in parts:
             return "its path would lead to another folder"
+        if any(len(part.encode()) > _LONGEST_FOLDER for part in segment.split("/")):
+            return f"no file system here has folder names of more than {_LONGEST_FOLDER} bytes"
         if first and ":" in segment.partition("/")[0]:
             # Hadoop's Path takes what stands before a colon in the first part for the scheme of a URI, and fails.
             return "a ':' before the first '/' of the path reads as the scheme of a URI"
         if first and segment.startswith(".hoodie"):
             return "folders of this name are the table's own"
         return None
+
+
+def _shown(value: str) -> str:
+    return repr(value) if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS]!r}…"
 
 
 def _escape(value: str) -> str:

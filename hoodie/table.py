@@ -93,22 +93,9 @@ class HoodieTable:
 
     def history(self) -> list[CommitResult]:
         """What each completed commit on the active timeline did, oldest first."""
-        found = []
-        for instant in self.timeline.commits:
-            metadata = self._context.active.read_commit(instant)
-            stats = list(metadata.stats())
-            found.append(
-                CommitResult(
-                    instant=instant.time,
-                    operation=metadata.operation,
-                    inserted=sum(s.num_inserts for s in stats),
-                    updated=sum(s.num_updates for s in stats),
-                    deleted=sum(s.num_deletes for s in stats),
-                    files=len(stats),
-                    bytes_written=sum(s.total_bytes for s in stats),
-                )
-            )
-        return found
+        active = self._context.active
+        metadata = [(instant.time, active.read_commit(instant)) for instant in self.timeline.commits]
+        return [CommitResult.of(time_, each.operation, each.stats()) for time_, each in metadata]
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -220,7 +207,16 @@ class HoodieTable:
         *,
         meta_columns: bool = False,
     ) -> Scan:
-        """Latest state of the rows committed in (since, until]; `until` defaults to the last commit that can be passed safely."""
+        """Latest state of the rows committed in (since, until]; `until` defaults to the last commit that can be passed safely.
+
+        Deletes are not in it. On a merge-on-read table rows are merged with what was written in the range only, as Apache
+        Hudi does: a late row that lost against an *older* row is in it, although a scan shows the older row. Compare
+        ordering values before you apply it. On a copy-on-write table such a row was never stored and is not in it.
+        docs/CONCURRENCY.md, "Incremental pulls", says more.
+
+        Raises:
+            InstantNotFoundError: `until` lies beyond a write in progress, or the files of the range were cleaned.
+        """
         zone = self._zone()
         options = ReadOptions(
             query=QueryType.INCREMENTAL,
@@ -333,7 +329,7 @@ def create_table(
     request = parse_write_options(options or {}, defaults=load_defaults())
     asked = TableOptions(
         name=name,
-        table_type=TableType(table_type),
+        table_type=_table_type(table_type),
         record_key_fields=_names(record_key),
         partition_fields=_names(partition_by),
         ordering_fields=_names(ordering or ()),
@@ -388,7 +384,16 @@ def _names(value: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _table_type(value: str | TableType) -> TableType:
+    try:
+        return TableType(value.upper())
+    except (AttributeError, ValueError) as exc:
+        raise OptionError(f"table type {value!r} is none of {', '.join(TableType)}") from exc
+
+
 def _tuple(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(columns, str):
+        raise OptionError(f"columns={columns!r} is a text: give a list of column names, [{columns!r}]")
     return None if columns is None else tuple(columns)
 
 

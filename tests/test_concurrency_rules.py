@@ -654,3 +654,25 @@ def test_a_copied_table_goes_on_where_the_other_stands():
     opened(other, other_clock).upsert(batch([Input("k", "a", 7, 7)]))
     assert values(other, other_clock) == {"k": 7, "l": 1}
     assert values(storage, clock) == {"k": 2, "l": 1}
+
+
+def test_a_rollback_plan_of_another_writer_that_was_never_finished_is_taken_away():
+    storage, clock = table_with_logs()
+    last = opened(storage, clock).timeline.latest_time
+    assert last is not None
+    plan = f".hoodie/{int(last) + 1}.rollback.requested"
+    storage.create_new(plan, b"")
+    opened(storage, clock).upsert(batch([Input("k", "a", 3, 3)]))
+    assert not storage.exists(plan)
+    assert values(storage, clock) == {"k": 3, "l": 1}
+
+
+def test_a_clock_that_was_set_back_far_ends_the_write_and_not_in_a_hang():
+    storage, clock = table_with_logs()
+
+    def set_back():
+        clock.now_s -= 3600
+
+    with pytest.raises(LockError, match="set back"):
+        slow(storage, clock, "write files", set_back).upsert(batch([Input("k", "a", 3, 3)]))
+    assert values(storage, clock) == {"k": 2, "l": 1}

@@ -15,8 +15,8 @@ def pulled(table, since):
     return sorted(map(tuple, (row.values() for row in table.changes(since=since).to_arrow().to_pylist())))
 
 
-def create(path):
-    return hoodie.create_table(path, SCHEMA, record_key="id", ordering="ts", table_type="MERGE_ON_READ")
+def create(path, kind="MERGE_ON_READ"):
+    return hoodie.create_table(path, SCHEMA, record_key="id", ordering="ts", table_type=kind)
 
 
 def test_a_late_row_that_lost_against_the_base_file_is_pulled(tmp_path):
@@ -34,6 +34,30 @@ def test_also_where_the_base_file_is_of_a_compaction_in_the_range(tmp_path):
     table.compact()
     table.upsert(rows(("a", "late", 5)))
     assert pulled(table, first.instant) == [("a", "late", 5), ("b", "new", 20)]
+
+
+def test_not_on_copy_on_write_where_it_was_never_stored(tmp_path):
+    table = create(tmp_path, "COPY_ON_WRITE")
+    first = table.upsert(rows(("a", "stored", 10), ("b", "stored", 10)))
+    table.upsert(rows(("a", "late", 5)))
+    assert pulled(table, first.instant) == []
+
+
+def test_not_after_a_compaction_unless_the_range_ends_before_it(tmp_path):
+    table = create(tmp_path)
+    first = table.upsert(rows(("a", "stored", 10), ("b", "stored", 10)))
+    second = table.upsert(rows(("a", "late", 5)))
+    table.compact()
+    assert pulled(table, first.instant) == []
+    found = table.changes(since=first.instant, until=second.instant).to_arrow()
+    assert found.to_pylist() == [{"id": "a", "note": "late", "ts": 5}]
+
+
+def test_deletes_are_not_pulled(tmp_path):
+    table = create(tmp_path)
+    first = table.upsert(rows(("a", "stored", 10), ("b", "stored", 10)))
+    table.delete(rows(("a", "", 0)))
+    assert pulled(table, first.instant) == []
 
 
 def test_the_columns_are_those_of_the_table_now(tmp_path):

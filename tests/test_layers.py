@@ -20,7 +20,6 @@ LAYERS = (
     ("storage", "engine", "keygen", "format"),
     ("timeline", "lock", "filegroup"),
     ("view",),
-    ("metadata",),
     ("index",),
     ("txn",),
     ("read", "write"),

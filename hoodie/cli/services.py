@@ -148,10 +148,11 @@ def _preview_lines(entry: dict[str, Any]) -> list[str]:
 
 def _unfinished(context: TableContext, timeline: Timeline) -> list[str]:
     """Targets of rollbacks whose process died."""
-    return [context.active.read_rollback_plan(r.time).instant for r in timeline.pending(Action.ROLLBACK)]
+    targets = [context.active.rollback_target(r) for r in timeline.pending(Action.ROLLBACK)]
+    return [target for target in targets if target is not None]
 
 
 def _targets(context: TableContext, timeline: Timeline) -> set[str]:
     """Instants that were rolled back, or are about to be."""
     rollbacks = [r for r in timeline if r.action is Action.ROLLBACK]
-    return {context.active.read_rollback_plan(r.time).instant for r in rollbacks}
+    return {target for r in rollbacks if (target := context.active.rollback_target(r)) is not None}

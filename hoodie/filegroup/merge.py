@@ -62,6 +62,9 @@ def beats_stored(
     newer, older = _comparable(ordering), _comparable(stored)
     # A missing ordering value is the lowest: it loses against any value and ties with another missing one.
     wins = pc.or_(pc.fill_null(pc.greater_equal(newer, older), False), pc.is_null(older))
+    if pa.types.is_floating(newer.type):
+        # As in Java, and as `_ranks` has it: NaN is greater than every number and ties with another NaN.
+        wins = pc.or_(wins, pc.fill_null(pc.is_nan(newer), False))
     result: np.ndarray = _numpy_bool(wins)
     if commit_time_deletes is not None:
         result = result | commit_time_deletes

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup.base_writer import BaseFileWriter
 from hoodie.filegroup.chunks import matched_rows, new_rows
+from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_writer import write_log_file
 from hoodie.filegroup.merge import beats_stored, latest_of_each, positions_in
 from hoodie.filegroup.slice_reader import read_slice, read_task
@@ -173,12 +174,20 @@ def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | No
     """The rows as one table; several of one key are reduced to the one that counts, where the write asks for that."""
     if not tables:
         return None
-    rows = pa.concat_tables(tables)
+    rows = _in_schema(pa.concat_tables(tables), context)
     if not context.combine:
         return rows
     ordering, commit_time = _ordering_of(rows, context)
     winners = latest_of_each(rows.column(RECORD_KEY), ordering, commit_time, context.rule)
     return rows if len(winners) == rows.num_rows else rows.take(pa.array(winners))
+
+
+def _in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:
+    """The rows with the columns that the table has now; it may have got more, or wider ones, since they were prepared."""
+    prepared = (RECORD_KEY, PARTITION_PATH, DELETED)
+    fields = [rows.schema.field(name) for name in prepared if name in rows.column_names]
+    fields += [field.with_nullable(True) for field in without_meta_fields(context.schema)]
+    return conform(rows, pa.schema(fields), path=f"the batch for table {context.table_name!r}")
 
 
 def _ordering_of(rows: pa.Table, context: WriteContext) -> tuple[pa.Array | None, np.ndarray | None]:

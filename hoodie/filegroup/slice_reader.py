@@ -15,7 +15,7 @@ from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.merge import beats_stored, positions_in
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.model.instant import InstantRange, VisibleInstants
+from hoodie.model.instant import InstantRange, VisibleInstants, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter
 from hoodie.storage.base import Storage
@@ -44,14 +44,23 @@ def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: Instant
     if row_filter is not None:
         batch = batch.filter(row_filter.expression)
     if span is not None:
-        times = batch.column(COMMIT_TIME)
+        times = _sort_keys(batch.column(COMMIT_TIME))
         keep = pa.array(np.ones(batch.num_rows, dtype=bool))
         if span.begin is not None:
-            keep = pc.and_(keep, pc.greater(times, span.begin))
+            keep = pc.and_(keep, pc.greater(times, sort_key(span.begin)))
         if span.end is not None:
-            keep = pc.and_(keep, pc.less_equal(times, span.end))
+            keep = pc.and_(keep, pc.less_equal(times, sort_key(span.end)))
         batch = batch.filter(keep)
     return batch
+
+
+def _sort_keys(times: pa.Array) -> pa.Array:
+    """`sort_key` of a column of instant times."""
+    short = pc.equal(pc.binary_length(times), 14)
+    if not pc.any(short).as_py():
+        return times
+    padded: pa.Array = pc.if_else(short, pc.binary_join_element_wise(times, "999", ""), times)
+    return padded
 
 
 def read_slice(

@@ -8,6 +8,7 @@ files every key is in one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -27,6 +28,8 @@ from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import Chunk, ChunkPiece, LookupResult, LookupTask, Matches, MergeRule
 from hoodie.storage.base import Storage
+
+log = logging.getLogger("hoodie")
 
 MAX_KEYS_PER_TASK = 2_000_000
 """Candidate keys of a hot file beyond this are split over several tasks."""
@@ -177,6 +180,9 @@ def _filter_of(footer: BaseFileFooter) -> BloomFilter | None:
         return footer.bloom()
     except UnsupportedTableError:
         return None  # a filter of some other implementation: the keys themselves are as good
+    except CorruptFileError as exc:
+        log.warning("%s; its keys are read instead", exc)
+        return None
 
 
 def _is_in(keys: pa.Array, stored: pa.Array) -> np.ndarray:

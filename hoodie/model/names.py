@@ -95,7 +95,7 @@ def parse_log_file(name: str) -> LogFileName | None:
         return None
     stem, found, rest = name[1:].partition(".log.")
     file_id, underscore, instant = stem.partition("_")
-    if not found or not underscore or not file_id or "." in stem:
+    if not found or not underscore or not file_id or not is_instant_time(instant):
         return None
     suffix = ".cdc" if rest.endswith(".cdc") else ""
     version, _, token = rest.removesuffix(".cdc").partition("_")
@@ -130,8 +130,8 @@ def parse_instant_file(name: str) -> Instant | None:
         return None
     if rest == State.INFLIGHT:
         return Instant(time, Action.COMMIT, State.INFLIGHT)
-    action, _, state = rest.partition(".")
-    if action not in set(Action) or state not in ("", State.REQUESTED, State.INFLIGHT):
+    action, dot, state = rest.partition(".")
+    if action not in set(Action) or (dot and state not in (State.REQUESTED, State.INFLIGHT)):
         return None
     return Instant(time, Action(action), State(state) if state else State.COMPLETED)
 

@@ -47,7 +47,8 @@ class Chunk:
     """Relative to the table; exactly one of `table` and `path` is set."""
 
 
-DELETED = "__deleted"
+DELETED = "*deleted"
+"""Column of prepared rows that marks deletes; no table has a column of a name that Avro does not allow."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,6 @@ class LookupTask:
     stage_to: str | None = None
     """Folder for the row numbers; None keeps them in memory."""
     prune_by_range: bool = True
-    use_bloom: bool = True
     logs: FileSlice | None = None
     """Logs that may hold keys which the base file lacks, as a slice of their own."""
     visible: VisibleInstants | None = None

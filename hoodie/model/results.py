@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.model.enums import WriteOperation
+from hoodie.model.payloads import WriteStat
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,20 @@ class CommitResult:
     seconds: float = 0.0
     engine: str = ""
     """Where the rows were worked on: "embedded" or "spark"."""
+
+    @classmethod
+    def of(cls, instant: str, operation: WriteOperation, stats: Iterable[WriteStat]) -> CommitResult:
+        """The sums of a commit's write stats."""
+        counted = list(stats)
+        return cls(
+            instant=instant,
+            operation=operation,
+            inserted=sum(s.num_inserts for s in counted),
+            updated=sum(s.num_updates for s in counted),
+            deleted=sum(s.num_deletes for s in counted),
+            files=len(counted),
+            bytes_written=sum(s.total_bytes for s in counted),
+        )
 
     def __str__(self) -> str:
         if self.instant is None:

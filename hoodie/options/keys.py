@@ -259,15 +259,16 @@ COMPLEX_NEW_ENCODING: Key[bool | None] = Key(
     "COMPLEX keys of a single column as `value` (true, as Hudi 0.14.1 to 1.0.2) or `column:value` (false). Unset: as "
     "the table's files have it, `column:value` in a new table.",
 )
-UPSERT_PARALLELISM = Key("hoodie.upsert.shuffle.parallelism", whole(0), 0, "Tasks of an upsert; 0: derived.")
-INSERT_PARALLELISM = Key("hoodie.insert.shuffle.parallelism", whole(0), 0, "Tasks of an insert; 0: derived.")
-BULK_PARALLELISM = Key("hoodie.bulkinsert.shuffle.parallelism", whole(0), 0, "Tasks of a bulk insert; 0: derived.")
-DELETE_PARALLELISM = Key("hoodie.delete.shuffle.parallelism", whole(0), 0, "Tasks of a delete; 0: derived.")
+_BY_ITSELF = "Accepted, without effect: there is a task for each file, and nothing is shuffled."
+UPSERT_PARALLELISM = Key("hoodie.upsert.shuffle.parallelism", whole(0), 0, _BY_ITSELF)
+INSERT_PARALLELISM = Key("hoodie.insert.shuffle.parallelism", whole(0), 0, _BY_ITSELF)
+BULK_PARALLELISM = Key("hoodie.bulkinsert.shuffle.parallelism", whole(0), 0, _BY_ITSELF)
+DELETE_PARALLELISM = Key("hoodie.delete.shuffle.parallelism", whole(0), 0, _BY_ITSELF)
 DRIVER_MAX_BYTES = Key(
     "hoodie.python.driver.max.bytes",
     whole(0),
     64 * 1024 * 1024,
-    "A batch of fewer bytes is brought to the driver instead of being spread over tasks.",
+    "Spark: when the staged rows of a batch are at most so many bytes, the driver looks them up and writes them itself.",
 )
 WRITE_CHECKS = (
     _check(
@@ -319,9 +320,14 @@ RECORD_SIZE = Key(
     "hoodie.copyonwrite.record.size.estimate",
     whole(1),
     1024,
-    "Bytes of a record, while there is no commit to learn it from.",
+    "Accepted, without effect: the size of a record is taken from the files of its partition, else from the batch.",
 )
-LOG_MAX_SIZE = Key("hoodie.logfile.max.size", whole(1), 1024**3, "Bytes after which a new log file is begun.")
+LOG_MAX_SIZE = Key(
+    "hoodie.logfile.max.size",
+    whole(1),
+    1024**3,
+    "Accepted, without effect: every write makes new log files.",
+)
 LOG_BLOCK_FORMAT = Key(
     "hoodie.logfile.data.block.format",
     choice({"avro": "avro"}, known=("parquet", "hfile", "lance")),
@@ -384,13 +390,22 @@ COMPACT_TARGET_IO = Key(
     "hoodie.compaction.target.io", whole(0), 512_000, "Megabytes that one compaction reads and writes at most."
 )
 METADATA_ENABLE: Key[bool | None] = Key(
-    "hoodie.metadata.enable", boolean(), None, "Accepted; the metadata table is not written."
+    "hoodie.metadata.enable",
+    boolean(),
+    None,
+    "Accepted; the metadata table is neither read nor written. One that Apache Hudi made is dropped by the next write.",
 )
 HEARTBEAT_INTERVAL = Key(
-    "hoodie.client.heartbeat.interval_in_ms", whole(1), 60_000, "Milliseconds between a writer's signs of life."
+    "hoodie.client.heartbeat.interval_in_ms",
+    whole(1),
+    60_000,
+    "Accepted, without effect: a writer's heartbeat file is touched every 60 seconds.",
 )
 HEARTBEAT_MISSES = Key(
-    "hoodie.client.heartbeat.tolerable.misses", whole(1), 2, "Signs of life that may be missed before a writer is dead."
+    "hoodie.client.heartbeat.tolerable.misses",
+    whole(1),
+    2,
+    "Accepted, without effect: another writer's heartbeat counts for 125 seconds.",
 )
 LOCK_WAIT = Key(
     "hoodie.write.lock.wait_time_ms", whole(0), 60_000, "Milliseconds to wait for the table lock before giving up."
@@ -423,7 +438,7 @@ AS_OF: Key[str | None] = Key(
     None,
     "Read the table as it was at this instant: 17 or 14 digits, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]` or ISO 8601.",
 )
-WHERE: Key[str | None] = Key("where", text("a condition"), None, "Rows to read; prunes partitions and files first.")
+WHERE: Key[str | None] = Key("where", text("a condition"), None, "Rows to read, as SQL-like text.")
 COLUMNS: Key[tuple[str, ...] | None] = Key("columns", fields(), None, "Columns to read. Unset: all.")
 READ_CHECKS = (
     _check(

@@ -49,6 +49,8 @@ def parse_instant_option(text: str, *, name: str, zone: tzinfo = UTC) -> str:
     Raises:
         OptionError: no known form, or no date of the calendar.
     """
+    if not isinstance(text, str):
+        raise OptionError(f"{name}={text!r} is a {type(text).__name__}: give the instant as text, {_FORMS}")
     text = text.strip()
     moment = None
     try:
@@ -67,6 +69,7 @@ def parse_instant_option(text: str, *, name: str, zone: tzinfo = UTC) -> str:
 
 def parse_begin_option(text: str, *, name: str, zone: tzinfo = UTC) -> str:
     """As `parse_instant_option`; also `earliest` and zeros only, for the beginning of the timeline."""
-    if text.strip().lower() == "earliest" or (text.strip() and not text.strip().strip("0")):
+    begin = str(text).strip()
+    if begin.lower() == "earliest" or (begin and not begin.strip("0")):
         return BEGINNING
     return parse_instant_option(text, name=name, zone=zone)

@@ -1,1 +1,1 @@
-"""The read path: plan, prune, execute."""
+"""The read path: plan a query on a snapshot, then run it."""

@@ -52,7 +52,7 @@ class Scan:
         return polars.from_arrow(self.to_arrow())
 
     def count(self) -> int:
-        """Number of rows. Slices without logs and without a filter are counted from their footers' columns."""
+        """Number of rows, found by reading the first column only, and what merging and the filter look at."""
         if self.plan.tasks and not self.plan.output.names:
             return 0
         narrow = self._narrowed()

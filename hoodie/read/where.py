@@ -7,8 +7,10 @@ accepted: nothing is ever evaluated.
 from __future__ import annotations
 
 import ast
+import keyword
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -19,10 +21,15 @@ from hoodie.errors import OptionError
 from hoodie.model.plans import RowFilter
 
 _MAX_TEXT = 100_000
+_MAX_OPERANDS = 2_000
+"""Arrow walks an expression by recursion, as deep as conditions are joined: 12,000 of them overflowed a stack of 8 MB."""
 _TOKEN = re.compile(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|<>|<=|>=|!=|==|=|[A-Za-z_][A-Za-z_0-9.]*|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?|\s+|.",
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|<>|<=|>=|!=|==|=|[^\W\d][\w.]*|(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\s+|.",
     re.DOTALL,
 )
+_SIGNS = frozenset("<>()[],-")
+"""What a text may hold besides words, numbers, strings and the longer comparisons. Python's other signs mean nothing here."""
+_PLACEHOLDER = "_quoted"
 _WORDS = {
     "and": "and",
     "or": "or",
@@ -90,25 +97,41 @@ def text_as(text: str, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(text).cast(kind)
 
 
+def _as_array(values: list[Any], kind: pa.DataType) -> pa.Array | None:
+    """The values as that type, for a set look-up; None where one of them is no exact value of it."""
+    texts = [isinstance(value, str) for value in values]
+    if values and all(texts):
+        return pa.array([text_as(value, kind).as_py() for value in values], kind)
+    if any(texts) or any(isinstance(value, bool) != pa.types.is_boolean(kind) for value in values):
+        return None
+    try:
+        found = pa.array(values, kind)
+    except (OverflowError, pa.ArrowException):
+        return None
+    return found if [value.as_py() for value in found] == values else None
+
+
 class FilterParser:
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._text = text
         self._schema = schema
         self._used: dict[str, None] = {}
         self._quoted: dict[str, str] = {}
+        self._operands = 0
 
     def parse(self) -> RowFilter:
         if len(self._text) > _MAX_TEXT:
             raise OptionError(f"the filter is {len(self._text):,} characters long; at most {_MAX_TEXT:,} are taken")
-        source = self._to_python()
         try:
-            tree = ast.parse(source.strip(), mode="eval")
+            tree = ast.parse(self._to_python().strip(), mode="eval")
             expression = self._condition(tree.body)
-        except (SyntaxError, RecursionError, MemoryError, ValueError) as exc:
+        except (RecursionError, MemoryError) as exc:
+            raise self._wrong("its conditions are nested too deeply") from exc
+        except (SyntaxError, ValueError, OverflowError, pa.ArrowException) as exc:
             raise self._wrong(str(exc)) from exc
         try:
             self._schema.empty_table().filter(expression)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
+        except pa.ArrowException as exc:
             raise self._wrong(str(exc)) from exc
         return RowFilter(expression, tuple(self._used))
 
@@ -117,7 +140,6 @@ class FilterParser:
         open_ranges: list[str] = []
         for token in _TOKEN.findall(self._text):
             if token.isspace():
-                out.append(" ")
                 continue
             word = token.lower()
             # `x between a and b` -> `x @ (a, b)`: an operator that nothing else in this grammar uses.
@@ -133,23 +155,35 @@ class FilterParser:
             if open_ranges and open_ranges[-1] == "high" and token != "-":
                 open_ranges.pop()
                 out.append(")")
-        return "".join(out)
+        # Apart from each other: beside a string Python would take a word for its prefix (b'', f'').
+        return " ".join(out)
 
     def _translated(self, token: str, word: str) -> str:
-        if token.startswith("'"):
+        if len(token) > 1 and token[0] == "'":
             return repr(token[1:-1].replace("''", "'"))
-        if token.startswith('"'):
-            name = f"_quoted{len(self._quoted)}"
-            self._quoted[name] = token[1:-1].replace('""', '"')
-            return name
-        return {"=": "==", "<>": "!="}.get(token) or _WORDS.get(word, token)
+        if len(token) > 1 and token[0] == '"':
+            return self._placeholder(token[1:-1].replace('""', '"'))
+        if word in _WORDS:
+            return _WORDS[word]
+        if token[0].isalpha() or token[0] == "_":
+            # Python has keywords that are names here, and reads names that are not ASCII as others.
+            foreign = not token.isascii() or any(map(keyword.iskeyword, token.split(".")))
+            return self._placeholder(token) if foreign or token.startswith(_PLACEHOLDER) else token
+        if len(token) == 1 and not token.isdigit() and token not in _SIGNS and token != "=":
+            raise ValueError(f"{token!r} has no meaning here")
+        return {"=": "==", "<>": "!="}.get(token, token)
+
+    def _placeholder(self, name: str) -> str:
+        found = f"{_PLACEHOLDER}{len(self._quoted)}"
+        self._quoted[found] = name
+        return found
 
     def _condition(self, node: ast.expr) -> pc.Expression:
         match node:
             case ast.BoolOp(op=ast.And(), values=values):
-                return reduce(lambda a, b: a & b, map(self._condition, values))
+                return reduce(operator.and_, map(self._condition, values))
             case ast.BoolOp(op=ast.Or(), values=values):
-                return reduce(lambda a, b: a | b, map(self._condition, values))
+                return reduce(operator.or_, map(self._condition, values))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return ~self._condition(operand)
             case ast.Compare():
@@ -160,37 +194,50 @@ class FilterParser:
             case ast.Name():
                 return self._operand(node, None)
             case ast.Constant(value=bool()):
-                return pc.scalar(node.value)
+                return self._operand(node, None)
         raise ValueError(f"{ast.unparse(node)!r} is no condition")
 
     def _comparison(self, node: ast.Compare) -> pc.Expression:
         parts = []
         left = node.left
-        for operator, right in zip(node.ops, node.comparators, strict=True):
-            parts.append(self._one_comparison(left, operator, right))
+        for how, right in zip(node.ops, node.comparators, strict=True):
+            parts.append(self._one_comparison(left, how, right))
             left = right
-        return reduce(lambda a, b: a & b, parts)
+        return reduce(operator.and_, parts)
 
-    def _one_comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> pc.Expression:
-        match operator:
+    def _one_comparison(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> pc.Expression:
+        match how:
             case ast.In() | ast.NotIn():
                 items = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
-                values = [self._value(item, left) for item in items]
-                kind = self._type_of(left)
-                column = self._operand(left, None)
-                if kind is not None:
-                    values = [text_as(v, kind) if isinstance(v, str) else v for v in values]
-                found = column.isin(pa.array(values, kind) if kind is not None else values)
-                found = pc.if_else(column.is_valid(), found, pc.scalar(pa.scalar(None, pa.bool_())))
-                return ~found if isinstance(operator, ast.NotIn) else found
+                found = self._among(left, items)
+                return ~found if isinstance(how, ast.NotIn) else found
             case ast.Is() | ast.IsNot():
                 if not (isinstance(right, ast.Constant) and right.value is None):
                     raise ValueError("IS takes NULL only")
                 found = self._operand(left, None).is_null()
-                return ~found if isinstance(operator, ast.IsNot) else found
-        return _COMPARE[type(operator)](self._operand(left, right), self._operand(right, left))
+                return ~found if isinstance(how, ast.IsNot) else found
+        return _COMPARE[type(how)](self._operand(left, right), self._operand(right, left))
+
+    def _among(self, left: ast.expr, items: Sequence[ast.expr]) -> pc.Expression:
+        """What `left = item OR left = item …` says: null where left is, and where no item is equal but one is null."""
+        column, kind = self._operand(left, None), self._type_of(left)
+        values = [value for value in (self._value(item, left) for item in items) if value is not None]
+        one_set = _as_array(values, kind) if kind is not None else None
+        if one_set is not None:
+            found = pc.if_else(column.is_valid(), column.isin(one_set), pc.scalar(pa.scalar(None, pa.bool_())))
+        elif values:
+            equal = (column == self._operand(item, left) for item in items if self._value(item, left) is not None)
+            found = reduce(operator.or_, equal)
+        else:
+            found = pc.scalar(False)
+        return found | pc.scalar(pa.scalar(None, pa.bool_())) if len(values) < len(items) else found
 
     def _operand(self, node: ast.expr, other: ast.expr | None) -> pc.Expression:
+        self._operands += 1
+        if self._operands > _MAX_OPERANDS:
+            raise ValueError(
+                f"it compares more than {_MAX_OPERANDS // 2:,} times; write x IN (…) for x = … OR x = …, or filter the result"
+            )
         if isinstance(node, ast.Name | ast.Attribute):
             name = self._name(node)
             self._used[name] = None
@@ -203,7 +250,10 @@ class FilterParser:
 
     def _value(self, node: ast.expr, other: ast.expr | None) -> Any:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return -self._value(node.operand, other)
+            value = self._value(node.operand, other)
+            if isinstance(value, str | bytes) or value is None:
+                raise ValueError(f"{ast.unparse(node)!r} is no value")
+            return -value
         if not isinstance(node, ast.Constant):
             raise ValueError(f"{ast.unparse(node)!r} is no value")
         return node.value

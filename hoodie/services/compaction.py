@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, OptionError
@@ -18,11 +19,10 @@ from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
-from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CompactionOperation, CompactionPlan
 from hoodie.model.plans import CompactTask, FileOptions, WriteContext
 from hoodie.model.results import CommitResult
-from hoodie.services.rollback import reset_compaction, rollback_failed
+from hoodie.services.rollback import delete_compaction_output, reset_compaction, rollback_failed
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import Snapshot, TableContext
@@ -168,7 +168,7 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
     try:
         snapshot = context.snapshot()
         plan = context.active.read_compaction_plan(instant.time)
-        _remove_leftovers(context, instant.time, plan)
+        delete_compaction_output(context.storage, instant.time, plan)
         slices = [_planned_slice(snapshot, operation, context.storage.uri) for operation in plan.operations]
         schema = snapshot.schema
         if schema is None:
@@ -202,12 +202,8 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
     except BaseException:
         transaction.abandon()
         raise
-    stats = [r.stat for r in results]
-    return CommitResult(
-        instant=instant.time,
-        operation=WriteOperation.COMPACT,
-        files=len(stats),
-        bytes_written=sum(s.total_bytes for s in stats),
+    return replace(
+        CommitResult.of(instant.time, WriteOperation.COMPACT, [r.stat for r in results]),
         seconds=time.monotonic() - started,
     )
 
@@ -245,7 +241,7 @@ def _explained(context: TableContext, piece: FileSlice, timeline: Timeline) -> b
 
 def _disarmed(context: TableContext, timeline: Timeline, instant: str) -> bool:
     return any(
-        context.active.read_rollback_plan(r.time).instant == instant
+        context.active.rollback_target(r) == instant
         for r in timeline
         if r.action is Action.ROLLBACK and r.is_completed and r.time > instant
     )
@@ -267,15 +263,6 @@ def _planned_slice(snapshot: Snapshot, operation: CompactionOperation, table: st
         f"the compaction plan of table {table} names files of group {operation.file_id} in partition "
         f"{operation.partition_path!r} that are not there; the table was changed behind its timeline"
     )
-
-
-def _remove_leftovers(context: TableContext, instant: str, plan: CompactionPlan) -> None:
-    """Base files of an earlier try of this very compaction."""
-    for operation in plan.operations:
-        for info in context.storage.list(operation.partition_path):
-            base = parse_base_file(info.path.rpartition("/")[2])
-            if base is not None and (base.file_id, base.instant) == (operation.file_id, instant):
-                context.storage.delete(info.path)
 
 
 def _require_merge_on_read(context: TableContext) -> None:

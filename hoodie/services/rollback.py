@@ -31,7 +31,7 @@ from hoodie.model.names import (
     parse_base_file,
     parse_log_file,
 )
-from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
+from hoodie.model.payloads import CompactionPlan, RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import WRITES, Timeline
@@ -84,7 +84,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
         timeline = context.active.load()
         instant = timeline.find(instant_time, *WRITES)
         if instant is None:
-            if any(_target(context, r) == instant_time for r in timeline if r.action is Action.ROLLBACK):
+            if any(context.active.rollback_target(r) == instant_time for r in timeline if r.action is Action.ROLLBACK):
                 return None
             raise InstantNotFoundError(timeline.not_found(instant_time, table=context.storage.uri))
         if instant.is_completed:
@@ -99,7 +99,8 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
         if context.active.exists(Instant(instant.time, instant.action, State.COMPLETED)):
             return None  # it landed at the last moment
         earlier = next(
-            (r for r in timeline if r.action is Action.ROLLBACK and _target(context, r) == instant_time), None
+            (r for r in timeline if r.action is Action.ROLLBACK and context.active.rollback_target(r) == instant_time),
+            None,
         )
         if earlier is not None and earlier.is_completed:
             _forget(context, instant_time, instant.action)
@@ -262,13 +263,6 @@ def _forget(context: TableContext, instant_time: str, action: Action) -> None:
     context.liveness.release(instant_time)
 
 
-def _target(context: TableContext, rollback: Instant) -> str | None:
-    try:
-        return context.active.read_rollback_plan(rollback.time).instant
-    except FileNotFoundError:
-        return None
-
-
 def _resume(context: TableContext, rollback: Instant) -> None:
     """Finish a rollback whose process died; the instant that it undoes cannot come back to life."""
     with context.lock.held(context.lock_timeout_s):
@@ -276,7 +270,14 @@ def _resume(context: TableContext, rollback: Instant) -> None:
             return
         if context.active.exists(Instant(rollback.time, Action.ROLLBACK, State.COMPLETED)):
             return
-        plan = context.active.read_rollback_plan(rollback.time)
+        try:
+            plan = context.active.read_rollback_plan(rollback.time)
+        except CorruptFileError:
+            if context.active.exists(Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT)):
+                raise
+            # Other writers do not publish plans atomically: this one died before it had done anything.
+            context.active.remove(rollback)
+            return
         _fence(context.storage, plan.instant)
         _execute(context, rollback.time, plan)
 
@@ -297,17 +298,22 @@ def reset_compaction(context: TableContext, instant_time: str) -> bool:
         _fence(storage, instant_time)
         if context.active.exists(Instant(instant_time, Action.COMMIT, State.COMPLETED)):
             return False
-        for operation in context.active.read_compaction_plan(instant_time).operations:
-            for info in storage.list(operation.partition_path):
-                base = parse_base_file(info.path.rpartition("/")[2])
-                if base is not None and (base.file_id, base.instant) == (operation.file_id, instant_time):
-                    storage.delete(info.path)
+        delete_compaction_output(storage, instant_time, context.active.read_compaction_plan(instant_time))
         storage.delete_folder(join(MARKERS, instant_time))
         storage.delete_folder(fenced_folder(instant_time))
         context.active.remove(Instant(instant_time, Action.COMPACTION, State.INFLIGHT))
         storage.delete(heartbeat_path(instant_time))
         context.liveness.release(instant_time)
     return True
+
+
+def delete_compaction_output(storage: Storage, instant_time: str, plan: CompactionPlan) -> None:
+    """Delete the base files that an earlier try of this very compaction left."""
+    for operation in plan.operations:
+        for info in storage.list(operation.partition_path):
+            base = parse_base_file(info.path.rpartition("/")[2])
+            if base is not None and (base.file_id, base.instant) == (operation.file_id, instant_time):
+                storage.delete(info.path)
 
 
 def _remove_remains(context: TableContext) -> None:

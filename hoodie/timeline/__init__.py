@@ -1,1 +1,1 @@
-"""The timeline: instants under `.hoodie/`, their states and payloads, and the table's properties."""
+"""The timeline: instants under `.hoodie/`, their states and payloads."""

@@ -100,6 +100,13 @@ class ActiveTimeline:
         path = instant_path(instant_time, Action.ROLLBACK, State.REQUESTED)
         return self._read(path, lambda data: decode_rollback_plan(data, path=self._full(path)))
 
+    def rollback_target(self, rollback: Instant) -> str | None:
+        """The instant that a rollback undoes; None while its plan is only being written, or when it is gone."""
+        try:
+            return self.read_rollback_plan(rollback.time).instant
+        except (FileNotFoundError, CorruptFileError):
+            return None
+
     def create(self, instant: Instant, data: bytes = b"", *, via: str | None = None) -> None:
         """Reach a state by publishing its file; `via` as in `Storage.create_new`.
 

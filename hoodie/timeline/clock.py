@@ -9,6 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from hoodie.errors import LockError
 from hoodie.model.instant import next_instant, parse_instant
 
+_LONGEST_PAUSE_S = 0.05
 MAX_COMMIT_WAIT_S = 120.0
 """A clock that stands further back than this behind the timeline is wrong; waiting would look like a hang."""
 
@@ -52,9 +53,20 @@ class Clock:
 
         Apache Hudi 1.x takes the modification time of a completed file as its completion time; were that below the
         instant itself, its readers would put log files into the wrong file slice.
+
+        Raises:
+            LockError: the clock was set back so far that waiting would look like a hang.
         """
+        waited_s = 0.0
         while (ahead_s := self._ahead_s(instant_time)) >= 0:
-            self._sleep(min(ahead_s + 0.001, 0.05))
+            if waited_s > MAX_COMMIT_WAIT_S:
+                raise LockError(
+                    f"the storage's clock was set back while instant {instant_time} was written, and stands {ahead_s:.0f} s "
+                    "behind it; nothing of this write is visible. Set the clock right and run it again"
+                )
+            pause_s = min(ahead_s + 0.001, _LONGEST_PAUSE_S)
+            self._sleep(pause_s)
+            waited_s += pause_s
 
     def ahead_of(self, moment_s: float, instant_time: str) -> bool:
         """Whether a moment (seconds since the epoch) lies before the instant."""

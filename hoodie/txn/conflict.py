@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import pyarrow as pa
+
 from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import CommitMetadata
 
 BasedOn = Mapping[FileGroupId, str]
@@ -42,4 +44,29 @@ def find_conflict(
             if not metadata.compacted and stat.num_inserts and stat.partition_path in inserted_partitions:
                 # Both may have inserted the same key, each into a file that the other could not see.
                 return f"{instant} inserted into partition {stat.partition_path!r} too"
+    return None
+
+
+def find_schema_conflict(
+    instant: str,
+    *,
+    before: pa.Schema | None,
+    ours: pa.Schema | None,
+    others: Iterable[tuple[Instant, pa.Schema | None]],
+) -> str | None:
+    """The reason why a write would undo a change of the table's columns, or why its own would be undone; None without one.
+
+    The table's columns are those of its newest commit. Of two writes at once that have different columns only the
+    greater instant's would stay, whichever is published first.
+
+    Args:
+        before: the table's columns when the write started; None: nothing stated them yet.
+        ours: those that this write states. others: of each write completed since it started, those that it states.
+    """
+    for other, theirs in others:
+        if theirs is None or ours is None or theirs == ours:
+            continue
+        lost = theirs if sort_key(other.time) < sort_key(instant) else ours
+        if lost != before:
+            return f"{other} has other columns, or other types of them, and only those of the newest commit would stay"
     return None

@@ -23,11 +23,12 @@ from hoodie.model.names import MARKERS, join
 from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.active import instant_path, scratch_folder
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import BasedOn, find_conflict
+from hoodie.txn.conflict import BasedOn, find_conflict, find_schema_conflict
 from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat
 from hoodie.txn.metadata_table import drop_metadata_table
+from hoodie.view.schema import stated_schema, table_schema
 
 P = TypeVar("P")
 log = logging.getLogger("hoodie")
@@ -134,7 +135,7 @@ class Transaction:
         context.clock.wait_until_passed(self.instant)
         with context.lock.held(context.lock_timeout_s):
             _require_same_table(context)
-            self._check(based_on, inserted_partitions)
+            self._check(metadata, based_on, inserted_partitions)
             drop_metadata_table(context.storage)  # a writer of Apache Hudi may have made one meanwhile
             self._publish(metadata)
         self._clean_up()
@@ -143,7 +144,7 @@ class Transaction:
         """Leave the instant pending for a rollback."""
         self.heartbeat.abandon()
 
-    def _check(self, based_on: BasedOn, inserted_partitions: frozenset[str]) -> None:
+    def _check(self, metadata: CommitMetadata, based_on: BasedOn, inserted_partitions: frozenset[str]) -> None:
         context = self.context
         snapshot = context.snapshot()
         for state in (State.REQUESTED, State.INFLIGHT):
@@ -161,6 +162,14 @@ class Transaction:
             current={group: snapshot.view.slice_of(group) for group in based_on},
             others=others,
         )
+        if reason is None and others:
+            ours = stated_schema(Instant(self.instant, self.action, State.INFLIGHT), metadata)
+            reason = find_schema_conflict(
+                self.instant,
+                before=table_schema(context.active, self.started_on, context.config.raw),
+                ours=ours,
+                others=[(i, stated_schema(i, stated)) for i, stated in others],
+            )
         if reason is not None:
             raise CommitConflictError(self._conflict(reason))
 
@@ -219,14 +228,10 @@ class Transaction:
         raise CommitConflictError(self._conflict(f"{path} was published by another process")) from error
 
     def _rolled_back_by(self, timeline: Timeline) -> bool:
-        for rollback in timeline:
-            if rollback.action is Action.ROLLBACK and rollback.time not in {i.time for i in self.started_on}:
-                try:
-                    if self.context.active.read_rollback_plan(rollback.time).instant == self.instant:
-                        return True
-                except (FileNotFoundError, CorruptFileError):
-                    return False  # a rollback that is only being written; its writer looks for our completed file
-        return False
+        """A rollback whose plan is only being written does not count: its writer looks for our completed file."""
+        before = {i.time for i in self.started_on}
+        rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and i.time not in before]
+        return any(self.context.active.rollback_target(r) == self.instant for r in rollbacks)
 
     def _clean_up(self) -> None:
         # Hudi's order: complete first, markers after. A failure here costs space, never the commit.

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import Instant, sort_key
 from hoodie.model.meta_fields import without_meta_fields
+from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 
@@ -24,12 +25,20 @@ def table_schema(
     for instant in reversed(timeline.commits):
         if until is not None and sort_key(instant.time) > sort_key(until):
             continue
-        text = active.read_commit(instant).schema_json
-        if text:
-            try:
-                return without_meta_fields(arrow_from_avro(parse_schema(text)))
-            except CorruptFileError as exc:
-                raise CorruptFileError(f"the schema in the metadata of {instant} is unreadable: {exc}") from exc
+        stated = stated_schema(instant, active.read_commit(instant))
+        if stated is not None:
+            return stated
     if properties.get(CREATE_SCHEMA):
         return without_meta_fields(arrow_from_avro(parse_schema(properties[CREATE_SCHEMA])))
     return None
+
+
+def stated_schema(instant: Instant, metadata: CommitMetadata) -> pa.Schema | None:
+    """Columns, without meta columns, that a commit's metadata states; None when it states none."""
+    text = metadata.schema_json
+    if not text:
+        return None
+    try:
+        return without_meta_fields(arrow_from_avro(parse_schema(text)))
+    except CorruptFileError as exc:
+        raise CorruptFileError(f"the schema in the metadata of {instant} is unreadable: {exc}") from exc

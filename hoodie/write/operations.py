@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
 
 from hoodie.engine.base import Engine, Records
 from hoodie.engine.local import LocalEngine
-from hoodie.errors import CommitConflictError, OptionError
+from hoodie.errors import CommitConflictError, OptionError, SchemaError
 from hoodie.filegroup.run import run_write
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.base_file import read_footer
@@ -48,7 +48,9 @@ class Batch:
     operation: WriteOperation
     chunks: tuple[Chunk, ...]
     schema: pa.Schema
-    """The table's columns after this write."""
+    """Columns of the prepared rows: the table's after this write, as the table was when they were prepared."""
+    given: pa.Schema
+    """The input's columns, in the types that a table stores."""
     engine: Engine
     """Runs the tasks; where the chunks live in memory it is the embedded one, and also where they are few."""
     folder: str | None
@@ -88,9 +90,11 @@ def staged_batch(
         chunks = engine.stage(records, prepare, label=label)
         if not in_memory and sum(chunk.size_bytes for chunk in chunks) <= options.driver_max_bytes:
             # Few rows: what remains costs less here, on the staged files, than as jobs of a cluster.
-            yield Batch(operation, tuple(chunks), preparation.schema, LocalEngine(), None, started)
+            engine, folder_of_tasks = LocalEngine(), None
         else:
-            yield Batch(operation, tuple(chunks), preparation.schema, engine, folder, started)
+            folder_of_tasks = folder
+        given = storable(batch_schema)
+        yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder_of_tasks, started)
     finally:
         if folder is not None:
             context.storage.delete_folder(folder)
@@ -128,6 +132,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
     """
     config = context.config
     snapshot = context.snapshot()
+    schema = _schema_now(context, snapshot, batch)
     pieces = pieces_by_partition(batch.chunks)
     lookups: list[LookupResult] = []
     label = f"{batch.operation.value.lower()} {config.name}"
@@ -153,7 +158,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
         write_context = WriteContext(
             instant=transaction.instant,
             table_name=config.name,
-            schema=batch.schema,
+            schema=schema,
             rule=context.rule,
             combine=options.combine,
             files=options.file_options(),
@@ -163,12 +168,36 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
         run = partial(run_write, context.storage, write_context)
         results = [r for r in batch.engine.run(run, plan.tasks, label=f"{label}: write files") if r is not None]
         publish_files(context.storage, transaction.instant, results)
-        metadata = commit_metadata(results, operation=batch.operation, schema=batch.schema, table_name=config.name)
+        metadata = commit_metadata(results, operation=batch.operation, schema=schema, table_name=config.name)
         transaction.commit(metadata, based_on=plan.based_on, inserted_partitions=plan.inserted_partitions)
-    except BaseException:
+    except BaseException as exc:
+        if isinstance(exc, OSError):
+            # On a full disk the rollback, and every later write, needs the room that the staged files take.
+            with suppress(OSError):
+                context.storage.delete_folder(transaction.staging)
         transaction.abandon()
         raise
     return _result(transaction.instant, batch, [r.stat for r in results], lookups)
+
+
+def _schema_now(context: TableContext, snapshot: Snapshot, batch: Batch) -> pa.Schema:
+    """The table's columns after this write, as the table is now: others may have changed them since the rows were prepared.
+
+    Raises:
+        SchemaError: the batch does not fit the table any more.
+    """
+    config = context.config
+    partial_rows = batch.operation is WriteOperation.DELETE
+    schema = reconcile(snapshot.schema, batch.given, table_name=config.name, partial=partial_rows)
+    for name in (*config.record_key_fields, *config.partition_fields):
+        top = name.split(".")[0]
+        # Keys and paths are texts of the values, and were made from the types that the columns had.
+        if top in batch.schema.names and schema.field(top).type != batch.schema.field(top).type:
+            raise SchemaError(
+                f"another writer changed column {top!r} of table {config.name!r} from {batch.schema.field(top).type} to "
+                f"{schema.field(top).type} while this batch was read; nothing was written, run the write again"
+            )
+    return schema
 
 
 def _names_single_key(context: TableContext, snapshot: Snapshot, options: WriteOptions) -> bool:
@@ -240,14 +269,8 @@ def _result(instant: str, batch: Batch, stats: list[WriteStat], lookups: list[Lo
     ways: dict[str, int] = {}
     for result in lookups:
         ways[result.how] = ways.get(result.how, 0) + 1
-    return CommitResult(
-        instant=instant,
-        operation=batch.operation,
-        inserted=sum(s.num_inserts for s in stats),
-        updated=sum(s.num_updates for s in stats),
-        deleted=sum(s.num_deletes for s in stats),
-        files=len(stats),
-        bytes_written=sum(s.total_bytes for s in stats),
+    return replace(
+        CommitResult.of(instant, batch.operation, stats),
         index=ways,
         seconds=time.monotonic() - batch.started_s,
         engine="embedded" if batch.folder is None else "spark",

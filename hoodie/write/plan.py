@@ -106,8 +106,9 @@ def plan_write(
                     concat=tagged.concat,
                 )
             )
+        first = len(tasks)  # before the list grows: task numbers make sequence numbers, no two may be alike
         tasks.extend(
-            WriteTask("create", len(tasks) + i, partition_path, file_id, None, inserts=share)
+            WriteTask("create", first + i, partition_path, file_id, None, inserts=share)
             for i, (file_id, share) in enumerate(inserts.items())
         )
     inserted = frozenset(t.partition_path for t in tasks if t.inserts is not None)

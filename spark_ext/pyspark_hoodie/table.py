@@ -142,7 +142,7 @@ class HoodieTable:
         *,
         meta_columns: bool = False,
     ) -> DataFrame:
-        """Latest state of the rows committed in (since, until]."""
+        """Latest state of the rows committed in (since, until]; late rows are as `hoodie.HoodieTable.changes` says."""
         scan = self._core.changes(since, until, columns, where, meta_columns=meta_columns)
         return plan_frame(self._spark, self._context, scan.plan, where=where)
 

@@ -2,16 +2,22 @@
 
 import errno
 import logging
+from datetime import datetime
 
 import pytest
 
-from hoodie.errors import CommitOutcomeUnknownError
-from hoodie.model.enums import Action
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError
+from hoodie.format.plan_avro import encode_rollback_plan
+from hoodie.model.enums import Action, State, WriteOperation
+from hoodie.model.instant import Instant, next_instant
+from hoodie.model.payloads import CommitMetadata, RollbackPlan
 from hoodie.storage.faults import Fault, FaultStorage
+from hoodie.txn.transaction import Transaction
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, snapshot_of
 
 FIRST = [Input("k", "a", 1, 1)]
 SECOND = [Input("k", "a", 2, 2)]
+LONG_AGO = datetime(2001, 1, 1)
 
 
 class Unreadable(FaultStorage):
@@ -86,6 +92,26 @@ def test_an_answer_that_was_lost_is_found_again(started):
     assert [row[2] for row in snapshot_of(opened(storage, clock))] == [2]
     assert opened(storage, clock).timeline.latest_commit.time == result.instant
     assert leftovers(storage) == []
+
+
+@pytest.mark.parametrize("unreadable", [b"", b"no plan"])
+def test_a_rollback_that_cannot_be_read_does_not_hide_another_one_of_this_instant(started, unreadable):
+    storage, clock = started
+    table = opened(storage, clock)
+    transaction, _ = Transaction.start(
+        table._context, Action.COMMIT, lambda _: None, lambda _: CommitMetadata(WriteOperation.UPSERT)
+    )
+    first, second = (
+        next_instant(LONG_AGO, transaction.instant),
+        next_instant(LONG_AGO, next_instant(LONG_AGO, transaction.instant)),
+    )
+    active = table._context.active
+    active.create(Instant(first, Action.ROLLBACK, State.REQUESTED), unreadable)
+    plan = encode_rollback_plan(RollbackPlan(transaction.instant, Action.COMMIT, ()))
+    active.create(Instant(second, Action.ROLLBACK, State.REQUESTED), plan)
+    with pytest.raises(CommitConflictError, match="another process is rolling it back"):
+        transaction.commit(CommitMetadata(WriteOperation.UPSERT), based_on={}, inserted_partitions=frozenset())
+    transaction.abandon()
 
 
 def test_a_completed_file_is_never_older_than_its_instant_and_failing_to_mend_that_does_not_fail_the_commit(
