@@ -21,6 +21,7 @@ from hoodie.errors import (
     CommitOutcomeUnknownError,
     KeyFieldError,
     OptionError,
+    SchemaError,
     TableExistsError,
     TableNotFoundError,
 )
@@ -31,6 +32,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES
 from hoodie.model.results import CommitResult
+from hoodie.options.keys import OPERATION
 from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
 from hoodie.options.table import TableConfig, TableOptions, check_against, check_writable, table_properties
@@ -127,6 +129,12 @@ class HoodieTable:
     def write(self, data: Any, operation: WriteOperation, options: Mapping[str, str] | None = None) -> CommitResult:
         """One write with Hudi's option names; `data` is anything that `upsert` takes."""
         request = self._request(options)
+        named = {key.lower() for key in options or {}} & {name.lower() for name in OPERATION.names}
+        if named and request.write.operation is not operation:
+            raise OptionError(
+                f"{named.pop()} says {request.write.operation.value.lower()}, but {operation.value.lower()}() was called: "
+                "drop the option, or call the method that it names"
+            )
         reader = reader_of(data)
         return self.write_records(
             reader, reader.schema, operation, request.write, engine=self._context.engine, in_memory=True
@@ -343,6 +351,8 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
     named = asked if asked.name else TableOptions(name=_name_from(storage.uri)).over(asked)
     properties = table_properties(named)
     if schema is not None:
+        if not isinstance(schema, pa.Schema):
+            raise SchemaError(f"schema is a {type(schema).__name__}; give a pyarrow.Schema")
         stored = storable(schema)
         present = stored.names
         avro = avro_from_arrow(stored, table_name=str(named.name))
@@ -360,6 +370,8 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
     comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
     try:
         storage.create_new(PROPERTIES, format_properties(properties, comment=comment).encode())
+    except NotADirectoryError as exc:
+        raise OptionError(f"no table can be made at {storage.uri}: a file stands there; give a folder") from exc
     except FileExistsError as exc:
         raise TableExistsError(
             f"there is a table at {storage.uri} already; open it with hoodie.open_table, or choose another path"

@@ -90,10 +90,10 @@ def reader_of(data: Any) -> pa.RecordBatchReader:
         return data.to_reader()
     if isinstance(data, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(data.schema, [data])
+    if hasattr(data, "iloc") and hasattr(data, "dtypes"):  # before its Arrow stream, which makes the index a column
+        return pa.Table.from_pandas(data, preserve_index=False).to_reader()
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
-    if hasattr(data, "iloc") and hasattr(data, "dtypes"):
-        return pa.Table.from_pandas(data, preserve_index=False).to_reader()
     raise SchemaError(
         f"cannot take rows from a {type(data).__module__}.{type(data).__name__}: "
         "give an Arrow table, batch or reader, a polars, duckdb or pandas frame, or anything with __arrow_c_stream__"

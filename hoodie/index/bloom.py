@@ -9,7 +9,7 @@ files every key is in one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,8 +31,9 @@ from hoodie.storage.base import Storage
 
 log = logging.getLogger("hoodie")
 
-MAX_KEYS_PER_TASK = 2_000_000
-"""Candidate keys of a hot file beyond this are split over several tasks."""
+MAX_KEYS_PER_TASK = 500_000
+"""Candidate keys of a hot file beyond this are split over several tasks, also those of one chunk. Each task reads the file's
+keys anew, which costs a small part of looking so many up."""
 
 # Measured costs in nanoseconds: reading and hashing one stored key; hashing and probing one key in a filter (most
 # bits of an absent key are never looked at); decoding a filter, per stored key; opening the key column.
@@ -72,19 +73,26 @@ def plan_lookup(
         if piece.base is None:
             continue
         logs = logs_before_base(piece) if piece.logs else None
-        waiting: list[ChunkPiece] = []
-        keys = 0
-        for part in pieces.get(piece.group.partition_path, ()):
-            if waiting and keys + part.span.length > max_keys:
-                tasks.append(
-                    LookupTask(piece.base, tuple(waiting), stage_to, prune_by_range, logs=logs, visible=visible)
-                )
-                waiting, keys = [], 0
-            waiting.append(part)
-            keys += part.span.length
-        if waiting:
-            tasks.append(LookupTask(piece.base, tuple(waiting), stage_to, prune_by_range, logs=logs, visible=visible))
+        for share in _shares(pieces.get(piece.group.partition_path, ()), max_keys):
+            tasks.append(LookupTask(piece.base, share, stage_to, prune_by_range, logs=logs, visible=visible))
     return tasks
+
+
+def _shares(pieces: Iterable[ChunkPiece], max_keys: int) -> Iterator[tuple[ChunkPiece, ...]]:
+    """The rows of the pieces, in order, at most `max_keys` at a time; pieces are cut where they have to be."""
+    share: list[ChunkPiece] = []
+    room = max_keys
+    for piece in pieces:
+        start, left = piece.span.start, piece.span.length
+        while left:
+            length = min(left, room)
+            share.append(replace(piece, span=replace(piece.span, start=start, length=length)))
+            start, left, room = start + length, left - length, room - length
+            if not room:
+                yield tuple(share)
+                share, room = [], max_keys
+    if share:
+        yield tuple(share)
 
 
 def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
@@ -125,7 +133,7 @@ def _look_into_base(storage: Storage, task: LookupTask) -> LookupResult:
         elif not total:
             return LookupResult(task.base, (), "range", footer.record_count)
         try:
-            stored = file.read(columns=[RECORD_KEY]).column(0).combine_chunks()
+            stored = file.read(columns=[RECORD_KEY]).column(RECORD_KEY).combine_chunks()
         except (pa.ArrowInvalid, OSError, KeyError) as exc:
             raise CorruptFileError(f"the record keys of {where} cannot be read: {exc}") from exc
     matches: list[Matches] = []

@@ -11,6 +11,7 @@ import keyword
 import operator
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import reduce
 from typing import Any
 
@@ -246,6 +247,10 @@ class FilterParser:
         kind = self._type_of(other) if other is not None else None
         if kind is not None and isinstance(value, str) and not pa.types.is_string(kind):
             return pc.scalar(text_as(value, kind))
+        if kind is not None and pa.types.is_decimal(kind) and type(value) is int:
+            return pc.scalar(
+                Decimal(value)
+            )  # Arrow takes 1 for a decimal of 19 digits, and has no room for the common type
         return pc.scalar(value)
 
     def _value(self, node: ast.expr, other: ast.expr | None) -> Any:

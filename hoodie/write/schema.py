@@ -24,13 +24,18 @@ def storable(schema: pa.Schema) -> pa.Schema:
     Raises:
         SchemaError: a column has a type that cannot be stored, or a name stands twice.
     """
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     refused = []
-    fields = []
+    fields: list[pa.Field] = []
     for field in without_meta_fields(schema):
-        if field.name in seen:
+        other = seen.get(field.name.lower())
+        if other == field.name:
             raise SchemaError(f"column {field.name!r} stands twice in the data; rename one of them")
-        seen.add(field.name)
+        if other is not None:
+            raise SchemaError(
+                f"columns {other!r} and {field.name!r} of the data differ in case only, which Spark cannot tell apart; rename one"
+            )
+        seen[field.name.lower()] = field.name
         kind = _storable_type(field.type)
         if kind is None:
             refused.append(f"{field.name} {field.type}")
@@ -69,8 +74,11 @@ def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, par
             kind = old.type
         fields.append(pa.field(old.name, kind, old.nullable))
     if not partial:
+        by_case = {field.name.lower(): field.name for field in table}
         for new in given.values():
-            if not new.nullable:
+            if new.name.lower() in by_case:
+                lines.append(f"CASE      {new.name}  the table has it as {by_case[new.name.lower()]!r}: write it so")
+            elif not new.nullable:
                 lines.append(f"NEW       {new.name}  {new.type} not null: a new column must be nullable")
             fields.append(new)
     if lines:

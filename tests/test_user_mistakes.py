@@ -1,0 +1,93 @@
+"""What a slip in a call gives: one clear error of the project, not a trace out of its depths."""
+
+from datetime import datetime
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import KeyFieldError, OptionError, SchemaError, TableNotFoundError
+
+ROWS = pa.table({"id": ["a", "b"], "part": ["x", "y"], "val": [1, 2]})
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = hoodie.create_table(tmp_path / "t", None, record_key="id", partition_by="part", table_type="MERGE_ON_READ")
+    made.upsert(ROWS)
+    return made
+
+
+def test_a_table_type_that_there_is_not(tmp_path):
+    with pytest.raises(OptionError, match="table type 'MOR' is none of COPY_ON_WRITE, MERGE_ON_READ"):
+        hoodie.create_table(tmp_path / "t", None, record_key="id", table_type="MOR")
+
+
+def test_a_table_type_in_small_letters_is_understood(tmp_path):
+    made = hoodie.create_table(tmp_path / "t", None, record_key="id", table_type="merge_on_read")
+    assert made.config.table_type == "MERGE_ON_READ"
+
+
+def test_one_column_name_in_the_place_of_a_list(table):
+    with pytest.raises(OptionError, match=r"columns='id' is a text: give a list of column names, \['id'\]"):
+        table.scan(columns="id")
+
+
+@pytest.mark.parametrize("moment", [20260101000000000, datetime(2026, 1, 1)])
+def test_instants_that_are_no_text(table, moment):
+    with pytest.raises(OptionError, match=r"as_of=.* give the instant as text"):
+        table.scan(as_of=moment)
+    with pytest.raises(OptionError, match=r"since=.* give the instant as text"):
+        table.changes(since=moment)
+
+
+def test_a_partition_value_longer_than_a_folder_name_can_be(table):
+    with pytest.raises(KeyFieldError, match="folder names of more than 255 bytes") as caught:
+        table.upsert(pa.table({"id": ["c"], "part": ["é" * 128], "val": [1]}))
+    assert len(str(caught.value)) < 500
+    table.upsert(pa.table({"id": ["c"], "part": ["é" * 127], "val": [1]}))
+    assert table.scan().count() == 3
+
+
+@pytest.mark.parametrize("name", ["__deleted", "__index", "_row", "__key"])
+def test_columns_named_like_something_internal_are_plain_columns(table, name):
+    table.upsert(pa.table({"id": ["a"], "part": ["x"], "val": [1], name: [7]}))
+    table.compact()
+    table.delete(pa.table({"id": ["b"], "part": ["y"]}))
+    assert table.scan(columns=["id", name]).to_arrow().to_pylist() == [{"id": "a", name: 7}]
+
+
+def test_columns_that_differ_in_case_only(table):
+    with pytest.raises(SchemaError, match=r"CASE +VAL +the table has it as 'val'"):
+        table.upsert(ROWS.rename_columns(["id", "part", "VAL"]))
+    twice = ROWS.append_column("Val", ROWS.column("val"))
+    with pytest.raises(SchemaError, match="'val' and 'Val' of the data differ in case only"):
+        table.upsert(twice)
+    with pytest.raises(SchemaError, match="'val' stands twice"):
+        table.upsert(ROWS.append_column("val", ROWS.column("val")))
+
+
+def test_an_operation_option_that_contradicts_the_method(table):
+    with pytest.raises(OptionError, match=r"says delete, but upsert\(\) was called"):
+        table.upsert(ROWS, {"hoodie.datasource.write.operation": "delete"})
+    assert table.upsert(ROWS, {"Hoodie.Datasource.Write.Operation": "UPSERT"}).updated == 2
+
+
+def test_a_schema_that_is_none(tmp_path):
+    with pytest.raises(SchemaError, match=r"schema is a dict; give a pyarrow\.Schema"):
+        hoodie.create_table(tmp_path / "t", {"id": "string"}, record_key="id")
+
+
+def test_a_path_that_is_a_file(tmp_path):
+    (tmp_path / "f").write_text("x")
+    with pytest.raises(TableNotFoundError, match="no table at"):
+        hoodie.open_table(tmp_path / "f")
+    with pytest.raises(OptionError, match="a file stands there; give a folder"):
+        hoodie.create_table(tmp_path / "f", record_key="id")
+
+
+def test_the_index_of_a_pandas_frame_is_no_column(table):
+    frame = ROWS.to_pandas()
+    frame.index = frame.index + 7
+    table.upsert(frame)
+    assert table.scan().to_arrow().column_names == ["id", "part", "val"]
