@@ -27,7 +27,7 @@ def make_chunk(table: pa.Table, *, storage: Storage | None = None, stage_to: str
     if storage is None or stage_to is None:
         return Chunk(ranges, table.num_rows, table.nbytes, table=table)
     path = join(stage_to, f"{uuid.uuid4().hex}.arrow")
-    with storage.open_output(path) as sink, _new_ipc_file(sink, table.schema) as writer:
+    with storage.open_output(path, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Chunk(ranges, table.num_rows, table.nbytes, path=path)
 
@@ -87,7 +87,7 @@ def make_matches(
         return Matches(number, rows=rows, count=len(rows))
     table = pa.table({"row": pa.array(rows)})
     path = join(stage_to, f"{uuid.uuid4().hex}.rows")
-    with storage.open_output(path) as sink, _new_ipc_file(sink, table.schema) as writer:
+    with storage.open_output(path, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Matches(number, path=path, count=len(rows))
 

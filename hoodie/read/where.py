@@ -248,9 +248,8 @@ class FilterParser:
         if kind is not None and isinstance(value, str) and not pa.types.is_string(kind):
             return pc.scalar(text_as(value, kind))
         if kind is not None and pa.types.is_decimal(kind) and type(value) is int:
-            return pc.scalar(
-                Decimal(value)
-            )  # Arrow takes 1 for a decimal of 19 digits, and has no room for the common type
+            # Arrow makes a decimal of 19 digits of an integer, and then lacks room for the common type.
+            return pc.scalar(Decimal(value))
         return pc.scalar(value)
 
     def _value(self, node: ast.expr, other: ast.expr | None) -> Any:

@@ -50,11 +50,14 @@ class Storage(Protocol):
         """A seekable Arrow input over the file, for Parquet and Arrow IPC readers; the caller closes it."""
         ...
 
-    def open_output(self, path: str, *, within: str | None = None) -> AbstractContextManager[BinaryIO]:
+    def open_output(
+        self, path: str, *, within: str | None = None, durable: bool = True
+    ) -> AbstractContextManager[BinaryIO]:
         """A new file to stream into, durable when the block ends without an exception.
 
         For private (staging) names only: the file can be seen while it grows. Makes missing parent folders, but only
         below `within` where that is given: a task of a rolled-back writer must not bring its staging folder back.
+        `durable=False`: other processes see the whole file, but a power cut may take it; for what dies with its writer.
 
         Raises:
             FileExistsError: the name is taken. FileNotFoundError: `within` is not there (any more).

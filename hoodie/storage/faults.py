@@ -129,11 +129,11 @@ class FaultStorage:
         return self._living().open_input(path)
 
     @contextmanager
-    def open_output(self, path: str, *, within: str | None = None) -> Iterator[BinaryIO]:
+    def open_output(self, path: str, *, within: str | None = None, durable: bool = True) -> Iterator[BinaryIO]:
         """The bytes go to `inner` when the block ends; until then the file is there and empty."""
         failure: BaseException | None = None
         try:
-            with self._living().open_output(path, within=within) as stream:
+            with self._living().open_output(path, within=within, durable=durable) as stream:
                 kept = KeptBytesIO()
                 try:
                     yield kept

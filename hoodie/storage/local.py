@@ -53,7 +53,7 @@ class LocalStorage:
         return pa.memory_map(self._absolute(path), "r")
 
     @contextmanager
-    def open_output(self, path: str, *, within: str | None = None) -> Iterator[BinaryIO]:
+    def open_output(self, path: str, *, within: str | None = None, durable: bool = True) -> Iterator[BinaryIO]:
         """As the protocol says. A block that ends with an exception leaves what it had written, like a crash.
 
         Raises:
@@ -71,12 +71,14 @@ class LocalStorage:
             # A second descriptor for the caller: pyarrow may close the stream it is given, and we sync after that.
             with os.fdopen(os.dup(descriptor), "wb") as stream:
                 yield stream
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
             if not os.path.samestat(os.fstat(descriptor), os.stat(absolute)):
                 raise _os_error(errno.ENOENT, absolute)
         finally:
             os.close(descriptor)
-        _sync_folder(os.path.dirname(absolute))
+        if durable:
+            _sync_folder(os.path.dirname(absolute))
 
     def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
         absolute = self._absolute(path)

@@ -76,7 +76,7 @@ class MemoryStorage:
         return pa.BufferReader(self._content(path))
 
     @contextmanager
-    def open_output(self, path: str, *, within: str | None = None) -> Iterator[BinaryIO]:
+    def open_output(self, path: str, *, within: str | None = None, durable: bool = True) -> Iterator[BinaryIO]:
         """As the protocol says; the file is empty until the block ends.
 
         A block that ends with an exception leaves what it had written, like a crash.

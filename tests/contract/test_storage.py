@@ -514,3 +514,12 @@ def test_open_output_makes_folders_only_below_the_one_that_must_stand(storage):
     assert not storage.exists("staging/t")
     with pytest.raises(ValueError, match="does not lie in"), storage.open_output("other/f", within="staging/t.gone"):
         pass
+
+
+def test_open_output_that_need_not_be_durable_is_whole_for_other_readers(storage):
+    with storage.open_output("staging/rows", durable=False) as stream:
+        stream.write(b"12")
+        stream.write(b"3")
+    assert storage.read("staging/rows") == b"123"
+    with pytest.raises(FileExistsError), storage.open_output("staging/rows", durable=False):
+        pass
