@@ -91,3 +91,16 @@ def test_the_index_of_a_pandas_frame_is_no_column(table):
     frame.index = frame.index + 7
     table.upsert(frame)
     assert table.scan().to_arrow().column_names == ["id", "part", "val"]
+
+
+def test_a_column_of_nulls_only_takes_the_tables_type(table):
+    table.upsert(pa.table({"id": ["a"], "part": ["x"], "val": pa.nulls(1)}))
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])[0]["val"] is None
+    with pytest.raises(SchemaError, match=r"NEW +extra +without a type"):
+        table.upsert(ROWS.append_column("extra", pa.nulls(2)))
+
+
+def test_a_column_of_nulls_only_cannot_start_a_table(tmp_path):
+    made = hoodie.create_table(tmp_path / "t", record_key="id")
+    with pytest.raises(SchemaError, match="cannot start a table: x"):
+        made.upsert(pa.table({"id": ["a"], "x": pa.nulls(1)}))

@@ -56,10 +56,11 @@ def parse_filter(where: str | pc.Expression | None, schema: pa.Schema) -> RowFil
 
     Text knows column names (in double quotes where they are no words), numbers, 'strings', TRUE, FALSE, NULL,
     comparisons, AND, OR, NOT, IN (…), IS [NOT] NULL, BETWEEN … AND …, and parentheses. Strings compared with dates and
-    timestamps are read as such.
+    timestamps are read as such. NULL means what it means in SQL, also inside IN (…). A thousand comparisons are taken; IN
+    counts as one.
 
     Raises:
-        OptionError: the text does not parse, or names no column of the table.
+        OptionError: the text does not parse, is larger than that, or names no column of the table.
     """
     if where is None:
         return None

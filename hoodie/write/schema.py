@@ -36,7 +36,8 @@ def storable(schema: pa.Schema) -> pa.Schema:
                 f"columns {other!r} and {field.name!r} of the data differ in case only, which Spark cannot tell apart; rename one"
             )
         seen[field.name.lower()] = field.name
-        kind = _storable_type(field.type)
+        # A column of nulls only has no type of its own: it takes the table's, where the table has the column.
+        kind = field.type if pa.types.is_null(field.type) else _storable_type(field.type)
         if kind is None:
             refused.append(f"{field.name} {field.type}")
         else:
@@ -57,6 +58,11 @@ def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, par
         SchemaError: one error with a line for each column that does not fit.
     """
     if table is None:
+        untyped = [field.name for field in batch if pa.types.is_null(field.type)]
+        if untyped:
+            raise SchemaError(
+                f"columns without a type (nothing but null) cannot start a table: {', '.join(untyped)}; cast them"
+            )
         return batch
     given = {field.name: field for field in batch}
     fields: list[pa.Field] = []
@@ -78,6 +84,8 @@ def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, par
         for new in given.values():
             if new.name.lower() in by_case:
                 lines.append(f"CASE      {new.name}  the table has it as {by_case[new.name.lower()]!r}: write it so")
+            elif pa.types.is_null(new.type):
+                lines.append(f"NEW       {new.name}  without a type (nothing but null): cast it, or leave it out")
             elif not new.nullable:
                 lines.append(f"NEW       {new.name}  {new.type} not null: a new column must be nullable")
             fields.append(new)

@@ -20,7 +20,7 @@ from hoodie.filegroup.run import run_read
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
 from hoodie.model.files import BaseFile
-from hoodie.model.instant import InstantRange
+from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ReadPlan, ReadTask
 from hoodie.storage.base import Storage
@@ -92,9 +92,9 @@ def _committed_in(span: InstantRange) -> Column:
     time = F.col(COMMIT_TIME)
     kept = F.lit(True)
     if span.begin is not None:
-        kept = kept & (time > span.begin)
+        kept = kept & (time > sort_key(span.begin))
     if span.end is not None:
-        kept = kept & (time <= span.end)
+        kept = kept & (time <= sort_key(span.end))
     return kept
 
 

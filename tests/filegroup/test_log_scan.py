@@ -1,0 +1,250 @@
+"""Log files made of blocks, scanned down to one entry a key."""
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.filegroup.log_scan import read_log_records
+from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
+from hoodie.format.log_block import encode_block, rollback_block
+from hoodie.format.log_content import encode_avro_data, encode_deletes
+from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
+from hoodie.model.files import FileGroupId, FileSlice, LogFile
+from hoodie.model.instant import VisibleInstants
+from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
+from hoodie.model.plans import MergeRule
+from tests.memory_tables import FakeClock, new_storage
+
+EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, "ts")
+COMMIT = MergeRule(MergeMode.COMMIT_TIME_ORDERING, None)
+COLUMNS = pa.schema([("ts", pa.int64()), ("val", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
+WANTED = pa.schema([(RECORD_KEY, pa.string()), ("ts", pa.int64()), ("val", pa.string())])
+
+
+def t(number):
+    return f"20260101000000{number:03d}"
+
+
+def data(number, *rows, schema=COLUMNS):
+    """A data block of instant `number`; rows are (key, ts, val[, deleted])."""
+    full = with_meta_fields(schema)
+    values = [
+        {
+            **dict.fromkeys(META_COLUMNS, ""),
+            COMMIT_TIME: t(number),
+            RECORD_KEY: row[0],
+            **dict(zip(schema.names, (*row[1:], None))),
+        }
+        for row in rows
+    ]
+    avro = with_meta_columns(avro_from_arrow(schema, table_name="t"))
+    header = {HeaderKey.INSTANT_TIME: t(number), HeaderKey.SCHEMA: json.dumps(avro)}
+    return encode_block(BlockKind.AVRO_DATA, header, encode_avro_data(pa.Table.from_pylist(values, schema=full), avro))
+
+
+def deletes(number, *rows):
+    """A delete block; rows are (key, ts or None)."""
+    keys = pa.array([key for key, _ in rows])
+    ordering = pa.array([ts for _, ts in rows], pa.int64())
+    content = encode_deletes(keys, pa.array([""] * len(rows)), ordering)
+    return encode_block(BlockKind.DELETE, {HeaderKey.INSTANT_TIME: t(number)}, content)
+
+
+def undo(number, target):
+    return rollback_block(instant=t(number), target=t(target))
+
+
+def scan(*files, completed=range(1, 10), pending=(), rule=EVENT, committed=..., schema=WANTED, **ends):
+    """Files are lists of blocks, in reading order; `committed`: their committed sizes, all of each by default."""
+    storage = new_storage(FakeClock())
+    logs = []
+    for version, blocks in enumerate(files, 1):
+        content = b"".join(blocks)
+        name = f".f_{t(0)}.log.{version}_0-0-0"
+        storage.create_new(name, content)
+        size = len(content) if committed is ... else committed[version - 1]
+        logs.append(LogFile("", "f", t(0), version, name, len(content), size))
+    piece = FileSlice(FileGroupId("", "f"), t(0), None, tuple(logs))
+    visible = VisibleInstants(frozenset(map(t, completed)), frozenset(map(t, pending)), t(1), **ends)
+    return read_log_records(storage, piece, schema, rule=rule, visible=visible)
+
+
+def live(found):
+    return {row[RECORD_KEY]: row["val"] for row in found.data.to_pylist()}
+
+
+def dead(found):
+    return found.keys.to_pylist()[found.live :]
+
+
+def test_no_logs_say_nothing():
+    found = scan()
+    assert (found.data.schema, found.data.num_rows, len(found.keys), found.blocks, found.live) == (WANTED, 0, 0, 0, 0)
+    assert found.ordering.type == pa.int64()
+
+
+def test_records_are_reduced_to_one_a_key_data_first_and_then_deletes():
+    found = scan(
+        [data(1, ("a", 1, "a1"), ("b", 5, "b1"), ("c", 1, "c1"))],
+        [deletes(2, ("c", 2)), data(3, ("b", 4, "b3"), ("a", 1, "a3"))],
+    )
+    assert live(found) == {"a": "a3", "b": "b1"}
+    assert found.keys.to_pylist() == ["b", "a", "c"]
+    assert found.ordering.to_pylist() == [5, 1, 2]
+    assert found.commit_time_deletes.tolist() == [False, False, False]
+    assert (found.blocks, found.records, found.live) == (3, 6, 2)
+
+
+def test_without_an_ordering_field_the_last_entry_counts():
+    schema = WANTED.remove(1)
+    found = scan(
+        [data(1, ("a", 9, "a1"), ("b", 9, "b1"))],
+        [deletes(2, ("b", None)), data(3, ("a", 1, "a3"))],
+        rule=COMMIT,
+        schema=schema,
+    )
+    assert (live(found), dead(found), found.ordering) == ({"a": "a3"}, ["b"], None)
+    assert found.commit_time_deletes.tolist() == [False, True]
+
+
+def test_a_delete_without_a_value_always_wins_over_what_came_before_and_a_late_one_loses():
+    found = scan([data(1, ("a", 9, "a1"), ("b", 9, "b1"))], [deletes(2, ("a", None), ("b", 8))])
+    assert (live(found), dead(found)) == ({"b": "b1"}, ["a"])
+    assert found.commit_time_deletes.tolist() == [False, True]
+
+
+def test_what_comes_after_a_delete_without_a_value_replaces_it():
+    assert live(scan([deletes(1, ("a", None))], [data(2, ("a", -5, "a2"))])) == {"a": "a2"}
+
+
+def test_rows_marked_as_deleted_are_deletes_with_their_ordering_value():
+    found = scan(
+        [data(1, ("a", 1, "a1"), ("b", 5, "b1"), ("c", 1, "c1"))],
+        [data(2, ("a", 2, "", True), ("b", 4, "", True), ("c", 3, "c2", False))],
+    )
+    assert (live(found), dead(found)) == ({"b": "b1", "c": "c2"}, ["a"])
+    assert found.ordering.to_pylist()[found.live :] == [2]
+    assert not found.commit_time_deletes.any()
+
+
+def test_rows_marked_as_deleted_without_an_ordering_value_always_win():
+    found = scan([data(1, ("a", 7, "a1"))], [data(2, ("a", None, "", True))])
+    assert (live(found), dead(found), found.commit_time_deletes.tolist()) == ({}, ["a"], [True])
+
+
+def test_a_rollback_block_kills_the_blocks_of_its_target_that_came_before():
+    files = [data(1, ("a", 1, "a1"))], [data(2, ("a", 2, "a2"), ("b", 1, "b2"))], [undo(3, 2)]
+    assert live(scan(*files)) == {"a": "a1"}
+    assert live(scan(*files, [data(2, ("b", 1, "again"))])) == {"a": "a1", "b": "again"}
+
+
+def test_a_rollback_block_of_an_unknown_instant_does_nothing_and_counts_whoever_wrote_it():
+    assert live(scan([data(1, ("a", 1, "a1"))], [undo(3, 7)])) == {"a": "a1"}
+    assert live(scan([data(1, ("a", 1, "a1"))], [undo(99, 1)])) == {}
+
+
+def test_blocks_go_by_the_first_appearance_of_their_instant():
+    # Instant 2 began first: its second block is merged before that of instant 1, which came in between.
+    found = scan([data(2, ("a", 1, "first of 2")), data(1, ("a", 1, "of 1")), data(2, ("a", 1, "second of 2"))])
+    assert live(found) == {"a": "of 1"}
+
+
+def test_a_rolled_back_instant_that_wrote_again_stands_where_it_wrote_again():
+    found = scan([data(2, ("a", 1, "lost"))], [undo(3, 2), data(1, ("a", 1, "of 1")), data(2, ("a", 1, "again"))])
+    assert live(found) == {"a": "again"}
+
+
+def test_blocks_of_pending_and_of_unknown_instants_are_not_seen():
+    files = [data(1, ("a", 1, "a1"))], [data(2, ("a", 2, "a2"))], [data(3, ("a", 3, "a3"))]
+    assert live(scan(*files, completed=[1], pending=[2])) == {"a": "a1"}
+    assert live(scan(*files, completed=[1, 3], pending=[2])) == {"a": "a3"}
+    assert live(scan(*files, until=t(2))) == {"a": "a2"}
+    assert live(scan(*files, until=t(2), since=t(2))) == {}
+
+
+def test_blocks_older_than_the_active_timeline_are_seen():
+    assert live(scan([data(0, ("a", 1, "archived"))], committed=[None])) == {"a": "archived"}
+
+
+def test_a_log_file_that_a_completed_commit_does_not_name_is_not_read():
+    files = [data(1, ("a", 1, "a1"))], [data(1, ("a", 2, "stray"))]
+    assert live(scan(*files, committed=[1, None])) == {"a": "a1"}
+    assert live(scan(*files, committed=[1, 0])) == {"a": "stray"}  # named without a size
+
+
+def test_an_empty_log_file_says_nothing_unless_a_commit_wrote_more():
+    assert live(scan([], [data(1, ("a", 1, "a1"))], committed=[0, 1])) == {"a": "a1"}
+    assert live(scan([], committed=[None])) == {}
+
+
+def test_a_damaged_block_inside_the_committed_size_is_an_error_with_file_and_byte():
+    first, second = data(1, ("a", 1, "a1")), data(2, ("a", 2, "a2"))
+    damaged = second[:-20] + b"\0" * 20
+    with pytest.raises(CorruptFileError) as told:
+        scan([first, damaged])
+    name = f".f_{t(0)}.log.1_0-0-0"
+    assert f"{name} of table memory://" in str(told.value)
+    assert f"is damaged at byte {len(first)} (" in str(told.value)
+    assert f"inside the {len(first) + len(second)} bytes that its commit wrote" in str(told.value)
+
+
+@pytest.mark.parametrize("cut", [1, 7, 20, 60, 200])
+def test_a_torn_tail_behind_the_committed_size_is_skipped(cut):
+    first, second = data(1, ("a", 1, "a1")), data(2, ("a", 2, "a2"))
+    assert live(scan([first, second[:cut]], committed=[len(first)])) == {"a": "a1"}
+    if cut > 6:
+        with pytest.raises(CorruptFileError, match=f"at byte {len(first)}"):
+            scan([first, second[:cut]], committed=[len(first) + 1])
+
+
+def test_a_whole_block_behind_a_torn_one_is_read():
+    first, second, third = (data(n, ("a", n, f"a{n}")) for n in (1, 2, 3))
+    assert live(scan([first, second[:50], third], committed=[len(first)])) == {"a": "a3"}
+
+
+def test_payloads_that_do_not_decode_are_told_with_the_file():
+    header = {HeaderKey.INSTANT_TIME: t(1)}
+    name = rf"^\.f_{t(0)}\.log\.1_0-0-0: "
+    with pytest.raises(CorruptFileError, match=name + "the data block at byte 0 has no schema"):
+        scan([encode_block(BlockKind.AVRO_DATA, header, b"")])
+    avro = json.dumps(with_meta_columns(avro_from_arrow(COLUMNS, table_name="t")))
+    for kind in (BlockKind.AVRO_DATA, BlockKind.DELETE, BlockKind.PARQUET_DATA):
+        with pytest.raises(CorruptFileError, match=name):
+            scan([encode_block(kind, {**header, HeaderKey.SCHEMA: avro}, b"\0\0\0\3nonsense")])
+    with pytest.raises(UnsupportedTableError, match=name):
+        scan([encode_block(BlockKind.AVRO_DATA, {**header, HeaderKey.SCHEMA: avro}, b"\0\0\0\x63" + b"\0" * 4)])
+
+
+def test_blocks_that_cannot_be_merged_are_unsupported():
+    header = {HeaderKey.INSTANT_TIME: t(1)}
+    with pytest.raises(UnsupportedTableError, match="holds a HFILE_DATA block"):
+        scan([encode_block(BlockKind.HFILE_DATA, header, b"x")])
+    compacted = {**header, HeaderKey.COMPACTED_BLOCK_TIMES: t(0)}
+    with pytest.raises(UnsupportedTableError, match="written by log compaction"):
+        scan([encode_block(BlockKind.AVRO_DATA, compacted, b"x")])
+
+
+def test_a_log_file_that_is_gone_is_told():
+    piece = FileSlice(FileGroupId("p", "f"), t(0), None, (LogFile("p", "f", t(0), 1, ".f.log.1", 5, 5),))
+    visible = VisibleInstants(frozenset(), frozenset(), t(1))
+    with pytest.raises(CorruptFileError, match=r"p/\.f\.log\.1 of table .* is gone"):
+        read_log_records(new_storage(FakeClock()), piece, WANTED, rule=EVENT, visible=visible)
+
+
+def test_blocks_of_an_older_schema_get_nulls_and_wider_types():
+    old = pa.schema([("ts", pa.int32())])
+    found = scan([data(1, ("a", 1), schema=old)], [data(2, ("b", 2, "b2"))])
+    assert live(found) == {"a": None, "b": "b2"}
+    assert found.ordering.type == pa.int64()
+
+
+def test_parquet_blocks_are_data_too():
+    rows = pa.table({RECORD_KEY: ["a", "b"], "ts": [5, 1], "val": ["a2", "b2"]})
+    out = io.BytesIO()
+    pq.write_table(rows, out)
+    block = encode_block(BlockKind.PARQUET_DATA, {HeaderKey.INSTANT_TIME: t(2)}, out.getvalue())
+    assert live(scan([data(1, ("a", 3, "a1"), ("b", 3, "b1"))], [block])) == {"a": "a2", "b": "b1"}

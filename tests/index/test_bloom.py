@@ -1,0 +1,267 @@
+"""The look-up of keys: its plan, and answers that are exact whatever decided them."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hoodie.errors import CorruptFileError
+from hoodie.filegroup.chunks import load_rows, make_chunk
+from hoodie.format.base_file import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
+from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookup
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
+from hoodie.model.instant import VisibleInstants
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import LookupTask
+from tests.filegroup.test_log_scan import data, deletes, t
+from tests.memory_tables import FakeClock, new_storage
+
+BASE = BaseFile("p", "f", t(1), f"f_0-0-0_{t(1)}.parquet", 1000)
+# U+1F600 is above U+FFEE by code points and below it by UTF-16 units, as Hudi's writers compare.
+KEYS = st.text("abyz\ud7ff\ue000\uffee\U0001f600\U0010ffff", min_size=1, max_size=3)
+
+
+def chunk(keys, partition="p"):
+    return make_chunk(pa.table({RECORD_KEY: pa.array(keys, pa.string()), PARTITION_PATH: [partition] * len(keys)}))
+
+
+def with_base(keys, *, footer=None):
+    """A storage with a base file of these keys; `footer` changes its key-values (None takes one away)."""
+    storage = new_storage(FakeClock())
+    column = pa.array(keys, pa.string())
+    values = footer_metadata(
+        column, bloom_type="DYNAMIC_V0", fpp=1e-6, num_entries=None, max_entries=100_000, avro_schema_json=None
+    )
+    values = {name: value for name, value in {**values, **(footer or {})}.items() if value is not None}
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, pa.schema([(RECORD_KEY, pa.string())])) as writer:
+        writer.write_table(pa.table({RECORD_KEY: column}))
+        writer.add_key_value_metadata(values)
+    storage.create_new(BASE.path, sink.getvalue().to_pybytes())
+    return storage
+
+
+def look_up(storage, *batches, **task):
+    """(way, the matched keys of each chunk by row number)"""
+    pieces = tuple(pieces_by_partition([chunk(keys) for keys in batches])["p"])
+    result = run_lookup(storage, LookupTask(BASE, pieces, **task))
+    found = {matches.number: load_rows(storage, matches).tolist() for matches in result.matches}
+    assert result.matched == sum(map(len, found.values()))
+    assert all(found.values())
+    return result.how, found
+
+
+def exact(stored, *batches):
+    found = {n: [row for row, key in enumerate(keys) if key in set(stored)] for n, keys in enumerate(batches)}
+    return {number: rows for number, rows in found.items() if rows}
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(KEYS, min_size=1, max_size=20, unique=True),
+    st.lists(st.lists(KEYS, min_size=1, max_size=15), min_size=1, max_size=3),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_the_answer_is_that_of_a_set(stored, batches, prune, wide):
+    # A batch larger than the file, and one smaller, take different ways through the comparison; many keys pass by the filter.
+    batches = [keys * (1 + 2_000 * (n == wide)) for n, keys in enumerate(batches)]
+    _, found = look_up(with_base(stored), *batches, prune_by_range=prune)
+    assert found == exact(stored, *batches)
+
+
+@settings(max_examples=30)
+@given(st.lists(KEYS, min_size=1, max_size=8, unique=True), st.lists(KEYS, min_size=1, max_size=12))
+def test_the_answer_is_that_of_a_set_also_through_the_filter(stored, batch):
+    how, found = look_up(with_base(stored), batch, prune_by_range=False)
+    assert found == exact(stored, batch)
+    assert how == ("bloom+keys" if found else "bloom")
+
+
+def test_what_decides():
+    stored = [f"k{n:05d}" for n in range(1, 20_000, 2)]
+    storage = with_base(stored)
+    assert look_up(storage, ["a", "b"], ["z"]) == ("range", {})
+    assert look_up(storage, ["a", "k00002", "z"]) == ("bloom", {})
+    assert look_up(storage, ["a", "k00002", "k00003", "z", "k00003"]) == ("bloom+keys", {0: [2, 4]})
+    many = [f"k{n:05d}" for n in range(20_000)]
+    assert look_up(storage, many) == ("keys", {0: list(range(1, 20_000, 2))})
+    small = with_base(["b", "d"])
+    assert look_up(small, ["c", "d"]) == ("bloom+keys", {0: [1]})
+    assert look_up(small, ["c"]) == ("bloom", {})
+    assert look_up(small, ["c"] * 3_000) == ("keys", {})
+    assert look_up(small, ["a"]) == ("range", {})
+    assert look_up(small, ["a"], prune_by_range=False) == ("bloom", {})
+
+
+def test_a_range_of_which_every_piece_lies_outside_or_between_reads_no_keys():
+    assert look_up(with_base(["b", "d"]), ["a", "e"]) == ("range", {})  # the piece spans the range, its keys do not
+    assert look_up(with_base([]), ["a"]) == ("range", {})
+
+
+def test_without_bounds_or_filter_the_keys_themselves_are_read():
+    stored = [f"k{n:05d}" for n in range(20_000)]
+    no_filter = with_base(stored, footer={BLOOM: None, BLOOM_TYPE: None})
+    assert look_up(no_filter, ["k00000x", "k00001"]) == ("keys", {0: [1]})
+    for bound in (MIN_KEY, MAX_KEY):
+        assert look_up(with_base(["b"], footer={bound: None}), ["a", "b"]) == ("bloom+keys", {0: [1]})
+        assert look_up(with_base(["b"], footer={bound: None}), ["a"]) == ("bloom", {})
+
+
+@pytest.mark.parametrize(
+    ("footer", "warns"),
+    [
+        ({BLOOM_TYPE: "CUCKOO"}, False),
+        ({BLOOM: "no base64!"}, True),
+        ({BLOOM: "AAAA"}, True),
+        ({BLOOM: ""}, True),
+    ],
+)
+def test_a_filter_that_is_unknown_or_damaged_does_not_matter(footer, warns, caplog):
+    stored = [f"k{n:05d}" for n in range(20_000)]
+    assert look_up(with_base(stored, footer=footer), ["k00000x", "k00001"]) == ("keys", {0: [1]})
+    assert [BASE.path in record.getMessage() for record in caplog.records] == [True] * warns
+
+
+def test_a_range_with_characters_beyond_the_basic_plane_is_compared_in_both_orders():
+    # By code points the bounds stand the wrong way round: least U+1F600, greatest U+FFEE.
+    stored = ["\U0001f600", "\uffee"]
+    batch = ["\uffff", "\U0001f600", "\ud7ff", "\uffee", "\U0010ffff", "a"]
+    assert look_up(with_base(stored), batch) == ("bloom+keys", {0: [1, 3]})
+    assert look_up(with_base(["a", "\U0001f600"]), ["\ue000", "\U0001f600"]) == ("bloom+keys", {0: [1]})
+
+
+def test_row_numbers_are_those_of_the_chunk():
+    storage = with_base(["b", "d"])
+    table = pa.table({RECORD_KEY: ["b", "x", "d", "b", "c"], PARTITION_PATH: ["q", "q", "p", "p", "p"]})
+    pieces = tuple(pieces_by_partition([make_chunk(table)])["p"])
+    (matches,) = run_lookup(storage, LookupTask(BASE, pieces)).matches
+    assert load_rows(storage, matches).tolist() == [2, 3]
+
+
+def test_matches_are_staged_where_a_folder_is_given():
+    storage = with_base(["b", "d"])
+    pieces = tuple(pieces_by_partition([chunk(["a", "b"])])["p"])
+    (matches,) = run_lookup(storage, LookupTask(BASE, pieces, stage_to="rows")).matches
+    assert matches.path.startswith("rows/")
+    assert (matches.count, load_rows(storage, matches).tolist()) == (1, [1])
+
+
+@pytest.mark.parametrize("stage_to", [None, "rows"])
+def test_keys_of_logs_that_the_base_file_lacks_are_found_too(stage_to):
+    storage = with_base(["b", "d"])
+    blocks = data(2, ("c", 1, ""), ("e", 1, "")) + deletes(3, ("e", None), ("x", None)) + data(4, ("pending", 1, ""))
+    name = f".f_{t(1)}.log.1_0-0-0"
+    storage.create_new(f"p/{name}", blocks)
+    logs = FileSlice(FileGroupId("p", "f"), t(1), None, (LogFile("p", "f", t(1), 1, name, len(blocks), len(blocks)),))
+    visible = VisibleInstants(frozenset({t(1), t(2), t(3)}), frozenset({t(4)}), t(1))
+    how, found = look_up(
+        storage, ["a", "c", "b", "e"], ["pending"], ["c"], logs=logs, visible=visible, stage_to=stage_to
+    )
+    assert how == "bloom+keys+logs"
+    assert found == {0: [1, 2, 3], 2: [0]}  # a deleted key is found too: its row may come again
+
+
+def test_row_numbers_of_keys_in_logs_are_those_of_the_chunk_too():
+    storage = with_base(["b"])
+    block = data(2, ("c", 1, ""))
+    name = f".f_{t(1)}.log.1_0-0-0"
+    storage.create_new(f"p/{name}", block)
+    logs = FileSlice(FileGroupId("p", "f"), t(1), None, (LogFile("p", "f", t(1), 1, name, len(block), len(block)),))
+    rows = pa.table({RECORD_KEY: ["c", "c", "b", "c", "x"], PARTITION_PATH: ["q", "q", "p", "p", "p"]})
+    pieces = tuple(pieces_by_partition([make_chunk(rows)])["p"])
+    visible = VisibleInstants(frozenset({t(2)}), frozenset(), t(1))
+    (matches,) = run_lookup(storage, LookupTask(BASE, pieces, logs=logs, visible=visible)).matches
+    assert load_rows(storage, matches).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(("content", "told"), [(None, "is gone"), (b"x", "no whole Parquet file")])
+def test_a_base_file_that_cannot_be_read_is_told_by_name(content, told):
+    storage = new_storage(FakeClock())
+    if content:
+        storage.create_new(BASE.path, content)
+    with pytest.raises(CorruptFileError, match=rf"{BASE.path} of table memory://.*{told}"):
+        look_up(storage, ["a"])
+
+
+def test_a_base_file_without_keys_is_told_by_name():
+    storage = new_storage(FakeClock())
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"other": ["a"]}), sink)
+    storage.create_new(BASE.path, sink.getvalue().to_pybytes())
+    with pytest.raises(CorruptFileError, match=f"the record keys of {BASE.path}"):
+        look_up(storage, ["a"])
+
+
+# --- the plan ------------------------------------------------------------------------------------------------------
+
+
+def piece(file_id, partition="p", *, base=True, logs=()):
+    found = BaseFile(partition, file_id, t(1), f"{file_id}_0-0-0_{t(1)}.parquet", 1) if base else None
+    return FileSlice(FileGroupId(partition, file_id), t(1), found, tuple(logs))
+
+
+def planned(tasks):
+    return [(task.base.file_id, [(part.number, part.span.length) for part in task.pieces]) for task in tasks]
+
+
+def test_a_task_for_each_base_file_in_a_partition_of_the_batch():
+    pieces = pieces_by_partition([chunk(["a"]), chunk(["b"], "q"), chunk(["c", "d"])])
+    assert {name: [part.number for part in parts] for name, parts in pieces.items()} == {"p": [0, 2], "q": [1]}
+    slices = [piece("f"), piece("g"), piece("h", base=False), piece("i", "q"), piece("j", "r")]
+    tasks = plan_lookup(pieces, slices, stage_to="to", prune_by_range=False)
+    assert planned(tasks) == [("f", [(0, 1), (2, 2)]), ("g", [(0, 1), (2, 2)]), ("i", [(1, 1)])]
+    assert {(task.stage_to, task.prune_by_range, task.logs) for task in tasks} == {("to", False, None)}
+
+
+@pytest.mark.parametrize("most", [1, 4, 9, 25, 26, 100])
+def test_the_candidates_of_a_hot_file_are_split_over_tasks_each_row_once_and_in_order(most):
+    lengths = (3, 4, 5, 12, 1, 1)
+    pieces = pieces_by_partition([chunk(["k"] * n) for n in lengths])
+    tasks = plan_lookup(pieces, [piece("f"), piece("g")], stage_to=None, prune_by_range=True, max_keys=most)
+    for file_id in "fg":
+        mine = [task for task in tasks if task.base.file_id == file_id]
+        assert all(sum(part.span.length for part in task.pieces) <= max(most, *lengths) for task in mine)
+        assert len(mine) >= 26 / max(most, *lengths)
+        assert len(mine) <= 26 / most + len(lengths)
+        spans = [(part.number, part.span.start, part.span.length) for task in mine for part in task.pieces]
+        rows = [(number, row) for number, start, length in spans for row in range(start, start + length)]
+        assert rows == [(number, row) for number, length in enumerate(lengths) for row in range(length)]
+    assert (len(tasks) == 2) == (most >= 26)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 10])
+def test_answers_do_not_depend_on_how_the_candidates_are_split(most):
+    storage = with_base(["b", "d", "f"])
+    batches = [["a", "b", "b", "x", "f"], ["z", "d"], ["f"]]
+    pieces = pieces_by_partition([chunk(keys) for keys in batches])
+    slices = [FileSlice(FileGroupId("p", "f"), t(1), BASE, ())]
+    found = {}
+    for task in plan_lookup(pieces, slices, stage_to=None, prune_by_range=True, max_keys=most):
+        for matches in run_lookup(storage, task).matches:
+            found.setdefault(matches.number, []).extend(load_rows(storage, matches).tolist())
+    assert found == exact(["b", "d", "f"], *batches)
+
+
+def test_logs_older_than_their_base_file_go_with_every_task_of_it():
+    pieces = pieces_by_partition([chunk(["k"] * 3), chunk(["k"] * 3)])
+    visible = VisibleInstants(frozenset(), frozenset(), None)
+    slices = [piece("f", logs=["log"]), piece("g")]
+    asked = []
+
+    def older(found):
+        asked.append(found.group.file_id)
+        return found._replace(base=None)
+
+    tasks = plan_lookup(
+        pieces, slices, stage_to=None, prune_by_range=True, max_keys=3, logs_before_base=older, visible=visible
+    )
+    assert [(task.base.file_id, task.logs and task.logs.logs) for task in tasks] == [
+        ("f", ("log",)),
+        ("f", ("log",)),
+        ("g", None),
+        ("g", None),
+    ]
+    assert asked == ["f"]
+    assert all(task.visible is visible for task in tasks)

@@ -1,0 +1,137 @@
+"""Publishing the files of a write, and what its commit says."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from hoodie.format.properties import parse_properties
+from hoodie.model.enums import WriteOperation
+from hoodie.model.names import marker_path
+from hoodie.model.payloads import WriteStat
+from hoodie.model.plans import StagedFile, WriteResult
+from hoodie.storage.faults import FaultStorage
+from hoodie.write.seal import commit_metadata, ensure_partition, publish_files
+from tests.memory_tables import FakeClock, new_storage
+
+T = "20260101000000001"
+
+
+def result(partition, name, kind="CREATE"):
+    final = f"{partition}/{name}" if partition else name
+    return WriteResult(WriteStat(name, partition, final), StagedFile(f"stage/{final}", final, kind))
+
+
+def staged(*results):
+    storage = new_storage(FakeClock())
+    for found in results:
+        storage.create_new(found.file.staged, found.file.final.encode())
+    return storage
+
+
+@pytest.mark.parametrize(("partition", "depth"), [("", 0), ("a", 1), ("a/b", 2), ("y=1/m=2/d=3", 3)])
+def test_partition_metadata_say_how_deep_the_folder_lies(partition, depth):
+    storage = new_storage(FakeClock())
+    ensure_partition(storage, partition, T)
+    path = f"{partition}/.hoodie_partition_metadata".lstrip("/")
+    assert parse_properties(storage.read(path).decode(), path=path) == {"commitTime": T, "partitionDepth": str(depth)}
+
+
+def test_partition_metadata_are_written_once():
+    storage = new_storage(FakeClock())
+    storage.create_new("a/.hoodie_partition_metadata", b"theirs")
+    ensure_partition(storage, "a", T)
+    assert storage.read("a/.hoodie_partition_metadata") == b"theirs"
+
+
+class Overtaken(FaultStorage):
+    """Another writer makes every file between the look and the creation."""
+
+    def create_new(self, path, data, *, via=None):
+        self._inner.create_new(path, b"theirs")
+        super().create_new(path, data, via=via)
+
+
+def test_another_writer_may_be_first():
+    storage = new_storage(FakeClock())
+    ensure_partition(Overtaken(storage), "a", T)
+    assert storage.read("a/.hoodie_partition_metadata") == b"theirs"
+
+
+class Recorder:
+    """Notes the calls that change the storage, in order."""
+
+    def __init__(self, storage):
+        self._storage = storage
+        self.calls = []
+
+    def __getattr__(self, name):
+        call = getattr(self._storage, name)
+        if name not in {"create_new", "touch", "move_new"}:
+            return call
+
+        def noted(*args):
+            self.calls.append((name, *(arg for arg in args if isinstance(arg, str))))
+            return call(*args)
+
+        return noted
+
+
+def test_partition_metadata_come_first_then_all_markers_then_the_files():
+    results = [result("b", "f1"), result("a/x", ".l1", "APPEND"), result("a/x", "f2", "MERGE")]
+    storage = Recorder(staged(*results))
+    publish_files(storage, T, results)
+    assert storage.calls == [
+        ("create_new", "a/x/.hoodie_partition_metadata"),
+        ("create_new", "b/.hoodie_partition_metadata"),
+        ("touch", marker_path(T, "b", "f1", "CREATE")),
+        ("touch", marker_path(T, "a/x", ".l1", "APPEND")),
+        ("touch", marker_path(T, "a/x", "f2", "MERGE")),
+        ("move_new", "stage/b/f1", "b/f1"),
+        ("move_new", "stage/a/x/.l1", "a/x/.l1"),
+        ("move_new", "stage/a/x/f2", "a/x/f2"),
+    ]
+    assert storage.read("a/x/f2") == b"a/x/f2"
+    assert not storage.exists("stage/b/f1")
+
+
+def test_files_of_a_table_without_partitions():
+    results = [result("", "f1")]
+    storage = staged(*results)
+    publish_files(storage, T, results)
+    assert storage.exists(f".hoodie/.temp/{T}/f1.marker.CREATE")
+    assert storage.exists(".hoodie_partition_metadata")
+    assert storage.read("f1") == b"f1"
+
+
+def test_no_file_is_replaced():
+    results = [result("a", "f1")]
+    storage = staged(*results)
+    storage.create_new("a/f1", b"theirs")
+    with pytest.raises(FileExistsError):
+        publish_files(storage, T, results)
+    assert storage.read("a/f1") == b"theirs"
+
+
+def test_nothing_written_publishes_nothing():
+    storage = Recorder(new_storage(FakeClock()))
+    publish_files(storage, T, [])
+    assert storage.calls == []
+
+
+def test_what_a_commit_says():
+    results = [result("b", "f1"), result("a", "f2"), result("b", "f3")]
+    schema = pa.schema([pa.field("id", pa.string(), False), ("v", pa.int64())])
+    found = commit_metadata(
+        results, operation=WriteOperation.UPSERT, schema=schema, table_name="t", compacted=True, extra={"k": "v"}
+    )
+    assert {part: [stat.path for stat in stats] for part, stats in found.write_stats.items()} == {
+        "b": ["b/f1", "b/f3"],
+        "a": ["a/f2"],
+    }
+    assert (found.operation, found.compacted, found.extra) == (WriteOperation.UPSERT, True, {"k": "v"})
+    stated = json.loads(found.schema_json)
+    assert [field["name"] for field in stated["fields"]] == ["id", "v"]
+    assert ": " not in found.schema_json
+    plain = commit_metadata([], operation=WriteOperation.DELETE, schema=schema, table_name="t")
+    assert (plain.write_stats, plain.extra, plain.compacted) == ({}, {}, False)
