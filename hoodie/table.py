@@ -23,7 +23,6 @@ from hoodie.errors import (
     OptionError,
     SchemaError,
     TableExistsError,
-    TableNotFoundError,
 )
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
@@ -376,14 +375,6 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
         raise TableExistsError(
             f"there is a table at {storage.uri} already; open it with hoodie.open_table, or choose another path"
         ) from exc
-
-
-def table_exists(storage: Storage) -> bool:
-    try:
-        TableContext.open(storage, LocalEngine())
-    except TableNotFoundError:
-        return False
-    return True
 
 
 def _name_from(uri: str) -> str:

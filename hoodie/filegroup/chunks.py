@@ -55,7 +55,6 @@ def _by_partition(table: pa.Table) -> tuple[tuple[ChunkRange, ...], pa.Table]:
                 length=end - start,
                 min_key=bounds["min"].as_py(),
                 max_key=bounds["max"].as_py(),
-                key_bytes=pc.sum(pc.binary_length(keys)).as_py(),
             )
         )
     return tuple(ranges), table

@@ -20,7 +20,7 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import open_base_file
-from hoodie.format.base_file import BaseFileFooter, may_hold_by_range, read_footer
+from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.bloom import BloomFilter
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
@@ -167,9 +167,7 @@ def _candidates(
     """Keys of the piece that may be in the file, and their row numbers in the chunk."""
     keys = piece_keys(storage, piece)
     rows = np.arange(piece.span.start, piece.span.start + piece.span.length)
-    if not prune or footer.min_key is None or footer.max_key is None:
-        return keys, rows
-    return _possible(keys, rows, may_hold_by_range(keys, min_key=footer.min_key, max_key=footer.max_key))
+    return _possible(keys, rows, footer.may_hold(keys)) if prune else (keys, rows)
 
 
 def _possible(keys: pa.Array, rows: np.ndarray, mask: np.ndarray) -> tuple[pa.Array, np.ndarray]:

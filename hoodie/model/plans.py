@@ -28,7 +28,6 @@ class ChunkRange:
     length: int
     min_key: str
     max_key: str
-    key_bytes: int
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
 from hoodie.model.names import parse_instant_file
@@ -117,17 +116,6 @@ class Timeline:
         stop = min((sort_key(i.time) for i in self.pending_writes), default=None)
         below = [i.time for i in self.commits if stop is None or sort_key(i.time) < stop]
         return below[-1] if below else None
-
-    def require_commit(self, time: str, *, table: str) -> Instant:
-        """The completed write at `time`.
-
-        Raises:
-            InstantNotFoundError: there is none; names the earliest and the latest.
-        """
-        for instant in self.commits:
-            if instant.time == time:
-                return instant
-        raise InstantNotFoundError(self.not_found(time, table=table))
 
     def not_found(self, time: str, *, table: str) -> str:
         if not self.commits:

@@ -30,6 +30,7 @@ from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.where import filter_column, quoted
 
+_SECONDS_DIGITS = 14
 _GLOB = str.maketrans({char: f"\\{char}" for char in "\\{}[]*?"})
 
 
@@ -89,12 +90,18 @@ def _scan(
 
 
 def _committed_in(span: InstantRange) -> Column:
+    """Rows committed in (begin, end]. Times of 14 digits are the last millisecond of their second, as `sort_key` has it.
+
+    Each bound comes twice: on the bare column, wide enough for either form, which Spark pushes into the Parquet scan, and
+    exactly.
+    """
     time = F.col(COMMIT_TIME)
+    exact = F.when(F.length(time) == _SECONDS_DIGITS, F.concat(time, F.lit("999"))).otherwise(time)
     kept = F.lit(True)
     if span.begin is not None:
-        kept = kept & (time > sort_key(span.begin))
+        kept = kept & (time >= span.begin[:_SECONDS_DIGITS]) & (exact > sort_key(span.begin))
     if span.end is not None:
-        kept = kept & (time <= sort_key(span.end))
+        kept = kept & (time <= sort_key(span.end)) & (exact <= sort_key(span.end))
     return kept
 
 

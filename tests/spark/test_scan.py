@@ -4,8 +4,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import hoodie
+from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import META_COLUMNS
-from pyspark_hoodie import dataframe
+from pyspark_hoodie import dataframe, native
 from tests.rows import rows_of
 from tests.spark.conftest import options_of
 
@@ -147,3 +148,13 @@ def test_a_filter_means_in_spark_what_it_means_embedded(enabled, many, where):
         enabled.conf.set("spark.sql.session.timeZone", zone)
     expected = sorted(hoodie.open_table(many).scan(columns=["id"], where=where).to_arrow().column("id").to_pylist())
     assert found == expected
+
+
+@pytest.mark.parametrize("begin", [None, "20260101000001", "20260101000001500", "000"])
+@pytest.mark.parametrize("end", [None, "20260101000003", "20260101000003500"])
+def test_times_of_seconds_and_of_milliseconds_are_in_the_same_range_as_embedded(spark, begin, end):
+    times = [f"2026010100000{s}{ms}" for s in range(5) for ms in ("", "000", "500", "999")]
+    frame = spark.createDataFrame([(time,) for time in times], "_hoodie_commit_time string")
+    span = InstantRange(begin, end)
+    found = {row[0] for row in frame.where(native._committed_in(span)).collect()}
+    assert found == {time for time in times if span.contains(time)}
