@@ -10,6 +10,7 @@ HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 HUDI_VERSION := 1.2.0
 JARS := build/jars
 BUNDLE_JAR := $(JARS)/$(HUDI_BUNDLE)-$(HUDI_VERSION).jar
+JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR)
 
 # Empty until there are tests marked `spark`: pytest takes "nothing selected" for a failure.
 SPARK_TESTS := $(shell grep -rl 'mark\.spark' tests --include='*.py')
@@ -30,13 +31,14 @@ test: $(STAMP) ## unit, contract and Spark tests
 	$(if $(SPARK_TESTS),$(VENV)/bin/python -m pytest tests -m spark)
 
 integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) ## compare with Apache Hudi on Spark and with hudi-rs (needs mvn once)
-	HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR) $(VENV)/bin/python -m pytest integration -m integration
+	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration
 
 bench: $(STAMP) ## measure against plain pyarrow and plain Spark on the same data
 	$(VENV)/bin/python -m benchmarks.run
 
-soak: $(STAMP) ## long runs of the model of all histories and of every crash
-	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/crash
+soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) ## long runs: histories against the model and Apache Hudi, every crash, damaged tables, fuzzers
+	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/crash tests/corruption/test_whole_tables.py
+	HOODIE_SOAK=1 $(JUDGES) $(VENV)/bin/python -m pytest integration/test_random_histories.py integration/test_fuzz_decoders.py -m integration
 
 lint: $(STAMP) ## style, formatting and types
 	$(VENV)/bin/ruff check .

@@ -4,6 +4,7 @@ from hoodie.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     CorruptFileError,
+    DuplicateKeyError,
     HoodieError,
     InstantNotFoundError,
     KeyFieldError,
@@ -18,6 +19,7 @@ from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, Wr
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, InstantRange
 from hoodie.model.results import CommitResult
+from hoodie.options.mergers import register_merger
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.write import WriteOptions
@@ -31,6 +33,7 @@ __all__ = [
     "CommitOutcomeUnknownError",
     "CommitResult",
     "CorruptFileError",
+    "DuplicateKeyError",
     "FileSlice",
     "HoodieError",
     "HoodieTable",
@@ -56,4 +59,5 @@ __all__ = [
     "__version__",
     "create_table",
     "open_table",
+    "register_merger",
 ]

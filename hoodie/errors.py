@@ -31,6 +31,10 @@ class KeyFieldError(HoodieError, ValueError):
     """A record key, partition or ordering column is missing or holds a value that it must not hold."""
 
 
+class DuplicateKeyError(HoodieError, ValueError):
+    """An insert that was told to fail on stored keys met one; nothing was written."""
+
+
 class CommitConflictError(HoodieError):
     """Another writer changed the same file groups; nothing of this write is visible."""
 

@@ -26,15 +26,23 @@ from hoodie.errors import (
 )
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
-from hoodie.model.enums import Action, QueryType, TableType, WriteOperation
+from hoodie.keygen.generator import key_generator
+from hoodie.model.enums import Action, ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES
 from hoodie.model.results import CommitResult
-from hoodie.options.keys import OPERATION
+from hoodie.options.keys import OPERATION, PARTIAL_UPSERT
 from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
-from hoodie.options.table import TableConfig, TableOptions, check_against, check_writable, table_properties
+from hoodie.options.table import (
+    TableConfig,
+    TableOptions,
+    check_against,
+    check_writable,
+    parse_table_config,
+    table_properties,
+)
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.services import compaction
@@ -43,10 +51,13 @@ from hoodie.services.rollback import rollback_failed, rollback_instant
 from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.context import TableContext
 from hoodie.view.schema import CREATE_SCHEMA
-from hoodie.write.operations import run_batch, staged_batch
+from hoodie.write.conduct import Conduct, Replaces
+from hoodie.write.keys import key_columns, operation_on
+from hoodie.write.layout import with_layout
+from hoodie.write.operations import batch_of_no_rows, run_batch, staged_batch
 from hoodie.write.schema import storable
 
 MAX_TRIES = 10
@@ -92,20 +103,39 @@ class HoodieTable:
         """The latest file slices."""
         return self._context.snapshot().view.latest_slices()
 
-    def history(self) -> list[CommitResult]:
-        """What each completed commit on the active timeline did, oldest first."""
-        active = self._context.active
-        metadata = [(instant.time, active.read_commit(instant)) for instant in self.timeline.commits]
-        return [CommitResult.of(time_, each.operation, each.stats()) for time_, each in metadata]
+    def archived_instants(self) -> tuple[Instant, ...]:
+        """The completed instants that were moved off the active timeline, oldest first."""
+        there = {(instant.time, instant.action) for instant in self.timeline}
+        return tuple(i for i in self._context.archived().instants if (i.time, i.action) not in there)
+
+    def history(self, *, archived: bool = False) -> list[CommitResult]:
+        """What each completed commit on the active timeline did, oldest first; `archived`: on the archived one too."""
+        active, commits = self._context.active, self.timeline.commits
+        older = [i for i in self.archived_instants() if i.action in WRITES] if archived else []
+        old = self._context.archived().read_commits(older)
+        metadata = [*((i, old[i.time]) for i in older), *((i, active.read_commit(i)) for i in commits)]
+        return [
+            CommitResult.of(i.time, m.operation, m.stats(), replaced=m.replaced_file_ids, completed=i.completion)
+            for i, m in metadata
+        ]
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def upsert(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Insert rows with new keys, replace rows whose key is stored. See docs/OPTIONS.md for `options`."""
-        return self.write(data, WriteOperation.UPSERT, options)
+    def upsert(
+        self, data: Any, options: Mapping[str, str] | None = None, *, partial: bool | None = None
+    ) -> CommitResult:
+        """Insert rows with new keys, replace rows whose key is stored. See docs/OPTIONS.md for `options`.
+
+        `partial`: of stored rows only the columns that the data has are replaced; new rows have null in the others.
+        """
+        said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
+        return self.write(data, WriteOperation.UPSERT, {**(options or {}), **said})
 
     def insert(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows without looking their keys up."""
+        """Add rows without looking their keys up, unless an option says what to do with stored ones.
+
+        A key that is stored twice stays so: later upserts and deletes change one of its rows in each file group that has it.
+        """
         return self.write(data, WriteOperation.INSERT, options)
 
     def bulk_insert(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
@@ -119,14 +149,45 @@ class HoodieTable:
         if (data is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
         if where is not None:
-            needed = dict.fromkeys((*self.config.record_key_fields, *self.config.partition_fields))
-            data = self.scan(columns=list(needed), where=where).to_arrow()
+            data = self.scan(columns=key_columns(self.config), where=where).to_arrow()
             if not data.num_rows:
                 return CommitResult(None, WriteOperation.DELETE)
         return self.write(data, WriteOperation.DELETE, options)
 
+    def insert_overwrite(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Replace all rows of the partitions that the data is in; without rows nothing changes."""
+        return self.write(data, WriteOperation.INSERT_OVERWRITE, options)
+
+    def insert_overwrite_table(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Replace all rows of the table; without rows it is empty then."""
+        return self.write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options)
+
+    def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, str] | None = None) -> CommitResult:
+        """Delete all rows of partitions, given by their paths as `partitions()` lists them; `*` stands for any text.
+
+        Paths that are not there do not matter.
+
+        Raises:
+            OptionError: no list of paths; the table is empty.
+        """
+        if isinstance(partitions, str):
+            raise OptionError(
+                f"delete_partitions({partitions!r}) takes a list of partition paths: give [{partitions!r}]"
+            )
+        write = self._asked(WriteOperation.DELETE_PARTITION, options).write
+        return self.write_no_rows(
+            WriteOperation.DELETE_PARTITION, replace(write, partitions_to_delete=tuple(partitions))
+        )
+
     def write(self, data: Any, operation: WriteOperation, options: Mapping[str, str] | None = None) -> CommitResult:
         """One write with Hudi's option names; `data` is anything that `upsert` takes."""
+        request = self._asked(operation, options)
+        reader = reader_of(data)
+        return self.write_records(
+            reader, reader.schema, operation, request.write, engine=self._context.engine, in_memory=True
+        )
+
+    def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = self._request(options)
         named = {key.lower() for key in options or {}} & {name.lower() for name in OPERATION.names}
         if named and request.write.operation is not operation:
@@ -134,10 +195,18 @@ class HoodieTable:
                 f"{named.pop()} says {request.write.operation.value.lower()}, but {operation.value.lower()}() was called: "
                 "drop the option, or call the method that it names"
             )
-        reader = reader_of(data)
-        return self.write_records(
-            reader, reader.schema, operation, request.write, engine=self._context.engine, in_memory=True
-        )
+        return request
+
+    def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
+        """A write whose options say all of it: `delete_partition` with a list of partitions."""
+        context = replace(self._context, lock_timeout_s=options.concurrency.lock_timeout_s)
+        options = replace(options, operation=operation)
+        check_writable(context.config)
+        rollback_failed(context)
+        batch = batch_of_no_rows(context, operation)
+        result = self._retried(lambda: run_batch(self._with_layout(context, options), batch, options))
+        after_commit(context, options)
+        return result
 
     def write_records(
         self,
@@ -150,6 +219,7 @@ class HoodieTable:
         in_memory: bool,
     ) -> CommitResult:
         """Write an engine's records: the path that all writes take. `in_memory`: prepared rows stay in this process."""
+        operation = operation_on(self.config, operation, options)
         context = replace(self._context, lock_timeout_s=options.concurrency.lock_timeout_s)
         options = replace(options, operation=operation)  # which combine.before.* counts goes by what is really done
         check_writable(context.config)
@@ -157,11 +227,19 @@ class HoodieTable:
         with staged_batch(
             context, records, schema, operation=operation, options=options, engine=engine, in_memory=in_memory
         ) as batch:
-            if not any(chunk.rows for chunk in batch.chunks):
+            overwrites = Conduct.of(operation, options).replaces is not Replaces.NOTHING
+            if not overwrites and not any(chunk.rows for chunk in batch.chunks):
                 return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
-            result = self._retried(lambda: run_batch(context, batch, options))
+            result = self._retried(lambda: run_batch(self._with_layout(context, options), batch, options))
         after_commit(context, options)
         return result
+
+    def _with_layout(self, context: TableContext, options: WriteOptions) -> TableContext:
+        """The context with what the table says now of where its keys stand; the next writes know it too."""
+        found = with_layout(context, options.index)
+        if found.config.buckets != self.config.buckets:
+            self._context = replace(self._context, config=found.config)
+        return found
 
     def _retried(self, run: Callable[[], CommitResult]) -> CommitResult:
         """Run again on a new snapshot while other writers are faster; each lost try is rolled back first."""
@@ -212,9 +290,18 @@ class HoodieTable:
         columns: Sequence[str] | None = None,
         where: str | pc.Expression | None = None,
         *,
+        images: str = ChangeFormat.LATEST_STATE,
+        full_scan_fallback: bool = False,
         meta_columns: bool = False,
     ) -> Scan:
         """Latest state of the rows committed in (since, until]; `until` defaults to the last commit that can be passed safely.
+
+        With images="before_after" it is the change feed: each insert, update and delete of each commit, as columns `op` (i, u,
+        d), `instant`, and the structs `before` and `after`, which hold `columns`; `where` takes changes that fit on either
+        side. "cdc" gives Apache Hudi's columns instead: op, ts_ms, and both rows as JSON. docs/CHANGES.md says more.
+
+        Since and until are instants as `CommitResult.position` has them: instant times, and of tables of version 8 and 9
+        completion times.
 
         Deletes are not in it. On a merge-on-read table rows are merged with what was written in the range only, as Apache
         Hudi does: a late row that lost against an *older* row is in it, although a scan shows the older row. Compare
@@ -222,13 +309,16 @@ class HoodieTable:
         docs/CONCURRENCY.md, "Incremental pulls", says more.
 
         Raises:
-            InstantNotFoundError: `until` lies beyond a write in progress, or the files of the range were cleaned.
+            InstantNotFoundError: `until` lies beyond a write in progress; or commits of the range were archived, or its files
+                cleaned, and `full_scan_fallback` does not have it read from the whole table (docs/CHANGES.md says how).
         """
         zone = self._zone()
         options = ReadOptions(
             query=QueryType.INCREMENTAL,
             begin=None if since is None else parse_begin_option(since, name="since", zone=zone),
             end=None if until is None else parse_instant_option(until, name="until", zone=zone),
+            changes=_change_format(images),
+            full_scan_fallback=full_scan_fallback,
             where=where,
             columns=_tuple(columns),
         )
@@ -314,9 +404,9 @@ def create_table(
     schema: pa.Schema | None = None,
     *,
     record_key: str | Sequence[str],
-    partition_by: str | Sequence[str] = (),
-    ordering: str | None = None,
-    table_type: str | TableType = TableType.COPY_ON_WRITE,
+    partition_by: str | Sequence[str] | None = None,
+    ordering: str | Sequence[str] | None = None,
+    table_type: str | TableType | None = None,
     name: str | None = None,
     options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -326,7 +416,9 @@ def create_table(
 
     Args:
         schema: its columns; when given, key, partition and ordering columns are checked against it now.
-        ordering: of two rows with one key the greater value wins; None: the later write wins.
+        partition_by: None: as the options say, else not partitioned.
+        ordering: of two rows with one key the greater value wins; None: as the options say, else the later write wins.
+        table_type: None: as the options say, else copy-on-write.
         options: Hudi's table and write options; the arguments win over them.
 
     Raises:
@@ -336,10 +428,10 @@ def create_table(
     request = parse_write_options(options or {}, defaults=load_defaults())
     asked = TableOptions(
         name=name,
-        table_type=_table_type(table_type),
+        table_type=None if table_type is None else _table_type(table_type),
         record_key_fields=_names(record_key),
-        partition_fields=_names(partition_by),
-        ordering_fields=_names(ordering or ()),
+        partition_fields=None if partition_by is None else _names(partition_by),
+        ordering_fields=None if ordering is None else _names(ordering),
     ).over(request.to_create())
     create_at(storage, asked, schema=schema)
     return open_at(storage, engine=engine, options=options)
@@ -349,6 +441,7 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
     """Make `hoodie.properties`, whole and never over another one: of several creators one wins."""
     named = asked if asked.name else TableOptions(name=_name_from(storage.uri)).over(asked)
     properties = table_properties(named)
+    key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
     if schema is not None:
         if not isinstance(schema, pa.Schema):
             raise SchemaError(f"schema is a {type(schema).__name__}; give a pyarrow.Schema")
@@ -358,7 +451,7 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
         properties[CREATE_SCHEMA] = json.dumps(avro, separators=(",", ":"))
         for field in (
             *(named.record_key_fields or ()),
-            *(named.partition_fields or ()),
+            *named.partition_columns,
             *(named.ordering_fields or ()),
         ):
             if field.split(".")[0] not in present:
@@ -398,6 +491,12 @@ def _tuple(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(columns, str):
         raise OptionError(f"columns={columns!r} is a text: give a list of column names, [{columns!r}]")
     return None if columns is None else tuple(columns)
+
+
+def _change_format(images: str) -> ChangeFormat:
+    if images not in list(ChangeFormat):
+        raise OptionError(f"images={images!r} is none of {', '.join(ChangeFormat)}")
+    return ChangeFormat(images)
 
 
 def _query_type(query: str) -> QueryType:

@@ -3,17 +3,20 @@
 Runs under the interpreter of the integration environment (pyspark 3.5), started by `hudi_client.HudiPeer`. Tables cross
 as files (Arrow IPC out, Parquet in), so that nothing is lost on the way to text and no row is touched here.
 
-Request: `{"call": "read" | "write" | "sql", ...its arguments}`. Answer: `{"ok": <its result>}` or `{"error": <text>}`.
+Request: `{"call": "read" | "read_many" | "write" | "sql", ...its arguments}`. Answer: `{"ok": <its result>}` or `{"error": <text>}`.
 The first line out, `{"ok": {"spark": <version>}}`, says that the session is up. End of input ends the process.
 """
 
 import json
 import os
 import sys
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 from pyspark.sql.pandas.types import to_arrow_schema
 
 # Defaults of every write. A peer must not upgrade the table under test, and one test's tables are small.
@@ -69,6 +72,24 @@ def save(frame: DataFrame, out: str) -> int:
     return sum(batch.num_rows for batch in batches)
 
 
+def save_many(frames: dict[int, DataFrame], outs: list[str]) -> None:
+    """Collect frames of one schema in one job, and write each to the file that has its number."""
+    tag = "which_question"
+    numbered = [frame.withColumn(tag, lit(number)) for number, frame in frames.items()]
+    union = reduce(DataFrame.unionAll, numbered)
+    answers = pa.Table.from_batches(union._collect_as_arrow(), to_arrow_schema(union.schema))
+    for number in frames:
+        answer = answers.filter(pc.equal(answers[tag], number)).drop_columns([tag])
+        with pa.OSFile(outs[number], "wb") as sink, pa.ipc.new_file(sink, answer.schema) as writer:
+            writer.write_table(answer)
+
+
+def message_of(error: Exception) -> str:
+    """Py4J puts the JVM's message first and the trace after it; the causes further down are what matters."""
+    lines = str(error).splitlines()
+    return "\n".join([type(error).__name__, *lines[:3], *(line for line in lines if "Caused by" in line)])
+
+
 class Peer:
     """What can be asked of Apache Hudi."""
 
@@ -77,14 +98,68 @@ class Peer:
 
     def read(self, *, path: str, out: str, options: dict[str, str]) -> dict[str, object]:
         """Read a table with Hudi's read options into the Arrow file `out`."""
-        frame = self.spark.read.format("hudi").options(**{"hoodie.metadata.enable": "false", **options}).load(path)
+        frame = self._load(path, options)
         return {"rows": save(frame, out), "schema": json.loads(frame.schema.json())}
+
+    def read_many(self, *, path: str, outs: list[str], questions: list[dict[str, str]]) -> dict[str, object]:
+        """Read a table once for each set of options, into an Arrow file each; what went wrong, by the number of the question.
+
+        Answers of one schema are collected by one job, which costs little more than the first of them alone.
+        """
+        errors: dict[int, str] = {}
+        by_schema: dict[str, dict[int, DataFrame]] = {}
+        for number, options in enumerate(questions):
+            try:
+                frame = self._load(path, options)
+            except Exception as error:  # noqa: BLE001 - whatever Hudi throws is the answer
+                errors[number] = message_of(error)
+            else:
+                by_schema.setdefault(frame.schema.json(), {})[number] = frame
+        for frames in by_schema.values():
+            try:
+                save_many(frames, outs)
+            except Exception:  # noqa: BLE001 - then each by itself
+                for number, frame in frames.items():
+                    try:
+                        save(frame, outs[number])
+                    except Exception as error:  # noqa: BLE001 - whatever Hudi throws is the answer
+                        errors[number] = message_of(error)
+        return {"errors": errors}
+
+    def _load(self, path: str, options: dict[str, str]) -> DataFrame:
+        return self.spark.read.format("hudi").options(**{"hoodie.metadata.enable": "false", **options}).load(path)
 
     def write(self, *, path: str, parquet: str, options: dict[str, str], mode: str) -> dict[str, object]:
         """Write the rows of a Parquet file to the table at `path`."""
         frame = self.spark.read.parquet(parquet)
         frame.write.format("hudi").options(**{**WRITE_DEFAULTS, **options}).mode(mode).save(path)
         return {}
+
+    def keys(self, *, parquet: str, options: dict[str, str], out: str) -> dict[str, object]:
+        """What a key generator makes of each row of a Parquet file, in the rows' order: of Avro records, as upserts do it."""
+        frame = self.spark.read.parquet(parquet)
+        java = self.spark._jvm
+        properties = java.org.apache.hudi.common.config.TypedProperties()
+        for key, value in options.items():
+            properties.setProperty(key, value)
+        generator = java.org.apache.hudi.keygen.factory.HoodieSparkKeyGeneratorFactory.createKeyGenerator(properties)
+        nothing = java.scala.Option.empty()
+        records = java.org.apache.hudi.HoodieSparkUtils.createRdd(frame._jdf, "row", "space", nothing).collect()
+        made = []
+        for record in records:
+            row = []
+            for make in (generator.getRecordKey, generator.getPartitionPath):
+                try:
+                    row.append((make(record), None))
+                except Exception as error:  # noqa: BLE001 - what the generator refuses is part of the answer
+                    row.append((None, str(error).splitlines()[1]))
+            made.append(row)
+        cells = zip(*[[cell for part in row for cell in part] for row in made])
+        names = ("key", "key_error", "path", "path_error")
+        table = pa.table({name: pa.array(texts, pa.string()) for name, texts in zip(names, cells)})
+        with pa.OSFile(out, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        return {"schema": {}}
 
     def sql(self, *, query: str, out: str) -> dict[str, object]:
         """Run a statement; its result goes into the Arrow file `out`."""
@@ -99,16 +174,14 @@ def serve(bundle_jar: str) -> None:
     os.dup2(2, 1)
     spark = start_session(bundle_jar)
     peer = Peer(spark)
-    calls = {"read": peer.read, "write": peer.write, "sql": peer.sql}
+    calls = {"read": peer.read, "keys": peer.keys, "read_many": peer.read_many, "write": peer.write, "sql": peer.sql}
     print(json.dumps({"ok": {"spark": spark.version}}), file=answers)
     for line in sys.stdin:
         request = json.loads(line)
         try:
             answer: dict[str, object] = {"ok": calls[request.pop("call")](**request)}
         except Exception as error:  # noqa: BLE001 - whatever Hudi throws is the answer
-            # Py4J puts the JVM's message first and the trace after it; the causes further down are what matters.
-            lines = str(error).splitlines()
-            answer = {"error": "\n".join([type(error).__name__, *lines[:3], *(x for x in lines if "Caused by" in x)])}
+            answer = {"error": message_of(error)}
         print(json.dumps(answer), file=answers)
     spark.stop()
 

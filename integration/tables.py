@@ -59,14 +59,7 @@ class Written:
 
     def fail(self, rows: Sequence[Values]) -> str:
         """An upsert that dies right before its completed file is published; its instant stays pending."""
-        trial = self.path.with_name(f"{self.path.name}-trial")
-        shutil.copytree(self.path, trial)
-        traced = FaultStorage(LocalStorage(trial))
-        open_at(traced).upsert(self.arrow(rows))
-        publishing = next(c.n for c in traced.trace if c.verb == "create_new" and completes_write(c.path))
-        shutil.rmtree(trial)
-        with pytest.raises(InjectedFault):
-            open_at(FaultStorage(LocalStorage(self.path), [Fault(publishing)])).upsert(self.arrow(rows))
+        dies_before_publishing(self.path, self.arrow(rows))
         (pending,) = self.table.timeline.pending_writes
         return pending.time
 
@@ -110,6 +103,20 @@ class Written:
     def _note(self, instant: str | None) -> None:
         assert instant is not None
         self.states[instant] = self.rows
+
+
+def dies_before_publishing(path: Path, rows: pa.Table) -> None:
+    """An upsert that dies right before its completed file is published; nothing, when it changes nothing."""
+    trial = path.with_name(f"{path.name}-trial")
+    shutil.copytree(path, trial)
+    traced = FaultStorage(LocalStorage(trial))
+    open_at(traced).upsert(rows)
+    publishing = next((c.n for c in traced.trace if c.verb == "create_new" and completes_write(c.path)), None)
+    shutil.rmtree(trial)
+    if publishing is None:
+        return
+    with pytest.raises(InjectedFault):
+        open_at(FaultStorage(LocalStorage(path), [Fault(publishing)])).upsert(rows)
 
 
 def completes_write(path: str) -> bool:

@@ -37,7 +37,15 @@ def test_hudi_other_views_are_the_recorded_ones(hudi, golden, name):
         assert hudi.read(table.path, as_of=entry["as_of"]).rows == entry["rows"]
 
 
-@pytest.mark.parametrize("name", sorted(set(golden_names()) - {"v6_mor_pending_compaction"}))
+NOT_BY_HUDI_RS = {
+    "v6_mor_pending_compaction",  # the test below
+    "v6_partial_update_payload",  # refused: "a merger of its own"
+    "v6_several_ordering_fields",  # refused: "not yet supported"
+    "v9_partial_updates",  # incremental pulls have nulls where records in logs lack columns (Apache Hudi fails there)
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(golden_names()) - NOT_BY_HUDI_RS))
 def test_hudi_rs_views_are_the_recorded_ones(golden, name):
     table = golden(name)
     assert rust_peer.read(table.path) == table.expected["snapshot"]

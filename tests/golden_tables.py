@@ -23,6 +23,29 @@ class Golden(NamedTuple):
     expected: dict[str, Any]
 
 
+class Pull(NamedTuple):
+    """An incremental pull of `(begin, end]` and what Hudi answered: its rows, or None where it failed (files were cleaned)."""
+
+    begin: str
+    end: str
+    rows: list[dict[str, Any]] | None
+
+
+def golden_pulls(name: str) -> Sequence[Pull]:
+    """Pulls between every pair of instants of a golden table ("000" is before the first; version 9: completion times).
+
+    A table without `pairs.json` has those of its `expected.json`: between neighbouring instants.
+    """
+    if not (FOLDER / name / "pairs.json").exists():
+        expected = json.loads((FOLDER / name / "expected.json").read_text(encoding="utf-8"))
+        return [Pull(entry["begin"], entry["end"], entry.get("rows")) for entry in expected["incremental"]]
+    found = json.loads((FOLDER / name / "pairs.json").read_text(encoding="utf-8"))
+    return [
+        Pull(begin, end, None if rows is None else [found["rows"][row] for row in rows])
+        for begin, end, rows in found["pairs"]
+    ]
+
+
 def golden_names() -> Sequence[str]:
     """The names of all golden tables, sorted."""
     return sorted(path.parent.name for path in FOLDER.glob("*/expected.json"))

@@ -44,13 +44,15 @@ class Model:
         self.keys: dict[Key, History] = {}
         self.group: dict[Key, str] = {}
         """Key -> id of the file group that holds it, as the table says."""
-        self.planned: dict[str, frozenset[str]] = {}
-        """Pending compaction -> ids of its file groups."""
+        self.planned: dict[str, frozenset[Key]] = {}
+        """Pending compaction -> keys that were in its file groups when it was scheduled."""
 
     # -- rules of merging --------------------------------------------------------------------------------------------
 
-    def newer(self, new: Entry, old: Entry) -> Entry:
-        """Of two entries of one stage; `new` was written later."""
+    def newer(self, new: Entry, old: Entry, *, logs: bool) -> Entry:
+        """Of two entries of one stage; `new` was written later. In logs a delete leaves an older one that always wins."""
+        if logs and self.event_time and new.deleted and self._always_wins(old):
+            return old
         if not self.event_time or self._always_wins(new) or self._always_wins(old):
             return new
         return new if (new.ts or 0) >= (old.ts or 0) else old
@@ -65,10 +67,10 @@ class Model:
     def _always_wins(entry: Entry) -> bool:
         return entry.deleted and entry.ts is None
 
-    def reduce(self, entries: Iterable[Entry]) -> Entry | None:
+    def reduce(self, entries: Iterable[Entry], *, logs: bool = False) -> Entry | None:
         winner: Entry | None = None
         for entry in entries:
-            winner = entry if winner is None else self.newer(entry, winner)
+            winner = entry if winner is None else self.newer(entry, winner, logs=logs)
         return winner
 
     # -- writes ------------------------------------------------------------------------------------------------------
@@ -81,8 +83,14 @@ class Model:
         time, row = history.base_at(None)
         return row is not None or bool(history.logs_after(time, None))
 
-    def write(self, time: str, rows: Iterable[Input], *, delete: bool, rewritten: frozenset[str]) -> None:
-        """An upsert, or a delete of the rows' keys; `rewritten`: ids of groups whose base file it rewrote."""
+    def write(
+        self, time: str, rows: Iterable[Input], *, delete: bool, rewritten: frozenset[str], partial: bool = False
+    ) -> None:
+        """An upsert, or a delete of the rows' keys; `rewritten`: ids of groups whose base file it rewrote.
+
+        `partial`: the rows have no `ts`, so stored ones keep theirs.
+        """
+        stored_rows = {row[:2]: row for row in self.snapshot()} if partial else {}
         by_key: dict[Key, list[Entry]] = {}
         for row in rows:
             entry = Entry(time, row.val, None if delete else row.ts, delete or bool(row.deleted))
@@ -90,6 +98,8 @@ class Model:
         for key, entries in by_key.items():
             entry = self.reduce(entries)
             assert entry is not None
+            if key in stored_rows:
+                entry = entry._replace(ts=stored_rows[key][3])
             stored = self.is_stored(key)
             if not stored and entry.deleted:
                 continue
@@ -101,19 +111,29 @@ class Model:
             else:
                 history.base.append((time, self.onto_base(entry, history.base_at(None)[1])))
 
+    def overwrite(self, time: str, rows: Iterable[Input], emptied: Iterable[str] | None) -> None:
+        """The rows, of different keys, take the place of all in the partitions (None: of all in the table)."""
+        gone = None if emptied is None else set(emptied)
+        written = {
+            (row.id, row.part): None if row.deleted else Entry(time, row.val, row.ts, deleted=False) for row in rows
+        }
+        for key in {*self.keys, *written}:
+            if key in written or gone is None or key[1] in gone:
+                self.keys.setdefault(key, History()).base.append((time, written.get(key)))
+
     def schedule(self, time: str, groups: frozenset[str]) -> None:
-        self.planned[time] = groups
+        self.planned[time] = frozenset(key for key in self.keys if self.group.get(key) in groups)
 
     def compacted(self, time: str) -> None:
         """The compaction's base files hold what older entries come to; they stand in the order of instants."""
         for key, history in self.keys.items():
-            if self.group.get(key) in self.planned[time]:
+            if key in self.planned[time]:
                 history.base.append((time, self._merged(history, before=time)))
         del self.planned[time]
 
     def _merged(self, history: History, *, before: str) -> Entry | None:
         base_time, row = history.base_at(before)
-        winner = self.reduce(e for e in history.logs_after(base_time, None) if e.time < before)
+        winner = self.reduce((e for e in history.logs_after(base_time, None) if e.time < before), logs=True)
         return row if winner is None else self.onto_base(winner, row)
 
     # -- answers -----------------------------------------------------------------------------------------------------
@@ -135,7 +155,9 @@ class Model:
             base_time, row = history.base_at(until)
             if since is not None and base_time <= since:
                 row = None
-            winner = self.reduce(e for e in history.logs_after(base_time, until) if since is None or e.time > since)
+            winner = self.reduce(
+                (e for e in history.logs_after(base_time, until) if since is None or e.time > since), logs=True
+            )
             found[key] = row if winner is None else self.onto_base(winner, row)
         return _plain(found)
 

@@ -61,12 +61,16 @@ def keys(rows: Iterable[Input]) -> pa.Table:
     return batch(rows).select(["id", "part"])
 
 
-def create(storage: Storage, *, table_type: str, ordering: str | None = "ts") -> None:
+def create(
+    storage: Storage, *, table_type: str, ordering: str | None = "ts", more: Mapping[str, str] | None = None
+) -> None:
+    """A table with the columns of `SCHEMA`; `more` are further options."""
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.table.type": table_type,
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "part",
+        **(more or {}),
     }
     if ordering:
         options["hoodie.datasource.write.precombine.field"] = ordering
@@ -96,10 +100,12 @@ def copy_of(storage: MemoryStorage) -> tuple[MemoryStorage, FakeClock]:
     return other, clock
 
 
-def new_table(*, table_type: str, ordering: str | None = "ts") -> tuple[MemoryStorage, FakeClock]:
+def new_table(
+    *, table_type: str, ordering: str | None = "ts", more: Mapping[str, str] | None = None
+) -> tuple[MemoryStorage, FakeClock]:
     clock = FakeClock()
     storage = new_storage(clock)
-    create(storage, table_type=table_type, ordering=ordering)
+    create(storage, table_type=table_type, ordering=ordering, more=more)
     return storage, clock
 
 

@@ -109,6 +109,60 @@ def test_a_write_that_another_overtook_is_done_again_on_the_new_snapshot(kind):
     assert leftovers(storage) == []
 
 
+BRINGS = {
+    "insert": lambda table: table.insert(batch([Input("late", "a", 7, 7)])),
+    "upsert": lambda table: table.upsert(batch([Input("k", "a", 7, 7)])),
+    "overwrite": lambda table: table.insert_overwrite(batch([Input("late", "a", 7, 7)])),
+    "delete": lambda table: table.delete(keys([Input("k", "a")])),
+    "partition deleted": lambda table: table.delete_partitions(["a"]),
+}
+
+
+@KINDS
+@pytest.mark.parametrize("brings", BRINGS)
+@pytest.mark.parametrize("whole", [False, True], ids=["partition", "table"])
+def test_an_overwrite_replaces_what_another_writer_brought_meanwhile(kind, brings, whole):
+    storage, clock = new_table(table_type=kind)
+    opened(storage, clock).upsert(batch([Input("k", "a", 1, 1), Input("l", "b", 1, 1)]))
+    table = slow(storage, clock, "write files", lambda: BRINGS[brings](opened(storage, clock)))
+    overwrite = table.insert_overwrite_table if whole else table.insert_overwrite
+    result = overwrite(batch([Input("n", "a", 3, 3)]))
+    assert values(storage, clock) == ({"n": 3} if whole else {"n": 3, "l": 1})
+    assert result.instant == opened(storage, clock).timeline.latest_commit.time
+    assert leftovers(storage) == []
+
+
+def test_an_overwrite_of_the_table_replaces_partitions_that_another_writer_made_meanwhile():
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    opened(storage, clock).upsert(batch([Input("k", "a", 1, 1)]))
+    act = lambda: opened(storage, clock).upsert(batch([Input("late", "new", 7, 7)]))  # noqa: E731
+    slow(storage, clock, "write files", act).insert_overwrite_table(batch([Input("n", "a", 3, 3)]))
+    assert values(storage, clock) == {"n": 3}
+
+
+@KINDS
+@pytest.mark.parametrize("how", ["insert", "upsert"])
+def test_a_write_into_a_partition_that_was_overwritten_meanwhile_is_done_again(kind, how):
+    storage, clock = new_table(table_type=kind)
+    opened(storage, clock).upsert(batch([Input("k", "a", 1, 1), Input("l", "b", 1, 1)]))
+    table = slow(storage, clock, "write files", lambda: opened(storage, clock).delete_partitions(["a"]))
+    result = getattr(table, how)(batch([Input("new", "a", 2, 2)]))
+    assert values(storage, clock) == {"new": 2, "l": 1}
+    # After the partition was deleted, not before: else it would be in neither state of the partition.
+    assert result.instant == opened(storage, clock).timeline.latest_commit.time
+    assert len(opened(storage, clock).timeline.commits) == 3
+
+
+@KINDS
+@pytest.mark.parametrize("step", ["look up keys", "write files"])
+def test_a_partial_upsert_completes_rows_as_they_are_when_it_is_published(kind, step):
+    storage, clock = new_table(table_type=kind)
+    opened(storage, clock).upsert(batch([Input("k", "a", 1, 10)]))
+    table = slow(storage, clock, step, lambda: opened(storage, clock).upsert(batch([Input("k", "a", 2, 20)])))
+    table.upsert(batch([Input("k", "a", 3)]).select(["id", "part", "val"]), partial=True)
+    assert [row[:4] for row in snapshot_of(opened(storage, clock))] == [("k", "a", 3, 20)]
+
+
 @KINDS
 @pytest.mark.parametrize("step", ["look up keys", "write files"])
 @pytest.mark.parametrize("limit", ["104857600", "0"], ids=["into one small file", "each into a new file"])

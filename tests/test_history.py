@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from hoodie.model.enums import Action
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
+from tests.change_feed import check_feed
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
 
@@ -29,6 +30,7 @@ PARTS = st.sampled_from(["a", "b/c"])
 TIMES = st.one_of(st.none(), st.integers(-2, 6))
 ROWS = st.builds(Input, IDS, PARTS, st.integers(0, 99), TIMES, st.sampled_from([False, False, False, None, True]))
 BATCHES = st.lists(ROWS, min_size=1, max_size=8)
+DIFFERENT = st.lists(ROWS, min_size=1, max_size=4, unique_by=lambda row: row[:2])
 KEYS = st.lists(st.builds(Input, IDS, PARTS, st.just(0), st.just(0), st.just(False)), min_size=1, max_size=4)
 MOMENTS = st.sampled_from(["before", "torn", "after"])
 
@@ -65,6 +67,32 @@ class Histories(RuleBasedStateMachine):
     def insert(self, count, part, bulk):
         rows = self._new_rows(count, part)
         self._write(rows, lambda table: (table.bulk_insert if bulk else table.insert)(batch(rows)))
+
+    @rule(rows=BATCHES)
+    def partial_upsert(self, rows):
+        rows = [row._replace(ts=None, deleted=False) for row in rows]
+        some = batch(rows).select(["id", "part", "val"])
+        self._write(rows, lambda table: table.upsert(some, partial=True), partial=True)
+
+    @rule(rows=DIFFERENT)
+    def insert_overwrite(self, rows):
+        emptied = {row.part for row in rows}
+        self._write(rows, lambda table: table.insert_overwrite(batch(rows)), emptied=emptied)
+
+    @rule(rows=st.one_of(st.just([]), DIFFERENT))
+    def insert_overwrite_table(self, rows):
+        self._write(rows, lambda table: table.insert_overwrite_table(batch(rows)), emptied=None)
+
+    @rule(part=PARTS, pattern=st.booleans())
+    def delete_partitions(self, part, pattern):
+        if self.known:
+            self._write((), lambda table: table.delete_partitions([f"{part[0]}*" if pattern else part]), emptied={part})
+
+    @rule(rows=DIFFERENT, at=st.integers(1, 30), moment=MOMENTS)
+    def insert_overwrite_dies(self, rows, at, moment):
+        emptied = {row.part for row in rows}
+        fault = Fault(at, moment)
+        self._write(rows, lambda table: table.insert_overwrite(batch(rows)), emptied=emptied, fault=fault)
 
     @rule(rows=BATCHES, at=st.integers(1, 40), moment=MOMENTS)
     def upsert_dies(self, rows, at, moment):
@@ -167,6 +195,7 @@ class Histories(RuleBasedStateMachine):
             assert plain(table.scan(as_of=end, meta_columns=True)) == self.model.snapshot(end)
             begin = self.known[at - 1] if at else None
             self._check_changes(begin, end)
+        check_feed(table)
 
     # -- what the rules share ----------------------------------------------------------------------------------------
 
@@ -181,11 +210,12 @@ class Histories(RuleBasedStateMachine):
         self.fresh += count
         return [Input(f"new{self.fresh - n}", part, n, n) for n in range(count)]
 
-    def _write(self, rows, act, *, delete=False, fault=None):
+    def _write(self, rows, act, *, fault=None, **change):
+        """`change`: as `_learn` takes it."""
         if fault is None:
             result = act(self._table())
             self.recovered = True
-            landed = self._learn(rows, delete=delete)
+            landed = self._learn(rows, **change)
             assert [result.instant] == landed or (result.instant is None and not landed)
             return
         try:
@@ -193,10 +223,13 @@ class Histories(RuleBasedStateMachine):
             self.recovered = True
         except InjectedFault:
             self.recovered = False
-        self._learn(rows, delete=delete)
+        self._learn(rows, **change)
 
-    def _learn(self, rows, *, delete):
-        """Take over what has become visible; gives the instants of writes (not of compactions)."""
+    def _learn(self, rows, *, delete=False, partial=False, emptied=()):
+        """Take over what has become visible; gives the instants of writes (not of compactions).
+
+        `emptied`: partitions that the rows overwrite (None: the whole table), () for no overwrite.
+        """
         table = self._table()
         timeline, active = table.timeline, table._context.active
         landed = []
@@ -212,7 +245,10 @@ class Histories(RuleBasedStateMachine):
                 landed.append(instant.time)
                 stats = list(active.read_commit(instant).stats())
                 rewritten = frozenset(s.file_id for s in stats if s.log_version is None and s.prev_commit)
-                self.model.write(instant.time, rows, delete=delete, rewritten=rewritten)
+                if emptied is None or emptied:
+                    self.model.overwrite(instant.time, rows, emptied)
+                else:
+                    self.model.write(instant.time, rows, delete=delete, rewritten=rewritten, partial=partial)
                 assert instant.time > max(self.known, default="")
         self.known = [instant.time for instant in timeline.commits]
         names = table.scan(query="read_optimized", columns=["id", "part", "_hoodie_file_name"]).to_arrow().to_pylist()

@@ -67,10 +67,20 @@ def _parser() -> argparse.ArgumentParser:
         return found
 
     add("show", "the table on one page", lambda _, t, __: show.show(t))
-    listed = add("timeline", "instants and their states", lambda _, t, a: show.timeline(t, limit=a.limit or None))
+    listed = add(
+        "timeline",
+        "instants and their states",
+        lambda _, t, a: show.timeline(t, limit=a.limit or None, archived=a.archived),
+    )
     _add_limit(listed)
-    listed = add("commits", "what each completed commit did", lambda _, t, a: show.commits(t, limit=a.limit or None))
+    _add_archived(listed)
+    listed = add(
+        "commits",
+        "what each completed commit did",
+        lambda _, t, a: show.commits(t, limit=a.limit or None, archived=a.archived),
+    )
     _add_limit(listed)
+    _add_archived(listed)
     listed = add("files", "the newest file slices", lambda _, t, a: show.files(t, partition=a.partition))
     listed.add_argument("--partition", metavar="P", help="only this partition path")
     add("schema", "columns, types and their roles", lambda _, t, __: show.schema(t))
@@ -107,6 +117,10 @@ def _add_limit(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT_LIMIT,
         help=f"only the newest N (default {_DEFAULT_LIMIT}; 0: all)",
     )
+
+
+def _add_archived(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--archived", action="store_true", help="also what was moved to the archived timeline")
 
 
 def _path(text: str) -> str:

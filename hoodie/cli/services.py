@@ -10,6 +10,7 @@ from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, RollbackPlan
+from hoodie.options.table import check_version
 from hoodie.services.rollback import plan_rollback
 from hoodie.table import HoodieTable
 from hoodie.timeline.timeline import WRITES, Timeline
@@ -83,6 +84,7 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
     Raises:
         InstantNotFoundError: `instant` is not pending. CommitConflictError: its writer lives (only with `really`).
     """
+    check_version(table.config)
     timeline = table.timeline
     if not really and instant is not None:
         _require_pending(context, timeline, instant)

@@ -47,7 +47,7 @@ def show(table: HoodieTable) -> Report:
     pairs = [
         ("path", table.uri),
         ("table", f"{config.name}, {config.table_type.value}, version {int(config.version)}"),
-        ("record key", ", ".join(config.record_key_fields)),
+        ("record key", ", ".join(config.record_key_fields) or "(generated)"),
         ("partitioned by", ", ".join(config.partition_fields) or "(not partitioned)"),
         ("ordering", f"{', '.join(config.ordering_fields) or '(none)'} ({config.merge_mode.value})"),
         ("commits", commits),
@@ -60,34 +60,58 @@ def show(table: HoodieTable) -> Report:
     return Report(data, tuple(format_pairs(pairs)))
 
 
-def timeline(table: HoodieTable, *, limit: int | None) -> Report:
-    """Every instant of the active timeline in the state that it has reached, oldest first."""
+def timeline(table: HoodieTable, *, limit: int | None, archived: bool = False) -> Report:
+    """Every instant in the state that it has reached, oldest first: of the active timeline, or of the archived one too."""
     found = table.timeline
-    instants, hint = _last(found.instants, limit)
+    older = table.archived_instants() if archived else ()
+    instants, hint = _last((*older, *found.instants), limit)
+    gone = frozenset(older)
     entries = [
         {
             "instant": i.time,
             "action": i.action.value,
             "state": i.state.value,
             "compaction": i.time in found.compactions,
+            **({"completed": i.completion} if found.layout > 1 else {}),
+            **({"archived": i in gone} if archived else {}),
         }
         for i in instants
     ]
-    rows = [(i.time, _action(i, compaction=i.time in found.compactions), i.state.value) for i in instants]
-    return Report({"instants": entries}, (*format_table(("instant", "action", "state"), rows), *hint))
+    header = ("instant", "action", "state", *(("completed",) if found.layout > 1 else ()))
+    rows = [
+        (
+            i.time,
+            _action(i, compaction=i.time in found.compactions),
+            f"{i.state.value}, archived" if i in gone else i.state.value,
+            *((i.completion or "-",) if found.layout > 1 else ()),
+        )
+        for i in instants
+    ]
+    return Report({"instants": entries}, (*format_table(header, rows), *hint))
 
 
 def _action(instant: Instant, *, compaction: bool) -> str:
     return f"{instant.action.value} (compaction)" if compaction else instant.action.value
 
 
-def commits(table: HoodieTable, *, limit: int | None) -> Report:
-    """What each completed commit did, oldest first."""
-    results, hint = _last(table.history(), limit)
-    header = ("instant", "operation", "inserted", "updated", "deleted", "files", _SIZE)
+def commits(table: HoodieTable, *, limit: int | None, archived: bool = False) -> Report:
+    """What each completed commit did, oldest first; `archived`: those of the archived timeline too."""
+    results, hint = _last(table.history(archived=archived), limit)
+    timed = any(r.completed for r in results)
+    header = (
+        "instant",
+        *(("completed",) if timed else ()),
+        "operation",
+        "inserted",
+        "updated",
+        "deleted",
+        "files",
+        _SIZE,
+    )
     rows = [
         (
             str(r.instant),
+            *((r.completed or "-",) if timed else ()),
             r.operation.value.lower(),
             r.inserted,
             r.updated,
@@ -104,7 +128,8 @@ def commit_data(result: CommitResult) -> dict[str, Any]:
     """What a commit did as plain values; only what its metadata holds."""
     kept = ("instant", "operation", "inserted", "updated", "deleted", "files", "bytes_written")
     found = asdict(result)
-    return {name: found[name] for name in kept} | {"operation": result.operation.value.lower()}
+    timed = {"completed": result.completed} if result.completed else {}
+    return {name: found[name] for name in kept} | timed | {"operation": result.operation.value.lower()}
 
 
 def files(table: HoodieTable, *, partition: str | None) -> Report:

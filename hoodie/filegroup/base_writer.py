@@ -116,6 +116,7 @@ class BaseFileWriter:
                 store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
                 use_dictionary=_dictionary_columns(first),
                 write_page_index=False,
+                write_page_checksum=True,  # as Hudi's writers: zstd by itself does not notice a flipped bit
             )
         return self._writer
 

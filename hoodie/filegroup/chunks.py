@@ -20,9 +20,16 @@ _new_ipc_file: Any = pa.ipc.new_file
 """Takes any binary file object; its stubs know Python's own classes only."""
 
 
-def make_chunk(table: pa.Table, *, storage: Storage | None = None, stage_to: str | None = None) -> Chunk:
-    """A chunk of prepared rows, sorted by partition path here; staged when a folder is given, else kept in memory."""
+def make_chunk(
+    table: pa.Table, *, storage: Storage | None = None, stage_to: str | None = None, sort_by_key: bool = False
+) -> Chunk:
+    """A chunk of prepared rows, sorted by partition path here; staged when a folder is given, else kept in memory.
+
+    `sort_by_key`: the rows of a partition in the order of their record keys, not in that of arrival.
+    """
     table = table.combine_chunks()
+    if sort_by_key:
+        table = table.take(pc.sort_indices(table.column(RECORD_KEY))).combine_chunks()
     ranges, table = _by_partition(table)
     if storage is None or stage_to is None:
         return Chunk(ranges, table.num_rows, table.nbytes, table=table)
@@ -30,6 +37,27 @@ def make_chunk(table: pa.Table, *, storage: Storage | None = None, stage_to: str
     with storage.open_output(path, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Chunk(ranges, table.num_rows, table.nbytes, path=path)
+
+
+def sorted_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Chunks in memory as others of about the same size, whose ranges of (partition path, record key) do not overlap."""
+    tables = [chunk.table for chunk in chunks if chunk.table is not None]
+    if len(tables) < 2:
+        return list(chunks)
+    both = pa.concat_tables([table.select([PARTITION_PATH, RECORD_KEY]) for table in tables])
+    order = pc.sort_indices(both, sort_keys=[(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    share = rank // -(-len(order) // len(tables))
+    ends = np.cumsum([table.num_rows for table in tables])[:-1]
+    shares = np.split(share, ends)
+    return [
+        make_chunk(
+            pa.concat_tables([t.filter(pa.array(s == number)) for t, s in zip(tables, shares, strict=True)]),
+            sort_by_key=True,
+        )
+        for number in range(len(tables))
+    ]
 
 
 def _by_partition(table: pa.Table) -> tuple[tuple[ChunkRange, ...], pa.Table]:
@@ -72,7 +100,7 @@ def load_rows(storage: Storage, matches: Matches) -> np.ndarray:
     if matches.rows is not None:
         return matches.rows
     with storage.open_input(str(matches.path)) as source:
-        column = pa.ipc.open_file(source).read_all().column(0).combine_chunks()
+        column = pa.ipc.open_file(source).read_all().column(0).slice(matches.start, matches.count).combine_chunks()
     rows: np.ndarray = column.to_numpy(zero_copy_only=False)
     return rows
 
@@ -108,8 +136,11 @@ def matched_rows(storage: Storage, pieces: Sequence[ChunkPiece], updates: Sequen
     return tables
 
 
-def new_rows(storage: Storage, inserts: Inserts) -> list[pa.Table]:
-    """This file's share of a partition's rows that are stored nowhere yet, a table for each chunk, in arrival order."""
+def new_rows(storage: Storage, inserts: Inserts, *, key_prefix: str | None = None) -> list[pa.Table]:
+    """This file's share of a partition's rows that are stored nowhere yet, a table for each chunk, in arrival order.
+
+    `key_prefix`: what the keys of the rows have to begin with, before the number of the chunk and their own.
+    """
     tables = []
     for piece in sorted(inserts.pieces, key=lambda p: p.number):
         span = piece.span
@@ -121,8 +152,14 @@ def new_rows(storage: Storage, inserts: Inserts) -> list[pa.Table]:
         if inserts.of > 1:
             share = key_hash(table.column(RECORD_KEY)) % np.uint64(inserts.of)
             fresh &= (share >= inserts.low) & (share < inserts.high)
-        if fresh.all():
-            tables.append(table)
-        elif fresh.any():
-            tables.append(table.filter(pa.array(fresh)))
+        if not fresh.all():
+            table = table.filter(pa.array(fresh))
+        if table.num_rows:
+            tables.append(table if key_prefix is None else _prefixed(table, f"{key_prefix}_{piece.number}"))
     return tables
+
+
+def _prefixed(table: pa.Table, prefix: str) -> pa.Table:
+    at = table.schema.get_field_index(RECORD_KEY)
+    join_texts: Any = pc.binary_join_element_wise  # its stubs know no mix of texts and columns
+    return table.set_column(at, RECORD_KEY, join_texts(prefix, table.column(RECORD_KEY), "_"))

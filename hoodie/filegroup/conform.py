@@ -1,14 +1,26 @@
-"""Bring batches of an older schema to the one that is asked for: missing columns become null, narrower types widen."""
+"""Bring batches of an older schema to the one that is asked for: missing columns become null, narrower types widen.
+
+Fields of structs are found by name, at any depth, as columns are; `filegroup/renamed.py` has put the names right before.
+Values change their types as in Apache Hudi: floats become doubles, texts and decimals by way of their shortest decimal
+digits (integration/test_schema_changes.py).
+"""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
+from hoodie.keygen.text import text_of
 
 Tabular = TypeVar("Tabular", pa.Table, pa.RecordBatch)
+Array = Any
+
+_DECIMAL_DIGITS = 38
+_FINE_DECIMAL = pa.decimal128(_DECIMAL_DIGITS, 18)
 
 
 def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
@@ -29,7 +41,7 @@ def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
         column = data.column(at)
         if column.type != field.type:
             try:
-                column = column.cast(field.type)
+                column = _as_type(column, field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
                 raise SchemaError(
                     f"column {field.name!r} of {path} is {column.type}, which cannot be read as the table's "
@@ -38,3 +50,73 @@ def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
         columns.append(column)
     # Nullability is a promise of the table, not of every file; files written before a column came have nulls in it.
     return type(data).from_arrays(columns, schema=schema)
+
+
+def _as_type(column: Any, kind: Any) -> Any:
+    """The column in another type; nested ones part by part, for Arrow casts structs by position."""
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_as_type(chunk, kind) for chunk in column.chunks], type=kind)
+    types = pa.types
+    if types.is_struct(kind) and types.is_struct(column.type):
+        return _struct(column, kind)
+    if types.is_list(kind) and types.is_list(column.type):
+        values = _as_type(column.flatten(), kind.value_type)
+        return pa.ListArray.from_arrays(offsets_of(column), values, type=kind, mask=_null_mask(column))
+    if types.is_map(kind) and types.is_map(column.type):
+        return _map(column, kind)
+    return column if column.type == kind else _leaf(column, kind)
+
+
+def _leaf(column: Array, kind: pa.DataType) -> Array:
+    old = column.type
+    types = pa.types
+    if types.is_floating(old) and (types.is_string(kind) or types.is_decimal(kind)):
+        column = text_of(column, field="", role="stored")
+    elif types.is_float32(old) and types.is_float64(kind):
+        column = column.cast(pa.string())  # 0.1 stays 0.1, as in Apache Hudi
+    if types.is_decimal(kind):
+        if types.is_string(column.type):
+            column = pc.round(column.cast(_FINE_DECIMAL), kind.scale, "half_towards_infinity")
+        elif types.is_integer(old):
+            column = column.cast(pa.decimal128(_DECIMAL_DIGITS, kind.scale))  # Arrow wants room for every integer first
+    return column.cast(kind)
+
+
+def _struct(column: Array, kind: pa.StructType) -> Array:
+    parts = column.flatten()
+    positions = {column.type.field(i).name: i for i in range(column.type.num_fields)}
+    wanted = [kind.field(i) for i in range(kind.num_fields)]
+    fields = [
+        _as_type(parts[positions[field.name]], field.type)
+        if field.name in positions
+        else pa.nulls(len(column), field.type)
+        for field in wanted
+    ]
+    if not fields:
+        return column.cast(kind)
+    return pa.StructArray.from_arrays(fields, fields=wanted, mask=pc.is_null(column))
+
+
+def _map(column: Array, kind: pa.MapType) -> Array:
+    entries = entries_of(column)
+    keys, items = entries.flatten().flatten()
+    made: Array = pa.MapArray.from_arrays(
+        offsets_of(entries), _as_type(keys, kind.key_type), _as_type(items, kind.item_type), mask=_null_mask(column)
+    )
+    return made if made.type == kind else made.cast(kind)
+
+
+def entries_of(column: Array) -> Array:
+    """A map array as a list array of structs of key and value."""
+    kind = column.type
+    return column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+
+
+def offsets_of(column: Array) -> Array:
+    """Offsets of a list array over its own rows, from 0; null rows are empty (as `flatten` has it)."""
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+
+
+def _null_mask(column: Array) -> Array:
+    return pc.is_null(column) if column.null_count else None

@@ -1,12 +1,9 @@
-"""Log files of a slice -> the one live record or delete of each key (table version 6).
-
-The order of steps is Apache Hudi's: format notes, "Scanning and merging". Unlike Hudi, a damaged block inside the size
-that commit metadata states is an error and not skipped: only what lies behind committed sizes is a torn tail.
-"""
+"""Log files of a slice -> the one live record or delete of each key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,18 +13,21 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.conform import conform
-from hoodie.filegroup.merge import latest_of_each
-from hoodie.format.log_block import LogBlock, scan_blocks
-from hoodie.format.log_content import decode_avro_data, decode_deletes, decode_parquet_data
-from hoodie.model.enums import BlockKind, HeaderKey
+from hoodie.filegroup.deletes import delete_flags, flag_columns
+from hoodie.filegroup.fold import Entries, Usable, fold, folded_rows, usable_values
+from hoodie.filegroup.log_blocks import DATA, live_blocks
+from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, without_value
+from hoodie.filegroup.ordering import ordering_of, ordering_type
+from hoodie.filegroup.renamed import renames_for
+from hoodie.format.log_block import LogBlock
+from hoodie.format.log_content import decode_avro_data, decode_deletes, decode_parquet_data, field_names
+from hoodie.model.columns import ColumnHistory
+from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
-from hoodie.model.meta_fields import IS_DELETED, RECORD_KEY
+from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.plans import MergeRule
 from hoodie.storage.base import Storage
-
-_DATA = (BlockKind.AVRO_DATA, BlockKind.PARQUET_DATA)
-_ROLLBACK = "0"
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class LogRecords:
     blocks: int
     records: int
     """Entries before the reduction."""
+    present: Usable | None = None
+    """Where blocks held some columns only: column -> bool for each data row, whether a block had it."""
 
     @property
     def live(self) -> int:
@@ -52,132 +54,183 @@ class LogRecords:
 
 
 def read_log_records(
-    storage: Storage, piece: FileSlice, schema: pa.Schema, *, rule: MergeRule, visible: VisibleInstants
+    storage: Storage,
+    piece: FileSlice,
+    schema: pa.Schema,
+    *,
+    rule: MergeRule,
+    visible: VisibleInstants,
+    history: ColumnHistory | None = None,
 ) -> LogRecords:
     """Scan, decode and reduce the logs of a slice.
 
     Args:
-        schema: columns of `data`; holds `_hoodie_record_key` and, where the rule needs it, the ordering field.
+        schema: columns of `data`; holds `_hoodie_record_key` and, where the rule needs them, the ordering fields.
+        history: where columns were renamed.
 
     Raises:
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
+        UnsupportedTableError: a block, or a way of merging, that this release does not have.
     """
-    tables: list[pa.Table] = []
-    keys: list[pa.Array] = []
-    orderings: list[pa.Array] = []
-    deleted: list[np.ndarray] = []
-    rows: list[np.ndarray] = []
-    field = schema.field(rule.ordering_field) if rule.ordering_field in schema.names else None
-    offset = blocks = 0
-    for block, path in _live_blocks(storage, piece.logs, visible):
-        blocks += 1
-        if block.kind in _DATA:
-            wanted = _with_delete_flag(schema)
-            table = conform(_decode_data(block, path, wanted.names), wanted, path=path)
-            flags = _delete_flags(table)
-            tables.append(table.select(schema.names))
-            keys.extend(table.column(RECORD_KEY).chunks)
-            if field is not None:
-                orderings.extend(table.column(field.name).chunks)
-            deleted.append(flags)
-            rows.append(np.where(flags, -1, np.arange(offset, offset + table.num_rows)))
-            offset += table.num_rows
+    found = _Collected(schema, rule, history)
+    merged: Counter[str] = Counter()
+    live = live_blocks(storage, piece.logs, visible)
+    for block, path in live.blocks:
+        before = found.entries
+        if rule.mode is MergeMode.CUSTOM:
+            raise UnsupportedTableError(
+                f"{path} of table {storage.uri} is to be merged by "
+                f"{rule.merger.name if rule.merger else 'a class of its own'}, which cannot be run on log files; "
+                "compact the table with the engine that wrote it"
+            )
+        if block.kind in DATA:
+            found.add_data(block, path)
         else:
-            found = _named(path, partial(decode_deletes, block.content, field.type if field else None))
-            keys.extend(found.column("record_key").chunks)
-            if field is not None:
-                orderings.extend(found.column("ordering").chunks)
-            deleted.append(np.ones(found.num_rows, dtype=bool))
-            rows.append(np.full(found.num_rows, -1))
-    data = pa.concat_tables(tables) if tables else schema.empty_table()
-    all_keys = pa.concat_arrays(keys) if keys else pa.array([], pa.string())
-    ordering = None
-    if field is not None:
-        ordering = pa.concat_arrays(orderings) if orderings else pa.array([], field.type)
-    is_delete = np.concatenate(deleted) if deleted else np.empty(0, dtype=bool)
-    row_of = np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
-    return _reduced(data, all_keys, ordering, is_delete, row_of, rule=rule, blocks=blocks)
+            found.add_deletes(block, path)
+        merged[block.header[HeaderKey.INSTANT_TIME]] += found.entries - before
+    if not live.log_compacted:  # the outputs of a log compaction stand for the blocks of other instants
+        _refuse_lost_blocks(storage, piece.logs, merged, visible)
+    return found.reduced()
 
 
-def _reduced(
-    data: pa.Table,
-    keys: pa.Array,
-    ordering: pa.Array | None,
-    is_delete: np.ndarray,
-    row_of: np.ndarray,
-    *,
-    rule: MergeRule,
-    blocks: int,
-) -> LogRecords:
-    commit_time = is_delete.copy()
-    if ordering is not None:
-        commit_time &= pc.is_null(ordering).to_numpy(zero_copy_only=False)
-    winners = latest_of_each(keys, ordering, commit_time, rule)
-    winners = np.concatenate([winners[~is_delete[winners]], winners[is_delete[winners]]])  # data first, then deletes
-    live = row_of[winners][~is_delete[winners]]
-    chosen = pa.array(winners)
-    return LogRecords(
-        data=data if len(live) == data.num_rows else data.take(pa.array(live)),
-        keys=keys.take(chosen),
-        ordering=ordering.take(chosen) if ordering is not None else None,
-        commit_time_deletes=commit_time[winners],
-        blocks=blocks,
-        records=len(keys),
-    )
+def _refuse_lost_blocks(
+    storage: Storage, logs: Sequence[LogFile], merged: Mapping[str, int], visible: VisibleInstants
+) -> None:
+    """Raises CorruptFileError when the blocks of an instant hold fewer entries than its commit wrote into these files.
 
-
-def _live_blocks(
-    storage: Storage, logs: tuple[LogFile, ...], visible: VisibleInstants
-) -> Iterator[tuple[LogBlock, str]]:
-    """Data and delete blocks that count, grouped by instant in order of first appearance."""
-    groups: dict[str, list[tuple[LogBlock, str]]] = {}
+    So a block is missed whose kind or instant was damaged, or that a damaged rollback block disarmed. By instant and not by
+    file: where Hudi's writer goes on to another file it counts deletes with the first and stores them in the last. More
+    may be there: a task that was run again can have appended to the same file.
+    """
+    expected: Counter[str] = Counter()
     for log in logs:
-        for block in _whole_blocks(storage, log):
-            instant = block.header.get(HeaderKey.INSTANT_TIME, "")
-            if block.kind is BlockKind.COMMAND:
-                if block.header.get(HeaderKey.COMMAND_BLOCK_TYPE) == _ROLLBACK:
-                    groups.pop(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""), None)
-                continue
-            if block.kind not in (*_DATA, BlockKind.DELETE):
-                raise UnsupportedTableError(
-                    f"{log.path} of table {storage.uri} holds a {block.kind.name} block, which this release cannot merge"
-                )
-            if HeaderKey.COMPACTED_BLOCK_TIMES in block.header:
-                raise UnsupportedTableError(
-                    f"{log.path} of table {storage.uri} was written by log compaction, which this release cannot read; "
-                    "run a full compaction with Apache Hudi first"
-                )
-            if not visible.sees(instant):
-                continue
-            if log.committed_bytes is None and instant in visible.completed:
-                continue  # left over from a dead attempt: the commit does not name this file
-            groups.setdefault(instant, []).append((block, log.path))
-    for found in groups.values():
-        yield from found
+        for instant, count in log.committed_entries:
+            if visible.sees(instant):
+                expected[instant] += count
+    for instant, count in expected.items():
+        if merged.get(instant, 0) < count:
+            paths = [log.path for log in logs if instant in dict(log.committed_entries)]
+            raise CorruptFileError(
+                f"{', '.join(paths[:3])} of table {storage.uri}: {merged.get(instant, 0)} records and deletes of instant "
+                f"{instant} were found, its commit wrote {count}: a block or the commit's metadata are damaged; restore "
+                "them from a copy"
+            )
 
 
-def _whole_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
-    where = f"{log.path} of table {storage.uri}"
-    try:
-        data = storage.read(log.path)
-    except FileNotFoundError as exc:
-        raise CorruptFileError(
-            f"{where} is gone: it was removed while a query still needed it; run the query again"
-        ) from exc
-    if not data and not log.committed_bytes:
-        return
-    committed = log.committed_bytes or 0
-    try:
-        for block in scan_blocks(data):
-            if isinstance(block, LogBlock):
-                yield block
-            elif block.offset < committed:
-                raise CorruptFileError(
-                    f"{where} is damaged at byte {block.offset} ({block.reason}), inside the {committed} bytes that its commit "
-                    "wrote; restore the file from a copy"
-                )
-    except CorruptFileError as exc:
-        raise exc if log.path in str(exc) else CorruptFileError(f"{where}: {exc}") from exc
+class _Collected:
+    """The entries of blocks, in merge order."""
+
+    def __init__(self, schema: pa.Schema, rule: MergeRule, history: ColumnHistory | None = None) -> None:
+        self.schema, self.rule, self.history = schema, rule, history
+        self.kind = ordering_type(schema, rule)
+        self.blocks = self.offset = self.entries = 0
+        self.tables: list[pa.Table] = []
+        self.keys: list[pa.Array] = []
+        self.orderings: list[pa.Array] = []
+        self.deleted: list[np.ndarray] = []
+        self.from_block: list[np.ndarray] = []
+        self.rows: list[np.ndarray] = []
+        self.missing: list[tuple[int, int, frozenset[str]]] = []
+        """Of blocks that hold some columns only: first row, row after the last, the columns they lack."""
+
+    def add_data(self, block: LogBlock, path: str) -> None:
+        flags_of = flag_columns(self.schema, self.rule)
+        wanted = pa.schema([*self.schema, *(field for field in flags_of if field.name not in self.schema.names)])
+        renames = None
+        if self.history is not None:
+            renames = renames_for(self.history, block.header.get(HeaderKey.INSTANT_TIME, ""), path=path)
+        decoded = _decode_data(block, path, wanted.names if renames is None else renames.sources(wanted.names))
+        table = conform(decoded if renames is None else renames.apply(decoded), wanted, path=path)
+        count = table.num_rows
+        _check_meta(table, block, path)
+        flags = delete_flags(table, self.rule)
+        if block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+            has = _columns_of(block, decoded)
+            lacks = frozenset(self.schema.names).difference(has if renames is None else renames.targets(has))
+            self.missing.append((self.offset, self.offset + count, lacks))
+        self.tables.append(table.select(self.schema.names))
+        self.keys.extend(table.column(RECORD_KEY).chunks)
+        self._add(
+            ordering_of(table, self.rule), flags, np.where(flags, -1, np.arange(self.offset, self.offset + count))
+        )
+        self.from_block.append(np.zeros(count, dtype=bool))
+        self.offset += count
+
+    def add_deletes(self, block: LogBlock, path: str) -> None:
+        # Deletes of a rule with positions count whatever their ordering value, which is a text in the block.
+        stored = None if self.rule.positions else self.kind
+        found = _named(path, partial(decode_deletes, block.content, stored))
+        if found.column("record_key").null_count:
+            raise CorruptFileError(f"{path}: a delete has no record key; the file is damaged, restore it from a copy")
+        every = np.ones(found.num_rows, dtype=bool)
+        self.keys.extend(found.column("record_key").chunks)
+        ordering = found.column("ordering").combine_chunks() if stored is not None else None
+        if ordering is None and self.kind is not None:
+            ordering = pa.array([None] * found.num_rows, self.kind)
+        self._add(ordering, every, np.full(found.num_rows, -1))
+        self.from_block.append(every)
+
+    def _add(self, ordering: pa.Array | None, deleted: np.ndarray, rows: np.ndarray) -> None:
+        self.blocks += 1
+        self.entries += len(deleted)
+        if ordering is not None:
+            self.orderings.append(ordering)
+        self.deleted.append(deleted)
+        self.rows.append(rows)
+
+    def reduced(self) -> LogRecords:
+        data = pa.concat_tables(self.tables) if self.tables else self.schema.empty_table()
+        keys = pa.concat_arrays(self.keys) if self.keys else pa.array([], pa.string())
+        ordering = None
+        if self.kind is not None:
+            ordering = pa.concat_arrays(self.orderings) if self.orderings else pa.array([], self.kind)
+        is_delete = np.concatenate(self.deleted) if self.deleted else np.empty(0, dtype=bool)
+        from_block = np.concatenate(self.from_block) if self.from_block else np.empty(0, dtype=bool)
+        row_of = np.concatenate(self.rows) if self.rows else np.empty(0, dtype=np.int64)
+        present = self._present()
+        usable = {**usable_values(data, self.rule), **present}
+        always = unconditional(is_delete, ordering, self.rule)
+        if usable or fills_by_event_time(self.rule):
+            wins = always
+            if ordering is not None and fills_by_event_time(self.rule):
+                wins = always | without_value(ordering)
+            entries = Entries(keys, ordering, is_delete, wins, always, from_block, row_of)
+            folded = fold(entries, usable, self.rule)
+            dead = is_delete[folded.entries]
+            live = np.flatnonzero(~dead)
+            winners = np.concatenate([folded.entries[live], folded.entries[dead]])
+            valued = np.concatenate([folded.ordering[live], folded.ordering[dead]])
+            rows = folded_rows(data, folded, live)
+            present = {name: counts[folded.sources[name][live]] for name, counts in present.items()}
+        else:
+            winners = latest_of_each(keys, ordering, always, self.rule, block_deletes=from_block)
+            winners = np.concatenate([winners[~is_delete[winners]], winners[is_delete[winners]]])  # data, then deletes
+            valued = winners
+            survivors = row_of[winners][~is_delete[winners]]
+            rows = data if len(survivors) == data.num_rows else data.take(pa.array(survivors))
+        return LogRecords(
+            data=rows,
+            keys=keys.take(pa.array(winners)),
+            ordering=ordering.take(pa.array(valued)) if ordering is not None else None,
+            commit_time_deletes=always[winners],
+            blocks=self.blocks,
+            records=len(keys),
+            present=present or None,
+        )
+
+    def _present(self) -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {}
+        for start, end, lacks in self.missing:
+            for name in lacks:
+                found.setdefault(name, np.ones(self.offset, dtype=bool))[start:end] = False
+        return found
+
+
+def _columns_of(block: LogBlock, decoded: pa.Table) -> Sequence[str]:
+    schema = block.header.get(HeaderKey.SCHEMA)
+    if block.kind is BlockKind.PARQUET_DATA or schema is None:
+        return decoded.column_names
+    return field_names(schema)
 
 
 def _decode_data(block: LogBlock, path: str, columns: Sequence[str]) -> pa.Table:
@@ -189,6 +242,24 @@ def _decode_data(block: LogBlock, path: str, columns: Sequence[str]) -> pa.Table
     return _named(path, lambda: decode_avro_data(block.content, schema, columns))
 
 
+def _check_meta(table: pa.Table, block: LogBlock, path: str) -> None:
+    """Raises CorruptFileError where records have no key, or another commit time than the block's instant.
+
+    Both would lose rows in silence: they merge with nothing, and an incremental pull passes over them. A log compaction
+    keeps the commit times of what it merged.
+    """
+    if table.column(RECORD_KEY).null_count:
+        raise CorruptFileError(f"{path}: a record has no record key; the file is damaged, restore it from a copy")
+    if COMMIT_TIME in table.column_names and HeaderKey.COMPACTED_BLOCK_TIMES not in block.header:
+        instant = block.header[HeaderKey.INSTANT_TIME]
+        same = pc.all(pc.fill_null(pc.equal(table.column(COMMIT_TIME), instant), False)).as_py()
+        if same is False:
+            raise CorruptFileError(
+                f"{path}: a record in a block of instant {instant} has another commit time; the file is damaged, restore it "
+                "from a copy"
+            )
+
+
 def _named(path: str, decode: Callable[[], pa.Table]) -> pa.Table:
     try:
         return decode()
@@ -196,15 +267,3 @@ def _named(path: str, decode: Callable[[], pa.Table]) -> pa.Table:
         raise CorruptFileError(f"{path}: {exc}") from exc
     except UnsupportedTableError as exc:
         raise UnsupportedTableError(f"{path}: {exc}") from exc
-
-
-def _with_delete_flag(schema: pa.Schema) -> pa.Schema:
-    if IS_DELETED in schema.names:
-        return schema
-    return schema.append(pa.field(IS_DELETED, pa.bool_()))
-
-
-def _delete_flags(table: pa.Table) -> np.ndarray:
-    flags = pc.fill_null(table.column(IS_DELETED), False).combine_chunks()
-    result: np.ndarray = flags.to_numpy(zero_copy_only=False)
-    return result

@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.filegroup.ordering import stored_ordering
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_data, encode_deletes
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import MergeRule
 from hoodie.storage.base import Storage
 
 
@@ -25,7 +27,7 @@ def write_log_file(
     avro: Mapping[str, Any],
     data: pa.Table,
     deletes: pa.Table,
-    ordering_field: str | None,
+    rule: MergeRule,
     max_block_bytes: int,
 ) -> int:
     """Write data blocks, then a delete block, as one file; gives its size in bytes.
@@ -33,7 +35,7 @@ def write_log_file(
     Args:
         avro: writer schema of the data, with the meta columns.
         data: rows with the meta columns.
-        deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering field's column (null: always wins).
+        deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering fields' columns (null: always wins).
     """
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
     size = 0
@@ -41,10 +43,9 @@ def write_log_file(
         for part in _parts(data, max_block_bytes):
             size += file.write(encode_block(BlockKind.AVRO_DATA, header, encode_avro_data(part, avro)))
         if deletes.num_rows:
-            ordering = (
-                deletes.column(ordering_field).combine_chunks() if ordering_field in deletes.column_names else None
+            content = encode_deletes(
+                deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, rule)
             )
-            content = encode_deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), ordering)
             size += file.write(encode_block(BlockKind.DELETE, header, content))
     return size
 

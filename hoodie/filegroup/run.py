@@ -12,10 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.filegroup.base_writer import BaseFileWriter
+from hoodie.filegroup.changes import read_changes
 from hoodie.filegroup.chunks import matched_rows, new_rows
 from hoodie.filegroup.conform import conform
+from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
 from hoodie.filegroup.log_writer import write_log_file
-from hoodie.filegroup.merge import beats_stored, latest_of_each, positions_in
+from hoodie.filegroup.meeting import Newer, meet
+from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, within_batch
+from hoodie.filegroup.merger import reduce_by_merger
+from hoodie.filegroup.ordering import bools, ordering_of
+from hoodie.filegroup.partial import completed_rows
 from hoodie.filegroup.slice_reader import read_slice, read_task
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
 from hoodie.model.files import FileSlice
@@ -39,6 +45,7 @@ from hoodie.model.names import (
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import (
     DELETED,
+    ChangeTask,
     CompactTask,
     ReadContext,
     ReadTask,
@@ -52,8 +59,10 @@ from hoodie.storage.base import Storage
 _STAGE = 0
 
 
-def run_read(storage: Storage, context: ReadContext, task: ReadTask) -> Iterator[pa.RecordBatch]:
-    """Rows of one file slice."""
+def run_read(storage: Storage, context: ReadContext, task: ReadTask | ChangeTask) -> Iterator[pa.RecordBatch]:
+    """Rows of one file slice, or what one commit changed in a file group."""
+    if isinstance(task, ChangeTask):
+        return read_changes(storage, context, task)
     return read_task(storage, context, task)
 
 
@@ -94,7 +103,7 @@ def _new_attempt() -> int:
 
 def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
     piece = _slice_of(task)
-    rows = combined(_gather(storage, task), context)
+    rows = _rows_of(storage, context, task)
     if rows is None:
         return None
     live, deleted = _split(rows)
@@ -112,7 +121,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
         avro=_avro(context),
         data=stamped,
         deletes=deleted,
-        ordering_field=context.rule.ordering_field,
+        rule=context.rule,
         max_block_bytes=context.files.max_block_bytes,
     )
     stat = WriteStat(
@@ -134,7 +143,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
 
 def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
     piece = _slice_of(task)
-    rows = combined(_gather(storage, task), context)
+    rows = _rows_of(storage, context, task)
     if rows is None:
         return None
     schema = with_meta_fields(context.schema)
@@ -157,17 +166,25 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
 
 
 def _create(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
-    rows = combined(_gather(storage, task), context)
+    rows = _rows_of(storage, context, task)
     if rows is None:
         return None
     live, _ = _split(rows)
     if not live.num_rows:
         return None
+    if context.sort_by_key:
+        live = live.take(pc.sort_indices(live.column(RECORD_KEY)))
     with _base_writer(
         storage, context, attempt, number=task.number, partition_path=task.partition_path, file_id=task.file_id
     ) as writer:
         writer.out.write(_stamp(live, context, task.number, file_name=""))
     return _base_result(writer, "CREATE", None, num_writes=live.num_rows, num_inserts=live.num_rows)
+
+
+def _rows_of(storage: Storage, context: WriteContext, task: WriteTask) -> pa.Table | None:
+    """The rows that the task writes, whole; None when it has none."""
+    rows = combined(_gather(storage, context, task), context)
+    return None if rows is None else completed_rows(storage, context, task.slice, rows)
 
 
 def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | None:
@@ -177,9 +194,25 @@ def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | No
     rows = _in_schema(pa.concat_tables(tables), context)
     if not context.combine:
         return rows
-    ordering, commit_time = _ordering_of(rows, context)
-    winners = latest_of_each(rows.column(RECORD_KEY), ordering, commit_time, context.rule)
-    return rows if len(winners) == rows.num_rows else rows.take(pa.array(winners))
+    if context.rule.merger is not None:
+        return reduce_by_merger(rows, context.rule.merger)
+    ordering, is_delete, always = _deletes_of(rows, context, batch=True)
+    rule = within_batch(context.rule)
+    usable = usable_values(rows, rule)
+    if not usable and not fills_by_event_time(context.rule):
+        winners = latest_of_each(rows.column(RECORD_KEY), ordering, always, rule)
+        return rows if len(winners) == rows.num_rows else rows.take(pa.array(winners))
+    entries = Entries(
+        keys=rows.column(RECORD_KEY),
+        ordering=ordering,
+        is_delete=is_delete,
+        wins=always,
+        yields=is_delete,
+        block_deletes=None,
+        row_of=np.arange(rows.num_rows),
+    )
+    folded = fold(entries, usable, rule)
+    return rows if len(folded.rows) == rows.num_rows else folded_rows(rows, folded, np.arange(len(folded.rows)))
 
 
 def _in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:
@@ -190,22 +223,24 @@ def _in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:
     return conform(rows, pa.schema(fields), path=f"the batch for table {context.table_name!r}")
 
 
-def _ordering_of(rows: pa.Table, context: WriteContext) -> tuple[pa.Array | None, np.ndarray | None]:
-    """The ordering column, and which rows are deletes without an ordering value."""
-    field = context.rule.ordering_field
-    ordering = rows.column(field).combine_chunks() if field in rows.column_names else None
+def _deletes_of(
+    rows: pa.Table, context: WriteContext, *, batch: bool = False
+) -> tuple[pa.Array | None, np.ndarray, np.ndarray]:
+    """The ordering column, which rows are deletes, and which of these win whatever they meet."""
+    ordering = ordering_of(rows, context.rule)
     if DELETED not in rows.column_names:
-        return ordering, None
-    deleted = rows.column(DELETED).combine_chunks().to_numpy(zero_copy_only=False)
-    if ordering is None:
-        return None, deleted
-    return ordering, deleted & pc.is_null(ordering).to_numpy(zero_copy_only=False)
+        none = np.zeros(rows.num_rows, dtype=bool)
+        return ordering, none, none
+    deleted = bools(rows.column(DELETED))
+    return ordering, deleted, unconditional(deleted, ordering, within_batch(context.rule) if batch else context.rule)
 
 
-def _gather(storage: Storage, task: WriteTask) -> list[pa.Table]:
+def _gather(storage: Storage, context: WriteContext, task: WriteTask) -> list[pa.Table]:
     tables = matched_rows(storage, task.pieces, task.updates)
     if task.inserts is not None:
-        tables += new_rows(storage, task.inserts)
+        # A row's number in its chunk is what is known of a generated key before the instant is.
+        prefix = context.instant if context.generates_keys else None
+        tables += new_rows(storage, task.inserts, key_prefix=prefix)
     return tables
 
 
@@ -238,54 +273,32 @@ def _stamp(rows: pa.Table, context: WriteContext, number: int, *, file_name: str
 class _Incoming:
     """Rows of the batch that meet the stored rows of one file group."""
 
-    rows: pa.Table
-    keys: pa.Array
-    ordering: pa.Array | None
-    commit_time_deletes: np.ndarray | None
-    is_delete: np.ndarray
+    newer: Newer
     met: np.ndarray
+    """Bool for each of them: its key was there."""
     updated: int = 0
     deleted: int = 0
 
     @classmethod
     def of(cls, rows: pa.Table, context: WriteContext, number: int) -> _Incoming:
-        ordering, commit_time = _ordering_of(rows, context)
-        count = rows.num_rows
-        flags = np.zeros(count, dtype=bool)
-        if DELETED in rows.column_names:
-            flags = rows.column(DELETED).combine_chunks().to_numpy(zero_copy_only=False)
+        ordering, is_delete, always = _deletes_of(rows, context)
         keys = rows.column(RECORD_KEY).combine_chunks()
         stamped = _stamp(rows, context, number, file_name="")
-        return cls(stamped, keys, ordering, commit_time, flags, np.zeros(count, dtype=bool))
+        return cls(Newer(keys, stamped, ordering, is_delete, always), np.zeros(rows.num_rows, dtype=bool))
 
     def replace_in(self, batch: pa.RecordBatch, context: WriteContext) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The batch without the rows that lose, then the rows of ours that replace them."""
-        at = positions_in(batch.column(RECORD_KEY), self.keys)
-        rows = np.flatnonzero(at >= 0)
-        if not len(rows):
-            yield batch
-            return
-        entries = at[rows]
-        self.met[entries] = True
-        wins = np.ones(len(rows), dtype=bool)
-        if self.ordering is not None and context.rule.ordering_field is not None:
-            stored = batch.column(context.rule.ordering_field).take(pa.array(rows))
-            commit_time = self.commit_time_deletes[entries] if self.commit_time_deletes is not None else None
-            wins = beats_stored(self.ordering.take(pa.array(entries)), commit_time, stored, context.rule)
-        keep = np.ones(batch.num_rows, dtype=bool)
-        keep[rows[wins]] = False
-        yield batch.filter(pa.array(keep))
-        winners = entries[wins]
-        live = winners[~self.is_delete[winners]]
-        self.updated += len(live)
-        self.deleted += len(winners) - len(live)
-        if len(live):
-            yield self.rows.take(pa.array(live))
+        """The batch without the rows that lose, then the rows that take their place."""
+        found = meet(batch, self.newer, context.rule, self.met)
+        self.updated += found.merged.num_rows
+        self.deleted += found.deleted
+        yield found.kept
+        if found.merged.num_rows:
+            yield found.merged
 
     def unmet(self) -> pa.Table:
         """Rows whose key the file group did not hold: inserts."""
-        fresh = ~self.met & ~self.is_delete
-        return self.rows if fresh.all() else self.rows.filter(pa.array(fresh))
+        fresh = ~self.met & ~self.newer.is_delete
+        return self.newer.rows if fresh.all() else self.newer.rows.filter(pa.array(fresh))
 
 
 class _base_writer:

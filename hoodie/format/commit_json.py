@@ -27,6 +27,16 @@ _COUNTS = {
     "totalLogSizeCompacted": "total_log_bytes_compacted",
     "totalUpdatedRecordsCompacted": "total_updated_records_compacted",
 }
+_MAX_COUNT = (1 << 63) - 1
+_REPLACING = frozenset(
+    {
+        WriteOperation.INSERT_OVERWRITE,
+        WriteOperation.INSERT_OVERWRITE_TABLE,
+        WriteOperation.DELETE_PARTITION,
+        WriteOperation.CLUSTER,
+    }
+)
+"""Operations whose commits always say what they replaced, if only that it was nothing."""
 
 
 def encode_commit(metadata: CommitMetadata) -> bytes:
@@ -42,12 +52,12 @@ def encode_commit(metadata: CommitMetadata) -> bytes:
         "extraMetadata": extra,
         "operationType": metadata.operation.value,
     }
-    if metadata.replaced_file_ids:
+    if metadata.replaced_file_ids or metadata.operation in _REPLACING:
         found["partitionToReplaceFileIds"] = {key: list(ids) for key, ids in metadata.replaced_file_ids.items()}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
+def decode_commit(data: bytes, *, path: str, completed: bool = False) -> CommitMetadata:
     """The metadata in a commit file. Keys that this package does not use are left out.
 
     In an inflight file (the plan of Hudi's writers) a stat's `path` is "" and its `file_id` is "" for planned inserts.
@@ -57,18 +67,33 @@ def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
         CorruptFileError: the bytes are no such JSON, an empty file included; the message names `path`.
     """
     try:
-        parsed = json.loads(data)
+        parsed = json.loads(data, object_pairs_hook=_unique)
+        if b"\\u" in data:
+            json.dumps(parsed, ensure_ascii=False).encode()  # half a character (a lone surrogate) has no UTF-8
     except (ValueError, RecursionError) as exc:
         raise CorruptFileError(
             f"{path}: {len(data)} bytes that are no JSON of a commit ({exc}); "
             "a commit file is never empty or partial: restore it from a backup or roll the instant back"
         ) from exc
+    return commit_of(parsed, path=path, completed=completed)
+
+
+def commit_of(parsed: object, *, path: str, completed: bool = False) -> CommitMetadata:
+    """The metadata in a commit's fields, by Hudi's names: of the JSON, or of the Avro record that versions 8 and 9 store.
+
+    Raises:
+        CorruptFileError: a field has another type, or what every completed commit has is missing; the message names `path`.
+    """
     top = _Fields(parsed, path, "the commit")
+    operation = top.text("operationType")
+    if completed:
+        top.require("partitionToWriteStats")
+        if operation in _REPLACING and path.endswith(".replacecommit"):
+            top.require("partitionToReplaceFileIds")
     extra = {}
     for key, value in top.mapping("extraMetadata").items():
         if value is not None:
             extra[key] = _string(value, path, f"extraMetadata {key!r}")
-    operation = top.text("operationType")
     return CommitMetadata(
         operation=WriteOperation(operation) if operation in _OPERATIONS else WriteOperation.UNKNOWN,
         write_stats={
@@ -87,6 +112,13 @@ def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
             for partition, ids in top.mapping("partitionToReplaceFileIds").items()
         },
     )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"a key stands twice in one object of {len(pairs)} keys")
+    return found
 
 
 _OPERATIONS = frozenset(operation.value for operation in WriteOperation)
@@ -154,13 +186,21 @@ class _Fields:
             return 0
         if not isinstance(value, int) or isinstance(value, bool):
             raise _unexpected(value, self._path, f"{key} of {self._where}", "a whole number")
-        return value
+        if value > _MAX_COUNT:
+            raise _unexpected(value, self._path, f"{key} of {self._where}", "a number of 64 bits")
+        return max(0, value)  # -1 is how some writers say that they did not count
 
     def flag(self, key: str) -> bool:
         value = self._value.get(key)
         if value is not None and not isinstance(value, bool):
             raise _unexpected(value, self._path, f"{key} of {self._where}", "true or false")
         return bool(value)
+
+    def require(self, key: str) -> None:
+        if self._value.get(key) is None:
+            raise CorruptFileError(
+                f"{self._path}: {self._where} has no {key}: the file is damaged, restore it from a copy"
+            )
 
     def mapping(self, key: str) -> Mapping[str, object]:
         value = self._value.get(key)

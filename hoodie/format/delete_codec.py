@@ -2,6 +2,7 @@
 
 The ordering value is a union of null and wrapper records, one for each Java class. Apache Hudi's writer puts an
 `IntWrapper` of 0 where there is no ordering value: such a delete wins against everything ("commit-time delete").
+Several ordering fields stand in one `ArrayWrapper`.
 Witness: the delete blocks of the golden tables, and the bytes in tests/format/test_log_content.py.
 """
 
@@ -43,11 +44,14 @@ from hoodie.format.cursor import Cursor, i32
 
 _VERSION = 3
 _SLICE_BYTES = 1 << 30  # below Arrow's short offsets
+_MAX_FIELDS = 63  # so that their number takes one byte
 _WRAPPED_DECIMAL = pa.decimal128(30, 15)
 
 # Branches of the union. A branch's byte on storage is twice its number.
 _NULL, _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _BYTES, _STRING, _DATE, _DECIMAL, _TIME, _TIMESTAMP, _ARRAY = range(13)
 _LAST = _ARRAY
+_LOCAL_DATE = 12
+"""Inside an array the last branch is another one: a date as days."""
 _VARINTS = frozenset({_INT, _LONG, _DATE, _TIME, _TIMESTAMP})
 _LENGTHS = frozenset({_BYTES, _STRING, _DECIMAL})
 _WIDTHS = {_NULL: 0, _BOOLEAN: 1, _FLOAT: 4, _DOUBLE: 8}
@@ -115,7 +119,9 @@ def _ordering_pieces(values: Column) -> list[Column]:
     if pa.types.is_null(kind) or not valid.any():
         return [_always_wins(valid, rows)]
     lost = None if valid.all() else _always_wins(valid, rows)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if pa.types.is_struct(kind):
+        found = _array_pieces(values)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         found = _text_pieces(values, branch=_STRING)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         found = _text_pieces(values, branch=_BYTES)
@@ -131,6 +137,23 @@ def _ordering_pieces(values: Column) -> list[Column]:
     # Where the value is null its own piece must be empty, whatever stood under the null.
     every: Column = pa.array(np.arange(rows), mask=~valid)
     return [lost, *(piece.take(every) for piece in found)]
+
+
+def _array_pieces(values: Any) -> list[Column]:
+    """An ArrayWrapper for each row: branch, the branch of its list, a block of as many items as fields, the list's end."""
+    parts = values.flatten()
+    if len(parts) > _MAX_FIELDS:
+        raise SchemaError(
+            f"{len(parts)} ordering columns are more than the {_MAX_FIELDS} that are stored with a delete"
+        )
+    begin = np.tile(np.array([2 * _ARRAY, 2, 2 * len(parts)], dtype=np.uint8), (len(values), 1))
+    end = np.zeros((len(values), 1), dtype=np.uint8)
+    every = np.ones(len(values), dtype=np.int64)
+    return [
+        ragged(begin, 3 * every),
+        *(piece for part in parts for piece in _ordering_pieces(part)),
+        ragged(end, every),
+    ]
 
 
 def _always_wins(valid: npt.NDArray[np.bool_], rows: int) -> Column:
@@ -156,11 +179,9 @@ def _number(values: Column) -> tuple[int, Bytes, npt.NDArray[np.int64]]:
         return _DOUBLE, _raw(values.fill_null(0.0), "<f8"), np.full(rows, 8)
     if pa.types.is_float32(kind):
         return _FLOAT, _raw(values.fill_null(0.0), "<f4"), np.full(rows, 4)
-    if pa.types.is_date(kind):
-        raise SchemaError(
-            "rows of a table whose ordering column is a date cannot be deleted with an ordering value: the format has "
-            "no place for it (Apache Hudi 1.2.0 fails too); order by a timestamp or an int, or delete by key alone"
-        )
+    if kind == pa.date32():
+        # Apache Hudi 1.2.0 fails to write these. As an int they have the Java class that its readers hold dates in.
+        return (_INT, *varints(values.cast(pa.int32()).cast(pa.int64()).fill_null(0).to_numpy()))
     raise SchemaError(
         f"an ordering column of type {kind} cannot be stored with a delete; use a number, text or timestamp"
     )
@@ -187,11 +208,12 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
     """The deletes of a block: record_key string, partition_path string, ordering of `ordering_type` (null if None).
 
     A null ordering is a commit-time delete, which wins against every record: it was stored as null, as int 0, or as a
-    value of another Java class than the ordering column has (Hudi then lets the delete win, too).
+    value of another Java class than the ordering column has (Hudi then lets the delete win, too). For several ordering
+    fields `ordering_type` is a struct of them.
 
     Raises:
         CorruptFileError: the content is not one whole list.
-        UnsupportedTableError: a block version before 3 (Kryo), or several ordering fields.
+        UnsupportedTableError: a block version before 3 (Kryo).
     """
     cursor = Cursor(content)
     version = cursor.i32("version of a delete block")
@@ -208,7 +230,7 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
         raise UnsupportedTableError(f"a delete list of {length} bytes is larger than the 1 GiB that is read")
     body = bytes(cursor.take(length, "delete list"))
     try:
-        found = _walk(body)
+        found, items = _walk(body)
     except IndexError as exc:
         raise CorruptFileError(f"a delete list of {length} bytes is cut within a record") from exc
     buffer = padded(body)
@@ -217,20 +239,23 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
             {
                 "record_key": _strings(buffer, found[:, 0], found[:, 1]),
                 "partition_path": _strings(buffer, found[:, 2], found[:, 3]),
-                "ordering": _ordering(buffer, found[:, 4], found[:, 5], found[:, 6], ordering_type),
+                "ordering": _ordering(buffer, found[:, 4], found[:, 5], found[:, 6], ordering_type, items),
             }
         )
     except pa.ArrowInvalid as exc:
         raise CorruptFileError(f"a delete list holds a value that is none: {exc}") from exc
 
 
-def _walk(body: bytes) -> Ints:
+def _walk(body: bytes) -> tuple[Ints, Ints]:
     """One row for each delete: start and end of key, of path (end -1 for null), branch, start and end of the value.
+
+    And one row for each item of the arrays: branch, start and end of its value; an array's start and end count these.
 
     A row loop: the records are not framed, so only the end of one says where the next begins. Keys and paths below 64
     bytes, nearly all, are stepped over in place: this halves the time of the whole decoding.
     """
     found = array("q")
+    items = array("q")
     count, at = _long(body, 0)
     while count:
         if count < 0:  # a block that says its size, too
@@ -259,21 +284,59 @@ def _walk(body: bytes) -> Ints:
             if branch in _VARINTS:
                 while body[at] >= 0x80:
                     at += 1
-                at += 1
-            elif branch in _LENGTHS:
-                size, start = _long(body, at)
-                at = _forward(body, start, size)
+                end = at = at + 1
             elif branch == _ARRAY:
-                raise UnsupportedTableError(
-                    "the deletes of this table have several ordering fields, which are not read yet"
-                )
+                start = len(items) // 3
+                at = _walk_array(body, at, items)
+                end = len(items) // 3
             else:
-                at = _forward(body, at, _WIDTHS[branch])
-            found.extend((key, key_end, path, path_end, branch, start, at))
+                start, end = _value(body, at, branch)
+                at = end
+            found.extend((key, key_end, path, path_end, branch, start, end))
         count, at = _long(body, at)
     if at != len(body):
         raise CorruptFileError(f"a delete list ends at byte {at} of {len(body)}")
-    return np.frombuffer(found, dtype=np.int64).reshape(-1, 7)
+    return np.frombuffer(found, dtype=np.int64).reshape(-1, 7), np.frombuffer(items, dtype=np.int64).reshape(-1, 3)
+
+
+def _walk_array(body: bytes, at: int, items: array[int]) -> int:
+    """Appends branch, start and end of each item; gives the offset after the ArrayWrapper."""
+    listed = body[at]
+    at += 1
+    if listed == 0:
+        return at
+    if listed != 2:
+        raise CorruptFileError(f"a delete list has a wrong union branch at byte {at - 1}")
+    count, at = _long(body, at)
+    while count:
+        if count < 0:
+            count = -count
+            _, at = _long(body, at)
+        if count > len(body) - at:
+            raise CorruptFileError(f"a delete list of {len(body)} bytes has an array of {count} values")
+        for _ in range(count):
+            branch = body[at] >> 1
+            if body[at] & 0x81 or branch > _LOCAL_DATE:
+                raise CorruptFileError(f"a delete list has a wrong union branch at byte {at}")
+            branch = _DATE if branch == _LOCAL_DATE else branch
+            start, end = _value(body, at + 1, branch)
+            items.extend((branch, start, end))
+            at = end
+        count, at = _long(body, at)
+    return at
+
+
+def _value(body: bytes, at: int, branch: int) -> tuple[int, int]:
+    """Start and end of a value's bytes, behind its length where it has one."""
+    if branch in _VARINTS:
+        start = at
+        while body[at] >= 0x80:
+            at += 1
+        return start, at + 1
+    if branch in _LENGTHS:
+        size, start = _long(body, at)
+        return start, _forward(body, start, size)
+    return at, _forward(body, at, _WIDTHS[branch])
 
 
 def _long(body: bytes, at: int) -> tuple[int, int]:
@@ -313,9 +376,17 @@ def _strings(buffer: Bytes, starts: Ints, ends: Ints) -> Column:
     return slices(buffer, starts, np.where(there, ends, starts), None if there.all() else there).cast(pa.string())
 
 
-def _ordering(buffer: Bytes, branches: Ints, starts: Ints, ends: Ints, kind: pa.DataType | None) -> Column:
+def _ordering(buffer: Bytes, branches: Ints, starts: Ints, ends: Ints, kind: pa.DataType | None, items: Ints) -> Column:
     if kind is None or pa.types.is_null(kind):
         return pa.nulls(len(branches))
+    if isinstance(kind, pa.StructType):
+        there = (branches == _ARRAY) & (ends - starts == kind.num_fields)
+        chosen = [items[starts[there] + i] for i in range(kind.num_fields)]
+        parts = [
+            spread(_ordering(buffer, item[:, 0], item[:, 1], item[:, 2], kind.field(i).type, items), there)
+            for i, item in enumerate(chosen)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array(~there))
     there = np.isin(branches, _branches_of(kind))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return slices(buffer, starts, np.where(there, ends, starts), there).cast(kind)

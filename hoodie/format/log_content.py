@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_codec import decode_records
@@ -17,13 +16,23 @@ from hoodie.format.avro_schema import record_type, resolve_record
 from hoodie.format.avro_wire import Ints, data_of, offsets_in
 from hoodie.format.cursor import Cursor, i32
 from hoodie.format.delete_codec import decode_deletes, encode_deletes
+from hoodie.format.parquet_file import open_parquet, read_batches
 
-__all__ = ["decode_avro_data", "decode_deletes", "decode_parquet_data", "encode_avro_data", "encode_deletes"]
+__all__ = [
+    "decode_avro_data",
+    "decode_deletes",
+    "decode_parquet_data",
+    "encode_avro_data",
+    "encode_deletes",
+    "field_names",
+    "record_bounds",
+]
 
 VERSION = 3
 """Of data and delete blocks, as Hudi writes them since 0.14."""
 _READABLE = (1, 2, 3)
 _PARQUET_MAGIC = b"PAR1"
+_BATCH_ROWS = 1 << 20
 
 
 def encode_avro_data(table: pa.Table, avro: Mapping[str, Any]) -> bytes:
@@ -43,6 +52,11 @@ def encode_avro_data(table: pa.Table, avro: Mapping[str, Any]) -> bytes:
     return b"".join(content)
 
 
+def field_names(schema_text: str) -> list[str]:
+    """The columns of a data block, by its SCHEMA header."""
+    return [name for name, _ in record_type(schema_text).fields]
+
+
 def decode_avro_data(content: memoryview | bytes, schema_text: str, columns: Collection[str] | None = None) -> pa.Table:
     """The records of an Avro data block; `schema_text` is the block's SCHEMA header.
 
@@ -54,6 +68,16 @@ def decode_avro_data(content: memoryview | bytes, schema_text: str, columns: Col
         UnsupportedTableError: another block version, or a schema that is not read.
     """
     record = record_type(schema_text)
+    starts, ends = record_bounds(content)
+    return decode_records(content, starts, ends, record, columns)
+
+
+def record_bounds(content: memoryview | bytes) -> tuple[Ints, Ints]:
+    """Start and end of each record in the content of an Avro data block.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: as `decode_avro_data`.
+    """
     cursor = Cursor(content)
     version = cursor.i32("version of an Avro data block")
     if version not in _READABLE:
@@ -61,8 +85,7 @@ def decode_avro_data(content: memoryview | bytes, schema_text: str, columns: Col
     count = cursor.i32("record count of an Avro data block")
     if not 0 <= count <= cursor.remaining // 4:
         raise CorruptFileError(f"an Avro data block of {len(content)} bytes claims {count} records")
-    starts, ends = _frames(memoryview(content).cast("B"), count)
-    return decode_records(content, starts, ends, record, columns)
+    return _frames(memoryview(content).cast("B"), count)
 
 
 def _frames(content: memoryview, count: int) -> tuple[Ints, Ints]:
@@ -96,9 +119,7 @@ def decode_parquet_data(content: memoryview | bytes) -> pa.Table:
     view = memoryview(content)
     if view[:4] != _PARQUET_MAGIC or view[-4:] != _PARQUET_MAGIC:
         raise CorruptFileError(f"a Parquet data block of {len(view)} bytes is no whole Parquet file")
-    try:
-        with pq.ParquetFile(pa.BufferReader(pa.py_buffer(content))) as file:
-            table = file.read()
-    except (pa.ArrowException, OSError) as exc:
-        raise CorruptFileError(f"a Parquet data block of {len(view)} bytes does not decode: {exc}") from exc
-    return table.replace_schema_metadata(None)
+    what = f"a Parquet data block of {len(view)} bytes"
+    with open_parquet(pa.BufferReader(pa.py_buffer(content)), path=what) as file:
+        batches = list(read_batches(file, file.schema_arrow.names, batch_rows=_BATCH_ROWS, path=what))
+        return pa.Table.from_batches(batches, file.schema_arrow).replace_schema_metadata(None)

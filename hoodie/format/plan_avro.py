@@ -26,7 +26,8 @@ from fastavro.schema import SchemaParseException
 from fastavro.types import Schema
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
-from hoodie.model.enums import Action
+from hoodie.format.plan_check import check_operation, check_rollback
+from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.payloads import (
     CompactionOperation,
     CompactionPlan,
@@ -49,6 +50,7 @@ _DECODE_ERRORS = (EOFError, ValueError, IndexError, KeyError, TypeError, Overflo
 COMPACTION_PLAN = "HoodieCompactionPlan"
 ROLLBACK_PLAN = "HoodieRollbackPlan"
 ROLLBACK_METADATA = "HoodieRollbackMetadata"
+REPLACE_PLAN = "HoodieRequestedReplaceMetadata"
 
 
 def encode_plan(record_name: str, value: Mapping[str, Any]) -> bytes:
@@ -85,6 +87,11 @@ def decode_plan(record_name: str, data: bytes, *, path: str) -> dict[str, Any]:
         raise UnsupportedTableError(f"{path}: {exc}") from exc
 
 
+def is_container(data: bytes) -> bool:
+    """Whether the bytes begin as an Avro container file."""
+    return data.startswith(_MAGIC)
+
+
 def _decode(record_name: str, data: bytes) -> dict[str, Any]:
     header, at = _read_header(data)
     codec = header.get("avro.codec", b"null")
@@ -101,9 +108,28 @@ def _decode(record_name: str, data: bytes) -> dict[str, Any]:
         raise CorruptFileError(
             f"a record of {size} bytes at byte {at} is not followed by the header's marker and the end of the file"
         )
-    record = data[at : at + size]
     writer = _writer_schema(record_name, header.get("avro.schema", b""))
-    _, reader = _known(record_name)
+    return _resolved(data[at : at + size], writer, _known(record_name)[1])
+
+
+def decode_entry(record_name: str, schema_text: bytes, record: bytes, fields: tuple[str, ...]) -> dict[str, Any]:
+    """Some fields of one record outside of a container, by the schema that its writer had (entries of archived timelines).
+
+    `fields` are names of the known type, in its order; a type must stand at its definition or behind it.
+
+    Raises:
+        CorruptFileError: as `decode_plan`, but names no path.
+    """
+    return _resolved(record, _writer_schema(record_name, schema_text), _known_part(record_name, fields))
+
+
+@functools.cache
+def _known_part(record_name: str, fields: tuple[str, ...]) -> Schema:
+    known = _all_schemas()[record_name]
+    return fastavro.parse_schema(known | {"fields": [each for each in known["fields"] if each["name"] in fields]})
+
+
+def _resolved(record: bytes, writer: Schema, reader: Schema) -> dict[str, Any]:
     again = io.BytesIO()
     try:
         fastavro.schemaless_writer(again, writer, fastavro.schemaless_reader(io.BytesIO(record), writer, None))
@@ -213,7 +239,7 @@ def _safe_record(
 
 
 def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
-    if not data.startswith(_MAGIC):
+    if not is_container(data):
         raise CorruptFileError("it does not begin as an Avro container file")
     header: dict[str, bytes] = {}
     at = len(_MAGIC)
@@ -300,11 +326,7 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
     stored = record["version"]
 
     def name(text: str) -> str:
-        # Version 1 stored full paths.
-        short = text.rpartition("/")[2] if stored in (None, 1) else text
-        if short in ("", ".", "..") or "/" in short or "\x00" in short:
-            raise CorruptFileError(f"{path}: {text!r} is no file name; the compaction cannot be trusted: roll it back")
-        return short
+        return text.rpartition("/")[2] if stored in (None, 1) else text  # version 1 stored full paths
 
     operations = []
     for operation in record["operations"] or []:
@@ -312,17 +334,34 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
         if base_instant is None or file_id is None:
             raise CorruptFileError(f"{path}: an operation without base instant or file id: roll the compaction back")
         data_file = operation["dataFilePath"]
-        operations.append(
-            CompactionOperation(
-                partition_path=operation["partitionPath"] or "",
-                file_id=file_id,
-                base_instant=base_instant,
-                data_file=name(data_file) if data_file else None,
-                log_files=tuple(name(log) for log in operation["deltaFilePaths"] or []),
-                metrics=operation["metrics"] or {},
-            )
+        found = CompactionOperation(
+            partition_path=operation["partitionPath"] or "",
+            file_id=file_id,
+            base_instant=base_instant,
+            data_file=name(data_file) if data_file else None,
+            log_files=tuple(name(log) for log in operation["deltaFilePaths"] or []),
+            metrics=operation["metrics"] or {},
         )
+        check_operation(found, path)
+        operations.append(found)
     return CompactionPlan(tuple(operations), record["extraMetadata"] or {})
+
+
+def encode_replace_plan(operation: WriteOperation) -> bytes:
+    """Content of `T.replacecommit.requested` for an operation that replaces file groups, as Apache Hudi writes it.
+
+    It says only that this is no clustering; what is replaced stands in the completed commit.
+    """
+    named = operation is WriteOperation.DELETE_PARTITION
+    return encode_plan(
+        REPLACE_PLAN,
+        {
+            "operationType": operation.value if named else None,
+            "clusteringPlan": None,
+            "extraMetadata": {} if named else None,
+            "version": 1 if named else None,
+        },
+    )
 
 
 def encode_rollback_plan(plan: RollbackPlan) -> bytes:
@@ -347,7 +386,8 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
     """The plan in `T.rollback.requested`.
 
     Raises:
-        CorruptFileError: the bytes are no such plan, or it does not say what to roll back.
+        CorruptFileError: the bytes are no such plan, it does not say what to roll back, or it would delete other files than
+            those of the instant.
     """
     record = decode_plan(ROLLBACK_PLAN, data, path=path)
     instant = record["instantToRollback"]
@@ -363,7 +403,9 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
         )
         for request in record["RollbackRequests"] or []
     )
-    return RollbackPlan(instant["commitTime"], _action(instant["action"], path), requests, record["version"] or 1)
+    plan = RollbackPlan(instant["commitTime"], _action(instant["action"], path), requests, record["version"] or 1)
+    check_rollback(plan, path)
+    return plan
 
 
 def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:

@@ -34,6 +34,22 @@ def parse_properties(text: str, *, path: str = "properties text") -> dict[str, s
     return found
 
 
+def parse_properties_file(data: bytes, *, path: str) -> dict[str, str]:
+    """Keys and values of a whole file, as `parse_properties`.
+
+    Java ends such a file with a line end, and so do we. One that ends within a line was cut: its last value would be
+    another one, and what stood behind it would be missing without a word.
+
+    Raises:
+        CorruptFileError: as `parse_properties`, or the file is cut off.
+    """
+    if data and not data.endswith((b"\n", b"\r")):
+        raise CorruptFileError(
+            f"{path} ends within a line: it is cut off. Restore it from a copy; if it was edited by hand, end its last line"
+        )
+    return parse_properties(data.decode("latin-1"), path=path)
+
+
 def format_properties(values: Mapping[str, str], *, comment: Sequence[str]) -> str:
     """The text for these values, in their order, after one `#` line for each comment. It is plain ASCII."""
     lines = [f"#{_escape(part, plain=True)}" for text in comment for part in _LINE_ENDS.split(text)]

@@ -101,7 +101,7 @@ def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
         return _look_into_base(storage, task)
     result = _look_into_base(storage, replace(task, stage_to=None))
     in_base = {matches.number: load_rows(storage, matches) for matches in result.matches}
-    rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING, None)
+    rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
     schema = pa.schema([pa.field(RECORD_KEY, pa.string())])
     logged = read_log_records(storage, task.logs, schema, rule=rule, visible=task.visible).keys
     matches = []

@@ -22,6 +22,8 @@ class Action(StrEnum):
     COMMIT = "commit"
     DELTACOMMIT = "deltacommit"
     REPLACECOMMIT = "replacecommit"
+    CLUSTERING = "clustering"
+    """Timeline layout 2, while it is pending; a completed one is a `replacecommit`."""
     COMPACTION = "compaction"
     LOGCOMPACTION = "logcompaction"
     CLEAN = "clean"
@@ -49,6 +51,7 @@ class WriteOperation(StrEnum):
     DELETE_PARTITION = "DELETE_PARTITION"
     CLUSTER = "CLUSTER"
     COMPACT = "COMPACT"
+    LOG_COMPACT = "LOG_COMPACT"
     UNKNOWN = "UNKNOWN"
 
 
@@ -58,10 +61,30 @@ class QueryType(StrEnum):
     INCREMENTAL = "incremental"
 
 
+class ChangeFormat(StrEnum):
+    """What an incremental query gives of a change."""
+
+    LATEST_STATE = "latest_state"
+    """The row as it is at the end of the range; deletes are not seen."""
+    CDC = "cdc"
+    """Each change, the row before and after it as JSON text: Apache Hudi's columns op, ts_ms, before, after."""
+    BEFORE_AFTER = "before_after"
+    """Each change, the row before and after it as structs."""
+
+
 class MergeMode(StrEnum):
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
     CUSTOM = "CUSTOM"
+
+
+class Fill(StrEnum):
+    """Which fields of the record that counts are taken from the other record of its key."""
+
+    NULLS = "NULLS"
+    """Those that are null."""
+    UNAVAILABLE = "UNAVAILABLE"
+    """Texts and bytes that are a marker: the source of the change did not send the value."""
 
 
 class BlockKind(IntEnum):

@@ -34,6 +34,8 @@ class LogFile(NamedTuple):
     size_bytes: int
     committed_bytes: int | None = None
     """Size that active commit metadata states (0: named without a size); None when no active commit names the file."""
+    committed_entries: tuple[tuple[str, int], ...] = ()
+    """(instant, records and deletes that it wrote into the file) of each active commit that wrote it."""
 
     @property
     def path(self) -> str:

@@ -52,8 +52,16 @@ class Instant(NamedTuple):
     """One instant in the furthest state it has reached. A completed compaction is a `commit`, as stored."""
 
     time: str
+    """When it was requested: what names its files, and what its rows have as `_hoodie_commit_time`."""
     action: Action
     state: State
+    completion: str | None = None
+    """When it was completed. Timeline layout 2 (table versions 8 and 9) only; layout 1 does not state it."""
+
+    @property
+    def position(self) -> str:
+        """Where a completed instant lies for incremental ranges: its completion time where stated, else its own time."""
+        return self.completion or self.time
 
     @property
     def is_completed(self) -> bool:
@@ -69,8 +77,13 @@ class InstantRange:
 
     begin: str | None = None
     end: str | None = None
+    only: frozenset[str] | None = None
+    """Where set: of these only those in the set. Commits that overlap complete in another order than they are requested,
+    so that a range of completion times is no range of commit times (table versions 8 and 9)."""
 
     def contains(self, time: str) -> bool:
+        if self.only is not None and time not in self.only:
+            return False
         key = sort_key(time)
         return (self.begin is None or key > sort_key(self.begin)) and (self.end is None or key <= sort_key(self.end))
 
@@ -88,8 +101,12 @@ class VisibleInstants:
     since: str | None = None
     """Log blocks up to this instant are not seen either: an incremental read merges only those of its range onto the base
     file, as Hudi's does (golden table v6_mor_logs: a late row that lost against an earlier log is pulled)."""
+    only: frozenset[str] | None = None
+    """Where set: of these only those in the set, as in `InstantRange`."""
 
     def sees(self, time: str) -> bool:
+        if self.only is not None and time not in self.only:
+            return False
         if self.since is not None and sort_key(time) <= sort_key(self.since):
             return False
         if self.until is not None and sort_key(time) > sort_key(self.until):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hoodie.model.enums import Action, State
@@ -28,9 +30,26 @@ def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
+def is_inside(path: str, *, may_be_root: bool = False) -> bool:
+    """Whether a relative path stays below the folder it is relative to: no empty part, no `.`, no `..`, no NUL."""
+    if path == "":
+        return may_be_root
+    return "\0" not in path and not any(part in ("", ".", "..") for part in path.split("/"))
+
+
+def is_partition_path(path: str) -> bool:
+    """Whether data files may lie in the folder: inside the table, not in its `.hoodie`; "" is the table's own folder.
+
+    What metadata and plans name is held against this before anything is read or deleted there.
+    """
+    return is_inside(path, may_be_root=True) and path.partition("/")[0] != HOODIE
+
+
 def new_file_id() -> str:
-    """A fresh file group id, `{uuid}-0`."""
-    return f"{uuid.uuid4()}-0"
+    """A fresh file group id, `{uuid}-0`; never one that begins with 8 decimal digits, as those of buckets do."""
+    while (fresh := str(uuid.uuid4()))[:8].isdigit():
+        pass
+    return f"{fresh}-0"
 
 
 class WriteToken(NamedTuple):
@@ -65,7 +84,7 @@ def format_base_file(name: BaseFileName, extension: str = PARQUET) -> str:
 
 def parse_base_file(name: str) -> BaseFileName | None:
     """None for anything that is no base file's name."""
-    if len(name) > MAX_NAME or name.startswith("."):
+    if len(name) > MAX_NAME or name.startswith(".") or "/" in name:
         return None
     stem, dot, extension = name.rpartition(".")
     parts = stem.split("_")
@@ -91,7 +110,7 @@ def format_log_file(name: LogFileName) -> str:
 
 def parse_log_file(name: str) -> LogFileName | None:
     """None for anything that is no log file's name."""
-    if len(name) > MAX_NAME or not name.startswith("."):
+    if len(name) > MAX_NAME or not name.startswith(".") or "/" in name:
         return None
     stem, found, rest = name[1:].partition(".log.")
     file_id, underscore, instant = stem.partition("_")
@@ -110,30 +129,45 @@ def log_sort_key(name: LogFileName) -> tuple[str, int, tuple[int, ...], str]:
     return (name.base_instant, name.version, tuple(token) if token else (), name.suffix)
 
 
-def format_instant_file(time: str, action: Action, state: State) -> str:
-    """Timeline file name, layout version 1 (table version 6)."""
+COMPLETES_AS: Mapping[Action, Action] = MappingProxyType(
+    {
+        Action.COMPACTION: Action.COMMIT,
+        Action.LOGCOMPACTION: Action.DELTACOMMIT,
+        Action.CLUSTERING: Action.REPLACECOMMIT,
+    }
+)
+"""Actions whose completed file has another action in its name."""
+
+
+def format_instant_file(time: str, action: Action, state: State, completion: str | None = None) -> str:
+    """Timeline file name. A completed one has its completion time in layout 2 (table versions 8 and 9), none in layout 1."""
     if state is State.COMPLETED:
-        # A compaction completes as a commit, a log compaction as a delta commit.
-        completed = {Action.COMPACTION: Action.COMMIT, Action.LOGCOMPACTION: Action.DELTACOMMIT}.get(action, action)
-        return f"{time}.{completed}"
+        times = f"{time}_{completion}" if completion else time
+        return f"{times}.{COMPLETES_AS.get(action, action)}"
     if action is Action.COMMIT and state is State.INFLIGHT:
         return f"{time}.inflight"
     return f"{time}.{action}.{state}"
 
 
-def parse_instant_file(name: str) -> Instant | None:
-    """None for anything that is no timeline file of layout version 1 (also temporary `<name>.<uuid>` files)."""
+def parse_instant_file(name: str, layout: int = 1) -> Instant | None:
+    """None for anything that is no timeline file of that layout (also temporary `<name>.<uuid>` files).
+
+    Layout 1: `T.commit`; layout 2: `T_C.commit` with the completion time C. Both: `T.commit.requested`, `T.inflight`.
+    """
     if len(name) > MAX_NAME:
         return None
-    time, _, rest = name.partition(".")
-    if not is_instant_time(time):
+    times, _, rest = name.partition(".")
+    time, underscore, completion = times.partition("_")
+    if not is_instant_time(time) or (underscore and not is_instant_time(completion)):
         return None
-    if rest == State.INFLIGHT:
+    if rest == State.INFLIGHT and not underscore:
         return Instant(time, Action.COMMIT, State.INFLIGHT)
     action, dot, state = rest.partition(".")
     if action not in set(Action) or (dot and state not in (State.REQUESTED, State.INFLIGHT)):
         return None
-    return Instant(time, Action(action), State(state) if state else State.COMPLETED)
+    if bool(underscore) is not (layout > 1 and not dot):
+        return None
+    return Instant(time, Action(action), State(state) if state else State.COMPLETED, completion or None)
 
 
 def marker_path(time: str, partition_path: str, file_name: str, kind: str) -> str:

@@ -7,13 +7,16 @@ too, but meant for engines of the same process.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.model.enums import MergeMode
+from hoodie.model.columns import ColumnHistory
+from hoodie.model.enums import ChangeFormat, Fill, MergeMode
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.payloads import WriteStat
@@ -69,6 +72,8 @@ class Matches:
     path: str | None = None
     """Where the row numbers were staged instead, relative to the table."""
     count: int = 0
+    start: int = 0
+    """With `path`: where in that file they begin; one file may hold the rows of many buckets."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +139,40 @@ class WriteTask:
     """`merge` only: add the rows without looking at keys (the `insert` operation keeps duplicates)."""
 
 
+class DeleteMarker(NamedTuple):
+    """Rows whose field, as text, is the marker are deletes."""
+
+    field: str
+    marker: str
+    any_case: bool = False
+
+
+class Merger(NamedTuple):
+    """A function of the user's own that merges rows: (older, newer) -> merged, rows aligned by key, user columns only."""
+
+    name: str
+    merge: Callable[[pa.Table, pa.Table], pa.Table] | None
+    """None: no function of that name is registered in this process."""
+
+
 @dataclass(frozen=True)
 class MergeRule:
     """How two records of one key are decided."""
 
     mode: MergeMode
-    ordering_field: str | None
+    """CUSTOM: by `merger`, or, without one, by something that this release does not have."""
+    ordering_fields: tuple[str, ...] = ()
+    """Several are compared as a tuple, the first one first."""
+    positions: bool = False
+    """The ordering field is a text `file.position`: two whole numbers, compared as such."""
+    fill: Fill | None = None
+    unavailable: str = ""
+    """The marker of `Fill.UNAVAILABLE`."""
+    payload: bool = False
+    """The rule is that of a payload class, as tables before version 9 have them: a delete counts whatever its ordering
+    value says, and rows of one batch are reduced by ordering value also where the later commit wins."""
+    delete_marker: DeleteMarker | None = None
+    merger: Merger | None = None
 
 
 @dataclass(frozen=True)
@@ -170,6 +203,12 @@ class WriteContext:
     """Folder of the instant for files that are not published yet."""
     visible: VisibleInstants
     """For tasks that merge a slice's logs."""
+    given: tuple[str, ...] | None = None
+    """Columns that the batch has, where absent ones keep their stored values; None: absent ones are null."""
+    sort_by_key: bool = False
+    """`create` only: rows stand in the order of their record keys."""
+    generates_keys: bool = False
+    """The table has no key columns: the instant and the chunk's number come before the row's to make its key."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +227,13 @@ class WriteResult:
     file: StagedFile
 
 
+class WholeSlice(NamedTuple):
+    """A slice with its base file, and the log blocks that count when all of it is read."""
+
+    slice: FileSlice
+    visible: VisibleInstants
+
+
 @dataclass(frozen=True)
 class ReadTask:
     """Read one file slice. `columns` are the output's, in order; meta columns among them where asked for."""
@@ -196,6 +242,33 @@ class ReadTask:
     columns: tuple[str, ...]
     span: InstantRange | None = None
     """Incremental reads: only rows committed in (begin, end]."""
+    whole: WholeSlice | None = None
+    """Incremental reads: what rows are made of where log records of the range hold some of their columns only."""
+
+
+@dataclass(frozen=True)
+class ChangeTask:
+    """Tell what one commit changed in one file group: its slices before and after it are compared."""
+
+    instant: str
+    before: FileSlice | None
+    """None: the commit made the group."""
+    after: FileSlice | None
+    """None: the commit replaced the group."""
+    seen_before: VisibleInstants
+    seen_after: VisibleInstants
+    columns: tuple[str, ...]
+    """Of the output: op, the instant, before, after."""
+    images: tuple[str, ...]
+    """Columns of the rows in before and after."""
+    format: ChangeFormat = ChangeFormat.BEFORE_AFTER
+
+    @property
+    def slice(self) -> FileSlice:
+        piece = self.after or self.before
+        if piece is None:
+            raise ValueError(f"a change of {self.instant} without a file slice")
+        return piece
 
 
 @dataclass(frozen=True)
@@ -224,11 +297,13 @@ class ReadContext:
     rule: MergeRule
     visible: VisibleInstants
     filter: RowFilter | None = None
+    history: ColumnHistory | None = None
+    """Where columns were renamed, dropped or moved: which column of a file is which."""
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    tasks: tuple[ReadTask, ...]
+    tasks: tuple[ReadTask | ChangeTask, ...]
     context: ReadContext
     output: pa.Schema
     files_total: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.model.enums import WriteOperation
@@ -18,19 +18,40 @@ class CommitResult:
     operation: WriteOperation
     inserted: int = 0
     updated: int = 0
-    """Rows written for keys that were there. Merge-on-read appends late rows too; readers drop those that lose."""
+    """Rows written for keys that were there. Merge-on-read appends late rows too; readers drop those that lose.
+    With the bucket index nothing is looked up: rows that went to the log of a bucket count here, new keys among them."""
     deleted: int = 0
+    """With the bucket index on merge-on-read: deletes written, also of keys that may not be there."""
     files: int = 0
+    """Files written."""
+    replaced: int = 0
+    """File groups that this write replaced; their rows are not counted as deleted, for nobody looked at them."""
     bytes_written: int = 0
     index: Mapping[str, int] = field(default_factory=dict)
-    """How many base files each way of the look-up decided: "range", "bloom", "bloom+keys", "keys"."""
+    """How many base files each way of the look-up decided: "range", "bloom", "bloom+keys", "keys"; file groups
+    that the key's hash chose: "bucket"."""
     seconds: float = 0.0
     engine: str = ""
     """Where the rows were worked on: "embedded" or "spark"."""
+    completed: str | None = None
+    """When it was completed; None on version 6, which does not say."""
+
+    @property
+    def position(self) -> str | None:
+        """What `changes(since=…)` and `until=…` take for this commit: its completion time where there is one, else its instant."""
+        return self.completed or self.instant
 
     @classmethod
-    def of(cls, instant: str, operation: WriteOperation, stats: Iterable[WriteStat]) -> CommitResult:
-        """The sums of a commit's write stats."""
+    def of(
+        cls,
+        instant: str,
+        operation: WriteOperation,
+        stats: Iterable[WriteStat],
+        *,
+        replaced: Mapping[str, Sequence[str]] | None = None,
+        completed: str | None = None,
+    ) -> CommitResult:
+        """The sums of a commit's write stats. `replaced`: file groups by partition path."""
         counted = list(stats)
         return cls(
             instant=instant,
@@ -39,13 +60,16 @@ class CommitResult:
             updated=sum(s.num_updates for s in counted),
             deleted=sum(s.num_deletes for s in counted),
             files=len(counted),
+            replaced=sum(len(file_ids) for file_ids in (replaced or {}).values()),
             bytes_written=sum(s.total_bytes for s in counted),
+            completed=completed,
         )
 
     def __str__(self) -> str:
         if self.instant is None:
             return f"{self.operation.value.lower()}: nothing to do"
+        replaced = f", {self.replaced} file groups replaced" if self.replaced else ""
         return (
             f"{self.instant} {self.operation.value.lower()}: {self.inserted:,} inserted, {self.updated:,} updated, "
-            f"{self.deleted:,} deleted; {self.files} files, {self.bytes_written / 1e6:,.1f} MB, {self.seconds:.2f} s"
+            f"{self.deleted:,} deleted{replaced}; {self.files} files, {self.bytes_written / 1e6:,.1f} MB, {self.seconds:.2f} s"
         )

@@ -14,20 +14,26 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
+from hoodie.model.enums import ChangeFormat, MergeMode, QueryType, TableType, TableVersion, WriteOperation
+from hoodie.options import keygen, merging
+from hoodie.options.merging import STRATEGIES
 from hoodie.options.values import (
     KEY_GENERATOR_CLASS,
     KEY_GENERATOR_TYPE,
-    STRATEGIES,
+    DuplicatePolicy,
     IndexType,
     KeyGeneratorType,
     Kind,
     MorInserts,
+    OverwriteMode,
+    SortMode,
     boolean,
     choice,
     fields,
     fraction,
+    merger,
     only,
+    paths,
     payload_class,
     table_version,
     text,
@@ -99,12 +105,13 @@ RECORD_KEY: Key[tuple[str, ...] | None] = Key(
     "hoodie.datasource.write.recordkey.field",
     fields(),
     None,
-    "Columns that identify a record, nested ones by dots. Needed to create a table.",
+    "Columns that identify a record, nested ones by dots. Unset: every row gets a key of its own, `instant_number_number`, "
+    "and an upsert adds rows.",
     also=("hoodie.table.recordkey.fields",),
 )
 PARTITION_PATH: Key[tuple[str, ...] | None] = Key(
     "hoodie.datasource.write.partitionpath.field",
-    fields(),
+    fields(typed=True),
     None,
     "Columns whose values make the partition path. Unset or empty: not partitioned.",
     also=("hoodie.table.partition.fields",),
@@ -120,8 +127,8 @@ KEYGEN_TYPE: Key[KeyGeneratorType | None] = Key(
     "hoodie.datasource.write.keygenerator.type",
     KEY_GENERATOR_TYPE,
     None,
-    "How keys and partition paths are made. Unset: NON_PARTITION without partition columns, SIMPLE with one key and "
-    "one partition column, else COMPLEX.",
+    "How keys and partition paths are made. Unset: NON_PARTITION without partition columns, CUSTOM where these have kinds, "
+    "SIMPLE with one key and one partition column, else COMPLEX.",
     also=("hoodie.table.keygenerator.type",),
 )
 KEYGEN_CLASS: Key[KeyGeneratorType | None] = Key(
@@ -143,6 +150,57 @@ URL_ENCODE = Key(
     False,
     "Percent-encode partition values, so that `/` and `:` may stand in them.",
 )
+TIMESTAMPS_AS_TEXT: Key[bool | None] = Key(
+    keygen.TIMESTAMPS_AS_TEXT,
+    boolean(),
+    None,
+    "Timestamps in keys and paths as `2024-01-02 03:04:05.678` in UTC (true) or as microseconds since 1970 (false). Unset: as "
+    "the table's files have it, microseconds in a new table.",
+)
+SLASH_DATES: Key[bool | None] = Key(
+    keygen.SLASH_DATES,
+    boolean(),
+    None,
+    "A single partition column's path has `/` for every `-`: folders of years, months and days. Unset: as the table's files "
+    "have it, false in a new table.",
+)
+
+
+def _timebased(name: str, kind: Kind[str], doc: str) -> Key[str | None]:
+    """An option of the timestamp key generator."""
+    return Key(name, kind, None, doc, also=(keygen.OLD_PREFIX + name.removeprefix(keygen.PREFIX),))
+
+
+TIMEBASED: tuple[Key[str | None], ...] = (
+    _timebased(
+        keygen.TYPE,
+        choice({kind.value: kind.value for kind in keygen.TimestampType}),
+        "What a partition column of the key generator TIMESTAMP, or of that kind, holds: numbers of a unit, or text.",
+    ),
+    _timebased(
+        keygen.UNIT,
+        choice({unit.value: unit.value for unit in keygen.TimeUnit}),
+        "With type SCALAR: the unit of the numbers. Unset: SECONDS. Days of a date column: DAYS.",
+    ),
+    _timebased(
+        keygen.INPUT_FORMAT,
+        text("a date pattern or a list of them"),
+        "With type DATE_STRING or MIXED: patterns of Joda-Time; the first that fits a text counts.",
+    ),
+    _timebased(
+        keygen.INPUT_DELIMITER,
+        text("a regular expression"),
+        "What stands between the patterns of the list. Unset: a comma.",
+    ),
+    _timebased(keygen.INPUT_ZONE, text("a time zone"), "Of texts that do not say theirs. Unset: UTC."),
+    _timebased(
+        keygen.OUTPUT_FORMAT,
+        text("a date pattern"),
+        "The partition path as a pattern of Joda-Time: `yyyy/MM/dd` makes three folders.",
+    ),
+    _timebased(keygen.OUTPUT_ZONE, text("a time zone"), "Of the path. Unset: that of the text, UTC for numbers."),
+    _timebased(keygen.ZONE, text("a time zone"), "Both zones at once; the other two do not count beside it."),
+)
 CREATE_VERSION: Key[TableVersion] = Key(
     "hoodie.write.table.version", table_version(), TableVersion.V6, "Version of a new table (Apache Hudi's default: 9)."
 )
@@ -157,11 +215,11 @@ MERGE_MODE: Key[MergeMode | None] = Key(
     "time.",
     also=("hoodie.record.merge.mode",),
 )
-PAYLOAD_CLASS: Key[MergeMode | None] = Key(
+PAYLOAD_CLASS: Key[str | None] = Key(
     "hoodie.datasource.write.payload.class",
     payload_class(),
     None,
-    "The merge mode by the name of one of Apache Hudi's built-in payload classes.",
+    "How records merge, by the name of one of Apache Hudi's payload classes; docs/MERGING.md says what each does.",
     also=("hoodie.compaction.payload.class",),
 )
 MERGE_STRATEGY: Key[MergeMode | None] = Key(
@@ -174,6 +232,24 @@ MERGE_STRATEGY: Key[MergeMode | None] = Key(
         "hoodie.record.merge.strategy.id",
         "hoodie.compaction.record.merger.strategy",
     ),
+)
+PYTHON_MERGER: Key[str | None] = Key(
+    merging.MERGER,
+    merger(),
+    None,
+    "Merge by a Python function (`hoodie.register_merger`). Only hoodie can write such a table. Unset: by the merge mode.",
+)
+DELETE_FIELD: Key[str | None] = Key(
+    merging.DELETE_FIELD,
+    text("a column"),
+    None,
+    "With the next one: rows whose column holds the marker are deletes, as those with `_hoodie_is_deleted` are.",
+)
+DELETE_MARKER: Key[str | None] = Key(
+    merging.DELETE_MARKER,
+    text("a text"),
+    None,
+    "The marker, compared with the column's value as text.",
 )
 MOR_INSERTS: Key[MorInserts | None] = Key(
     "hoodie.python.mor.inserts",
@@ -204,16 +280,11 @@ TABLE_CHECKS = (
         "Leave partition columns out of the files.",
     ),
     _check(
-        "hoodie.datasource.write.slash.separated.date.partitioning",
-        "false",
-        "it would move partitions to other folders",
-        "Make folders of the parts of a date.",
-    ),
-    _check(
-        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
-        "false",
-        "timestamps in keys are written as microseconds since 1970",
-        "Write timestamps in keys as text.",
+        "hoodie.keygen.datetime.parser.class",
+        "org.apache.hudi.keygen.parser.HoodieDateTimeParser",
+        "dates are read as that class reads them",
+        "Java class that reads the dates of partition columns.",
+        also=("hoodie.deltastreamer.keygen.datetime.parser.class",),
     ),
     _check(
         "hoodie.partition.metafile.use.base.format",
@@ -234,15 +305,18 @@ OPERATION: Key[WriteOperation] = Key(
             "insert": WriteOperation.INSERT,
             "bulk_insert": WriteOperation.BULK_INSERT,
             "delete": WriteOperation.DELETE,
+            "insert_overwrite": WriteOperation.INSERT_OVERWRITE,
+            "insert_overwrite_table": WriteOperation.INSERT_OVERWRITE_TABLE,
+            "delete_partition": WriteOperation.DELETE_PARTITION,
         },
         known=(
-            *("insert_overwrite", "insert_overwrite_table", "delete_partition", "bootstrap", "cluster", "compact"),
-            *("log_compact", "index", "alter_schema", "bucket_rescale"),
+            *("bootstrap", "cluster", "compact", "log_compact", "index", "alter_schema", "bucket_rescale"),
             *("insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped"),
         ),
     ),
     WriteOperation.UPSERT,
-    "What is done with the rows.",
+    "What is done with the rows. insert_overwrite replaces the partitions that they are in, insert_overwrite_table all of them; "
+    "delete_partition empties partitions.",
 )
 COMBINE_BEFORE_UPSERT = Key(
     "hoodie.combine.before.upsert",
@@ -250,8 +324,64 @@ COMBINE_BEFORE_UPSERT = Key(
     True,
     "Reduce the rows of one key in a batch to one before an upsert.",
 )
-COMBINE_BEFORE_INSERT = Key("hoodie.combine.before.insert", boolean(), False, "The same before an insert.")
+COMBINE_BEFORE_INSERT = Key(
+    "hoodie.combine.before.insert", boolean(), False, "The same before an insert, a bulk_insert or an overwrite."
+)
 COMBINE_BEFORE_DELETE = Key("hoodie.combine.before.delete", boolean(), True, "The same before a delete.")
+DROP_DUPLICATES = Key(
+    "hoodie.datasource.write.insert.drop.duplicates",
+    boolean(),
+    False,
+    "Leave rows out of an insert whose key is stored, and reduce the rows of one key in the batch to one. As in Apache Hudi an "
+    "upsert becomes an insert then, and a key that only a log has deleted counts as stored until that log is compacted.",
+)
+DUPLICATE_POLICY = Key(
+    "hoodie.datasource.insert.dup.policy",
+    choice({policy.value: policy for policy in DuplicatePolicy}),
+    DuplicatePolicy.NONE,
+    "What an insert does with rows whose key is stored: keep both, drop the row, or fail. drop and fail look the keys up "
+    "(a bulk_insert too, where Apache Hudi ignores them), and an upsert becomes an insert. Rows of one new key all stay.",
+)
+ALLOW_DUPLICATES = Key(
+    "hoodie.merge.allow.duplicate.on.inserts",
+    boolean(),
+    True,
+    "Whether an insert that fills up a small file keeps the rows of that file that have the same key. false: they are "
+    "replaced as by an upsert, and rows of one key in the batch are reduced to one; rows of other files stay in any case.",
+)
+SORT_MODE = Key(
+    "hoodie.bulkinsert.sort.mode",
+    choice({mode.value: mode for mode in SortMode}),
+    SortMode.NONE,
+    "Order of a bulk_insert or an overwrite: PARTITION_SORT sorts each file by record key; GLOBAL_SORT also gives the files of "
+    "a partition ranges of keys that do not overlap (but where rows of one key are combined), so that a later look-up opens few "
+    "of them. The other two are as NONE: every file holds one partition.",
+)
+OVERWRITE_MODE = Key(
+    "hoodie.datasource.overwrite.mode",
+    choice({mode.value: mode for mode in OverwriteMode}),
+    OverwriteMode.STATIC,
+    'What Spark\'s mode("overwrite") replaces unless the operation says so: the whole table, or (DYNAMIC) the partitions of the rows.',
+)
+STATIC_OVERWRITE: Key[tuple[str, ...] | None] = Key(
+    "hoodie.static.overwrite.partition.paths",
+    paths(),
+    None,
+    "insert_overwrite replaces exactly these partition paths, wherever its rows go. Unset: the partitions of the rows.",
+)
+PARTITIONS_TO_DELETE: Key[tuple[str, ...] | None] = Key(
+    "hoodie.datasource.write.partitions.to.delete",
+    paths(),
+    None,
+    "delete_partition: paths of partitions; `*` stands for any text, also for `/`. Paths that are not there do not matter. Unset: the "
+    "partitions of the rows.",
+)
+PARTIAL_UPSERT = Key(
+    "hoodie.python.upsert.partial",
+    boolean(),
+    False,
+    "Upsert only the columns that the batch has: rows of stored keys keep the others, new rows have null there.",
+)
 COMPLEX_NEW_ENCODING: Key[bool | None] = Key(
     "hoodie.write.complex.keygen.new.encoding",
     boolean(),
@@ -276,24 +406,6 @@ WRITE_CHECKS = (
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         "writers on one machine share a lock file without any option, and no other lock is taken",
         "Lock between writers. Unset: a lock file in the table, for all processes of one machine.",
-    ),
-    _check(
-        "hoodie.payload.delete.field",
-        "",
-        "mark deletes with a boolean column _hoodie_is_deleted, or use the delete operation",
-        "Column whose value marks a delete.",
-    ),
-    _check(
-        "hoodie.datasource.write.insert.drop.duplicates",
-        "false",
-        "an insert looks up no keys; use upsert",
-        "Drop rows whose key is in the table from an insert.",
-    ),
-    _check(
-        "hoodie.datasource.insert.dup.policy",
-        "none",
-        "an insert looks up no keys; use upsert",
-        "What an insert does with keys that are in the table.",
     ),
 )
 
@@ -345,12 +457,40 @@ INDEX_TYPE: Key[IndexType] = Key(
     choice(
         {kind.value: kind for kind in IndexType},
         known=(
-            *("GLOBAL_BLOOM", "GLOBAL_SIMPLE", "BUCKET", "INMEMORY", "FLINK_STATE", "HBASE"),
+            *("GLOBAL_BLOOM", "GLOBAL_SIMPLE", "INMEMORY", "FLINK_STATE", "HBASE"),
             *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
         ),
     ),
     IndexType.BLOOM,
-    "How keys are found in files. SIMPLE is served by the same look-up as BLOOM.",
+    "How keys are found in files. SIMPLE is served by the same look-up as BLOOM. BUCKET is a layout: it is chosen when the table "
+    "is created (or written first), and later writes need no option; the hash of a key then says where it stands.",
+)
+BUCKET_COUNT: Key[int | None] = Key(
+    "hoodie.bucket.index.num.buckets",
+    whole(1),
+    None,
+    "With index type BUCKET: file groups of a partition; it cannot be changed later. Unset: 256 in a new table (Apache Hudi's "
+    "default), in one that Apache Hudi wrote as its files say.",
+)
+BUCKET_FIELDS: Key[tuple[str, ...] | None] = Key(
+    "hoodie.bucket.index.hash.field",
+    fields(),
+    None,
+    "With index type BUCKET: record key columns whose values are hashed. Unset: all of them.",
+)
+BUCKET_CHECKS = (
+    _check(
+        "hoodie.index.bucket.engine",
+        "SIMPLE",
+        "consistent hashing moves keys between file groups by metadata of its own, which would have to be kept up to date",
+        "With index type BUCKET: the kind of bucket index.",
+    ),
+    _check(
+        "hoodie.bucket.index.partition.expressions",
+        "",
+        "every partition has the same number of buckets",
+        "With index type BUCKET: numbers of buckets by partition.",
+    ),
 )
 BLOOM_FPP = Key(
     "hoodie.index.bloom.fpp",
@@ -432,6 +572,20 @@ END_INSTANT: Key[str | None] = Key(
     None,
     "Incremental queries: rows changed up to this instant (inclusive). Unset: the latest.",
 )
+INCREMENTAL_FORMAT: Key[ChangeFormat] = Key(
+    "hoodie.datasource.query.incremental.format",
+    choice({kind.value: kind for kind in ChangeFormat}),
+    ChangeFormat.LATEST_STATE,
+    "Incremental queries: the changed rows as they are now; or each change with the row before and after it, as JSON text "
+    "(`cdc`: columns op, ts_ms, before, after) or as structs (`before_after`: op, instant, before, after).",
+)
+FULL_SCAN_FALLBACK = Key(
+    "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
+    boolean(),
+    False,
+    "Incremental queries: read a range whose commits were archived, or whose files were cleaned, from the whole table. false: that is "
+    "an error. Where the files of the end are gone, rows that were changed after it are not in the answer, as in Apache Hudi.",
+)
 AS_OF: Key[str | None] = Key(
     "as.of.instant",
     text("an instant"),
@@ -441,12 +595,6 @@ AS_OF: Key[str | None] = Key(
 WHERE: Key[str | None] = Key("where", text("a condition"), None, "Rows to read, as SQL-like text.")
 COLUMNS: Key[tuple[str, ...] | None] = Key("columns", fields(), None, "Columns to read. Unset: all.")
 READ_CHECKS = (
-    _check(
-        "hoodie.datasource.query.incremental.format",
-        "latest_state",
-        "there are no change feeds yet",
-        "What an incremental query gives.",
-    ),
     _check(
         "hoodie.datasource.merge.type",
         "payload_combine",
@@ -459,11 +607,15 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
     {
         "Table": (
             *(TABLE_NAME, DATABASE_NAME, TABLE_TYPE, RECORD_KEY, PARTITION_PATH, ORDERING, KEYGEN_TYPE, KEYGEN_CLASS),
-            *(HIVE_STYLE, URL_ENCODE, CREATE_VERSION, AUTO_UPGRADE, MERGE_MODE, PAYLOAD_CLASS, MERGE_STRATEGY),
+            *(HIVE_STYLE, URL_ENCODE, TIMESTAMPS_AS_TEXT, SLASH_DATES, *TIMEBASED),
+            *(CREATE_VERSION, AUTO_UPGRADE, MERGE_MODE, PAYLOAD_CLASS, MERGE_STRATEGY),
+            *(PYTHON_MERGER, DELETE_FIELD, DELETE_MARKER),
             *(MOR_INSERTS, *TABLE_CHECKS),
         ),
         "Writing": (
             *(OPERATION, COMBINE_BEFORE_UPSERT, COMBINE_BEFORE_INSERT, COMBINE_BEFORE_DELETE, COMPLEX_NEW_ENCODING),
+            *(DROP_DUPLICATES, DUPLICATE_POLICY, ALLOW_DUPLICATES, SORT_MODE, PARTIAL_UPSERT),
+            *(OVERWRITE_MODE, STATIC_OVERWRITE, PARTITIONS_TO_DELETE),
             *(UPSERT_PARALLELISM, INSERT_PARALLELISM, BULK_PARALLELISM, DELETE_PARALLELISM, DRIVER_MAX_BYTES),
             *WRITE_CHECKS,
         ),
@@ -471,12 +623,25 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(MAX_FILE_SIZE, SMALL_FILE_LIMIT, COMPRESSION, RECORD_SIZE),
             *(LOG_MAX_SIZE, LOG_BLOCK_FORMAT, LOG_BLOCK_MAX_SIZE),
         ),
-        "Index": (INDEX_TYPE, BLOOM_FPP, BLOOM_ENTRIES, BLOOM_TYPE, BLOOM_MAX_ENTRIES, BLOOM_PRUNE),
+        "Index": (
+            *(INDEX_TYPE, BLOOM_FPP, BLOOM_ENTRIES, BLOOM_TYPE, BLOOM_MAX_ENTRIES, BLOOM_PRUNE),
+            *(BUCKET_COUNT, BUCKET_FIELDS, *BUCKET_CHECKS),
+        ),
         "Services and concurrency": (
             *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO, METADATA_ENABLE),
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, LOCK_WAIT),
         ),
-        "Reading": (QUERY_TYPE, BEGIN_INSTANT, END_INSTANT, AS_OF, WHERE, COLUMNS, *READ_CHECKS),
+        "Reading": (
+            QUERY_TYPE,
+            BEGIN_INSTANT,
+            END_INSTANT,
+            INCREMENTAL_FORMAT,
+            FULL_SCAN_FALLBACK,
+            AS_OF,
+            WHERE,
+            COLUMNS,
+            *READ_CHECKS,
+        ),
     }
 )
 READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], METADATA_ENABLE)

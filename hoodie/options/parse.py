@@ -15,14 +15,16 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar, cast
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import QueryType, WriteOperation
+from hoodie.model.enums import MergeMode, QueryType, WriteOperation
 from hoodie.model.instant import sort_key
+from hoodie.model.plans import DeleteMarker
 from hoodie.options import keys
 from hoodie.options.keys import Key
+from hoodie.options.merging import PAYLOADS, special_payload
 from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
 from hoodie.options.services import CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
-from hoodie.options.values import did_you_mean
+from hoodie.options.values import DuplicatePolicy, did_you_mean
 from hoodie.options.write import IndexOptions, WriteOptions, WriteRequest
 
 T = TypeVar("T")
@@ -99,9 +101,45 @@ class _Options:
             keygen=self.agreed("key generator", keys.KEYGEN_TYPE, keys.KEYGEN_CLASS),
             hive_style=self.get(keys.HIVE_STYLE),
             url_encode=self.get(keys.URL_ENCODE),
-            merge_mode=self.agreed("merge mode", keys.MERGE_MODE, keys.PAYLOAD_CLASS, keys.MERGE_STRATEGY),
+            merge_mode=self.merge_mode(),
+            payload=None if (payload := self.get(keys.PAYLOAD_CLASS)) is None else special_payload(payload),
+            merger=self.get(keys.PYTHON_MERGER),
+            delete_marker=self.delete_marker(),
             mor_inserts=self.get(keys.MOR_INSERTS),
+            index=self.get(keys.INDEX_TYPE),
+            bucket_count=self.get(keys.BUCKET_COUNT),
+            bucket_fields=self.get(keys.BUCKET_FIELDS),
+            timebased=self.timebased(),
+            timestamps_as_text=self.get(keys.TIMESTAMPS_AS_TEXT),
+            slash_dates=self.get(keys.SLASH_DATES),
         )
+
+    def merge_mode(self) -> MergeMode | None:
+        mode = self.agreed("merge mode", keys.MERGE_MODE, keys.MERGE_STRATEGY)
+        payload = self.find(keys.PAYLOAD_CLASS)
+        if payload is None:
+            return mode
+        by_class = PAYLOADS[str(payload.value)].mode
+        given = self.find(keys.MERGE_MODE) or self.find(keys.MERGE_STRATEGY)
+        if given is not None and mode is not by_class:
+            raise OptionError(
+                f"options contradict each other about the merge mode: {payload.name}={payload.text!r} ({by_class}), "
+                f"{given.name}={given.text!r} ({mode}); drop all but one"
+            )
+        return mode if special_payload(str(payload.value)) else by_class
+
+    def delete_marker(self) -> DeleteMarker | None:
+        field, marker = self.find(keys.DELETE_FIELD), self.find(keys.DELETE_MARKER)
+        if (field is None) != (marker is None):
+            there, missing = (field, keys.DELETE_MARKER) if marker is None else (marker, keys.DELETE_FIELD)
+            raise OptionError(
+                f"option {there.name if there else ''} needs {missing.name} beside it: set both, or neither"
+            )
+        return DeleteMarker(str(field.value), str(marker.value)) if field and marker else None
+
+    def timebased(self) -> Mapping[str, str] | None:
+        said = {key.name: value for key in keys.TIMEBASED if (value := self.get(key)) is not None}
+        return said or None
 
 
 class _Layers(NamedTuple):
@@ -144,18 +182,33 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
     """
     given = _Layers.of(options, defaults, keys.WRITE_KEYS)
     get = given.get
+    operation = get(keys.OPERATION)
+    if operation is WriteOperation.UPSERT and (
+        get(keys.DROP_DUPLICATES) or get(keys.DUPLICATE_POLICY) is not DuplicatePolicy.NONE
+    ):
+        operation = WriteOperation.INSERT  # as Apache Hudi understands these options beside its default operation
     write = WriteOptions(
-        operation=get(keys.OPERATION),
+        operation=operation,
         combine_before_upsert=get(keys.COMBINE_BEFORE_UPSERT),
         combine_before_insert=get(keys.COMBINE_BEFORE_INSERT),
         combine_before_delete=get(keys.COMBINE_BEFORE_DELETE),
+        duplicates=get(keys.DUPLICATE_POLICY),
+        drop_duplicates=get(keys.DROP_DUPLICATES),
+        allow_duplicates_in_merge=get(keys.ALLOW_DUPLICATES),
+        sort_mode=get(keys.SORT_MODE),
+        partial=get(keys.PARTIAL_UPSERT),
+        overwrite_mode=get(keys.OVERWRITE_MODE),
+        static_partitions=get(keys.STATIC_OVERWRITE),
+        partitions_to_delete=get(keys.PARTITIONS_TO_DELETE),
         complex_key_new_encoding=get(keys.COMPLEX_NEW_ENCODING),
+        key_settings=given.options.table().over(given.defaults.table()).key_settings,
         parallelism={
             WriteOperation.UPSERT: get(keys.UPSERT_PARALLELISM),
             WriteOperation.INSERT: get(keys.INSERT_PARALLELISM),
             WriteOperation.BULK_INSERT: get(keys.BULK_PARALLELISM),
             WriteOperation.DELETE: get(keys.DELETE_PARALLELISM),
         },
+        delete_marker=given.options.delete_marker() or given.defaults.delete_marker(),
         driver_max_bytes=get(keys.DRIVER_MAX_BYTES),
         max_file_size_bytes=get(keys.MAX_FILE_SIZE),
         small_file_limit_bytes=get(keys.SMALL_FILE_LIMIT),
@@ -168,6 +221,9 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         metadata_enable=get(keys.METADATA_ENABLE),
         index=IndexOptions(
             type=get(keys.INDEX_TYPE),
+            asked=given.options.get(keys.INDEX_TYPE),
+            bucket_count=given.options.get(keys.BUCKET_COUNT),
+            bucket_fields=given.options.get(keys.BUCKET_FIELDS),
             bloom_fpp=get(keys.BLOOM_FPP),
             bloom_num_entries=get(keys.BLOOM_ENTRIES),
             bloom_type=get(keys.BLOOM_TYPE),
@@ -222,6 +278,8 @@ def parse_read_options(
         begin=begin,
         end=end,
         as_of=as_of,
+        changes=given.get(keys.INCREMENTAL_FORMAT),
+        full_scan_fallback=given.get(keys.FULL_SCAN_FALLBACK),
         where=given.get(keys.WHERE),
         columns=given.get(keys.COLUMNS),
         ignored=given.ignored(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import QueryType
+from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.instant import InstantRange, format_instant, is_instant_time, parse_instant
 
 BEGINNING = "000"
@@ -22,11 +22,15 @@ _FORMS = "17 or 14 digits (yyyyMMddHHmmss[SSS]), yyyy-MM-dd, yyyy-MM-dd HH:mm:ss
 class ReadOptions:
     query: QueryType = QueryType.SNAPSHOT
     begin: str | None = None
-    """Incremental: exclusive."""
+    """Incremental: exclusive. An instant time; of versions 8 and 9 a completion time, and so is the end."""
     end: str | None = None
     """Incremental: inclusive; None: the latest."""
     as_of: str | None = None
     """Inclusive."""
+    changes: ChangeFormat = ChangeFormat.LATEST_STATE
+    """Incremental: what is given of a change."""
+    full_scan_fallback: bool = False
+    """Incremental: read a range that was archived or cleaned from the whole table instead of failing."""
     where: str | None = None
     columns: tuple[str, ...] | None = None
     """None: all."""

@@ -8,18 +8,29 @@ from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
+from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import MergeMode, TableType, TableVersion
-from hoodie.model.names import PROPERTIES
+from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
+from hoodie.model.plans import DeleteMarker, MergeRule
+from hoodie.options.buckets import asked_layout, compared, layout_properties, parse_layout
+from hoodie.options.keygen import (
+    SLASH_DATES,
+    SLASH_EXTRACTOR,
+    KeySettings,
+    PartitionKind,
+    compared_settings,
+    key_properties,
+    parse_key_settings,
+    partition_columns,
+    timestamp_settings,
+)
+from hoodie.options.mergers import is_registered, not_registered
+from hoodie.options.merging import PAYLOAD, STRATEGY, creation_mode, merge_rule, merging_properties, special_payload
 from hoodie.options.values import (
-    COMMIT_TIME_PAYLOAD,
-    COMMIT_TIME_STRATEGY,
-    EVENT_TIME_PAYLOAD,
-    EVENT_TIME_STRATEGY,
     KEY_GENERATOR_CLASSES,
     KEY_GENERATOR_TYPES,
-    PAYLOADS,
-    STRATEGIES,
     SUPPORTED_KEY_GENERATORS,
+    IndexType,
     KeyGeneratorType,
     MorInserts,
 )
@@ -38,28 +49,26 @@ _ORDERING = "hoodie.table.ordering.fields"
 _PRECOMBINE = "hoodie.table.precombine.field"
 _KEYGEN_TYPE = "hoodie.table.keygenerator.type"
 _KEYGEN_CLASS = "hoodie.table.keygenerator.class"
-_PAYLOAD = "hoodie.compaction.payload.class"
-_LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
-_STRATEGY = "hoodie.record.merge.strategy.id"
-_MERGE_MODE = "hoodie.record.merge.mode"
-_PARTIAL_MODE = "hoodie.table.partial.update.mode"
 _BASE_FORMAT = "hoodie.table.base.file.format"
 _LOG_FORMAT = "hoodie.table.log.file.format"
 _MANY_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
 _BOOTSTRAP = "hoodie.bootstrap.base.path"
 _ARCHIVE = "hoodie.archivelog.folder"
+_TIMELINE_FOLDER = "hoodie.timeline.path"
+_HISTORY_FOLDER = "hoodie.timeline.history.path"
 _TIMEZONE = "hoodie.table.timeline.timezone"
 _META_FIELDS = "hoodie.populate.meta.fields"
 _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 _URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
-_SLASH_DATES = "hoodie.datasource.write.slash.separated.date.partitioning"
 _DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 _CDC = "hoodie.table.cdc.enabled"
 _METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MOR_INSERTS = "hoodie.python.mor.inserts"
+_RECORD_INDEX = "record_index"
 
 _LAYOUTS = {TableVersion.V6: 1, TableVersion.V8: 2, TableVersion.V9: 2}
+_NUMBER_DIGITS = 10
 _SHOWN = 4
 """Contradictions that one message lists: it stays within eight lines."""
 
@@ -79,7 +88,30 @@ class TableOptions:
     hive_style: bool | None = None
     url_encode: bool | None = None
     merge_mode: MergeMode | None = None
+    payload: str | None = None
+    """A payload class that says more than a merge mode does; empty: one that does not."""
+    merger: str | None = None
+    """Name of a merger of the user's own."""
+    delete_marker: DeleteMarker | None = None
     mor_inserts: MorInserts | None = None
+    index: IndexType | None = None
+    bucket_count: int | None = None
+    bucket_fields: tuple[str, ...] | None = None
+    timebased: Mapping[str, str] | None = None
+    """Options of the timestamp key generator by their newer names."""
+    timestamps_as_text: bool | None = None
+    slash_dates: bool | None = None
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names only; `partition_fields` may be `column:KIND`."""
+        return partition_columns(self.partition_fields or ())[0]
+
+    @property
+    def key_settings(self) -> KeySettings:
+        """What is said of the making of keys, beside the columns."""
+        kinds = partition_columns(self.partition_fields or ())[1]
+        return KeySettings(self.timebased or {}, kinds, self.timestamps_as_text, self.slash_dates)
 
     def over(self, other: TableOptions) -> TableOptions:
         """These options, and those of `other` where nothing is said here."""
@@ -106,24 +138,64 @@ class TableConfig:
     keygen: KeyGeneratorType
     hive_style: bool
     url_encode: bool
-    merge_mode: MergeMode
+    rule: MergeRule
+    """How two records of one key become one."""
     timezone: str
     """Of instant times: `UTC`, or `LOCAL` for the zone of whoever wrote them."""
     archive_folder: str
+    timeline_folder: str
+    """Of the active timeline, relative to the table."""
+    history_folder: str
+    """Of the archived timeline, relative to the table."""
     base_file_format: str
     populate_meta_fields: bool
     metadata_partitions: tuple[str, ...]
     """Partitions of the metadata table, those in the making included: readers of Apache Hudi list files through it."""
     mor_inserts: MorInserts
+    buckets: BucketLayout | None
+    """The bucket index, where our properties say it; Apache Hudi's do not. None: another index, or not known."""
     raw: Mapping[str, str] = field(repr=False)
     """Every property as it stands, unknown ones too. Not in the repr: some may be secrets."""
+    key_settings: KeySettings = field(default_factory=KeySettings)
+    """How keys and paths are made, as far as the properties say it."""
+
+    @property
+    def generates_keys(self) -> bool:
+        """No columns make the record key: every row gets one of its own when it is written."""
+        return not self.record_key_fields
+
+    @property
+    def merge_mode(self) -> MergeMode:
+        return self.rule.mode
+
+    @property
+    def merger(self) -> str | None:
+        """Name of the merger of the user's own that the table has."""
+        return self.rule.merger.name if self.rule.merger else None
+
+    @property
+    def delete_marker(self) -> DeleteMarker | None:
+        return self.rule.delete_marker
+
+    @property
+    def payload(self) -> str:
+        """The payload class where it says more than the merge mode; empty otherwise."""
+        name = self.raw.get(PAYLOAD, "").strip()
+        return special_payload(name) if name and self.version < TableVersion.V9 and self.rule.merger is None else ""
+
+    @property
+    def timeline_layout(self) -> int:
+        """1 (version 6) or 2 (versions 8 and 9)."""
+        return _LAYOUTS[self.version]
 
 
 def infer_key_generator(record_key_fields: tuple[str, ...], partition_fields: tuple[str, ...]) -> KeyGeneratorType:
     """The key generator of a table that names none, as Apache Hudi chooses it."""
     if not partition_fields:
         return KeyGeneratorType.NON_PARTITION
-    if len(record_key_fields) == len(partition_fields) == 1:
+    if ":" in partition_fields[0]:
+        return KeyGeneratorType.CUSTOM
+    if len(record_key_fields) <= 1 and len(partition_fields) == 1:
         return KeyGeneratorType.SIMPLE
     return KeyGeneratorType.COMPLEX
 
@@ -147,23 +219,20 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         raise UnsupportedTableError(f"new tables are written in version 6 only, not {options.version}")
     if not options.name:
         raise OptionError("a new table needs a name: set hoodie.table.name")
-    keys, partition, ordering = (
-        options.record_key_fields or (),
-        options.partition_fields or (),
-        options.ordering_fields or (),
-    )
-    if not keys:
-        raise OptionError(
-            f"table {options.name!r} needs the columns of its record key: set hoodie.datasource.write.recordkey.field"
-        )
-    if len(ordering) > 1:
-        raise OptionError(
-            f"table {options.name!r}: several ordering columns ({_names(ordering)}) are not supported by this release; name one"
-        )
-    keygen = options.keygen or infer_key_generator(keys, partition)
-    _check_key_generator(keygen, keys, partition)
+    keys, ordering = options.record_key_fields or (), options.ordering_fields or ()
+    partition, settings = options.partition_columns, options.key_settings
+    keygen = options.keygen or infer_key_generator(keys, options.partition_fields or ())
+    _check_key_generator(keygen, keys, partition, settings, table=options.name)
     database = options.database_name or ""
-    event_time = _creation_mode(options.merge_mode, ordering) is MergeMode.EVENT_TIME_ORDERING
+    if options.merger and not is_registered(options.merger):
+        raise OptionError(not_registered(options.merger))
+    mode = creation_mode(
+        options.merge_mode, ordering, payload=options.payload, merger=options.merger, table=options.name
+    )
+    buckets = None
+    if options.index is IndexType.BUCKET:
+        buckets = asked_layout(options.bucket_count, options.bucket_fields, record_key=keys, table=options.name)
+    base_file_inserts = options.table_type is TableType.MERGE_ON_READ and buckets is None
     properties = {
         _NAME: options.name,
         _TYPE: options.table_type or TableType.COPY_ON_WRITE,
@@ -176,8 +245,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _ORDERING: ",".join(ordering),
         _PRECOMBINE: ",".join(ordering),
         _KEYGEN_TYPE: keygen,
-        _PAYLOAD: EVENT_TIME_PAYLOAD if event_time else COMMIT_TIME_PAYLOAD,
-        _STRATEGY: EVENT_TIME_STRATEGY if event_time else COMMIT_TIME_STRATEGY,
+        **merging_properties(mode, payload=options.payload, merger=options.merger, marker=options.delete_marker),
         _BASE_FORMAT: "PARQUET",
         "hoodie.table.format": "native",
         _ARCHIVE: "history",
@@ -189,9 +257,11 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _URL_ENCODE: _text(options.url_encode),
         _DROP_COLUMNS: "false",
         "hoodie.partition.metafile.use.base.format": "false",
-        "hoodie.table.partition_extractor_class": f"org.apache.hudi.hive.{_extractor(partition, options.hive_style)}",
+        "hoodie.table.partition_extractor_class": f"org.apache.hudi.hive.{_extractor(partition, options)}",
         _CDC: "false",
-        _MOR_INSERTS: MorInserts.BASE_FILE if options.table_type is TableType.MERGE_ON_READ else "",
+        _MOR_INSERTS: MorInserts.BASE_FILE if base_file_inserts else "",
+        **layout_properties(buckets),
+        **key_properties(settings),
     }
     return {key: str(value) for key, value in properties.items() if value}
 
@@ -200,42 +270,51 @@ def _text(flag: bool | None) -> str:
     return "true" if flag else "false"
 
 
-def _extractor(partition: tuple[str, ...], hive_style: bool | None) -> str:
+def _extractor(partition: tuple[str, ...], options: TableOptions) -> str:
     if not partition:
         return "NonPartitionedExtractor"
     if len(partition) > 1:
         return "MultiPartKeysValueExtractor"
-    return "HiveStylePartitionValueExtractor" if hive_style else "SinglePartPartitionValueExtractor"
+    if options.slash_dates and not options.hive_style:
+        return SLASH_EXTRACTOR.rpartition(".")[2]
+    return "HiveStylePartitionValueExtractor" if options.hive_style else "SinglePartPartitionValueExtractor"
 
 
-def _check_key_generator(keygen: KeyGeneratorType, keys: tuple[str, ...], partition: tuple[str, ...]) -> None:
+def _check_key_generator(
+    keygen: KeyGeneratorType, keys: tuple[str, ...], partition: tuple[str, ...], settings: KeySettings, *, table: str
+) -> None:
     if keygen not in SUPPORTED_KEY_GENERATORS:
         raise OptionError(
             f"key generator {keygen} is not supported by this release, which has {', '.join(SUPPORTED_KEY_GENERATORS)}"
         )
-    if keygen is KeyGeneratorType.SIMPLE and (len(keys) > 1 or len(partition) > 1):
+    if keygen in (KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP) and (len(keys) > 1 or len(partition) > 1):
         raise OptionError(
-            "key generator SIMPLE takes one record key and one partition column, but there are "
-            f"{_names(keys)} and {_names(partition)}: use COMPLEX, or say none"
+            f"key generator {keygen} takes one record key and one partition column, but there are "
+            f"{_names(keys)} and {_names(partition)}: use {'COMPLEX, or say none' if keygen == 'SIMPLE' else 'CUSTOM'}"
+        )
+    if keygen is KeyGeneratorType.TIMESTAMP and not partition:
+        raise OptionError(
+            "key generator TIMESTAMP needs a partition column: set hoodie.datasource.write.partitionpath.field"
+        )
+    if (keygen is KeyGeneratorType.CUSTOM) != bool(settings.partition_kinds) and partition:
+        raise OptionError(
+            f"key generator {keygen} and partition columns {_names(partition)}: kinds as in column:SIMPLE,other:TIMESTAMP go with "
+            "CUSTOM, and it needs them"
+        )
+    if keygen is KeyGeneratorType.TIMESTAMP or PartitionKind.TIMESTAMP in settings.partition_kinds:
+        timestamp_settings(settings.timebased, table=table)
+    if settings.slash_dates and (
+        len(partition) != 1 or keygen not in (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX)
+    ):
+        raise OptionError(
+            f"{SLASH_DATES} takes a single partition column and key generator SIMPLE or COMPLEX, but there are {_names(partition)} "
+            f"and {keygen}: drop it"
         )
     if keygen is KeyGeneratorType.NON_PARTITION and partition:
         raise OptionError(
             f"key generator NON_PARTITION takes no partition column, but there is {_names(partition)}: "
             "drop one of the two options"
         )
-
-
-def _creation_mode(asked: MergeMode | None, ordering: tuple[str, ...]) -> MergeMode:
-    if asked is None:
-        return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
-    if asked is MergeMode.CUSTOM:
-        raise OptionError("merge mode CUSTOM is not supported by this release: drop the option")
-    if asked is MergeMode.EVENT_TIME_ORDERING and not ordering:
-        raise OptionError(
-            "merge mode EVENT_TIME_ORDERING needs an ordering column: set hoodie.datasource.write.precombine.field, or "
-            "drop the merge mode (or payload class) so that the later commit wins"
-        )
-    return asked
 
 
 def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfig:
@@ -254,9 +333,13 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
             f"{_CHECKSUM}={checksum}, but name and database {database or 'none'!r} give "
             f"{table_checksum(name, database)}: was it edited?"
         )
+    read.required(_TYPE)  # a merge-on-read table whose file lost it would be read without its logs
     read.refuse_unreadable()
-    keys, partition = read.fields(_RECORD_KEY), tuple(each.partition(":")[0] for each in read.fields(_PARTITION))
+    keys, typed = read.fields(_RECORD_KEY), read.fields(_PARTITION)
+    partition = tuple(each.partition(":")[0] for each in typed)
     ordering = read.fields(_ORDERING) or read.fields(_PRECOMBINE)
+    flat = _LAYOUTS[version] == 1
+    timeline_folder = HOODIE if flat else read.folder(HOODIE, _TIMELINE_FOLDER, "timeline")
     return TableConfig(
         uri=uri,
         name=name,
@@ -266,17 +349,23 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
         record_key_fields=keys,
         partition_fields=partition,
         ordering_fields=ordering,
-        keygen=_key_generator(read) or infer_key_generator(keys, partition),
+        keygen=_key_generator(read) or infer_key_generator(keys, typed),
         hive_style=read.flag(_HIVE_STYLE, default=False),
         url_encode=read.flag(_URL_ENCODE, default=False),
-        merge_mode=_merge_mode(read, version=version, ordered=bool(ordering)),
+        rule=read.merge_rule(version, ordering),
         timezone=(read.get(_TIMEZONE) or "LOCAL").upper(),
         archive_folder=read.get(_ARCHIVE) or "archived",
+        timeline_folder=timeline_folder,
+        history_folder=read.folder(
+            timeline_folder, *((_ARCHIVE, "archived") if flat else (_HISTORY_FOLDER, "history"))
+        ),
         base_file_format="PARQUET",
         populate_meta_fields=read.flag(_META_FIELDS, default=True),
         metadata_partitions=tuple(dict.fromkeys(read.fields(_METADATA) + read.fields(_METADATA_INFLIGHT))),
         mor_inserts=read.choice(_MOR_INSERTS, MorInserts, MorInserts.BASE_FILE),
+        buckets=read.buckets(keys),
         raw=dict(properties),
+        key_settings=read.key_settings(typed),
     )
 
 
@@ -310,6 +399,13 @@ class _Properties:
             raise self.corrupt(f"{key}={self.get(key)!r}, expected true or false")
         return value == "true"
 
+    def folder(self, above: str, key: str, default: str) -> str:
+        """A folder below another one; a path that leads elsewhere is damage."""
+        path = join(above, self.get(key) or default)
+        if not is_inside(path):
+            raise self.corrupt(f"{key}={self.get(key)!r} is no folder inside the table")
+        return path
+
     def choice(self, key: str, make: Callable[[str], T], default: T) -> T:
         if not self.get(key):
             return default
@@ -318,10 +414,28 @@ class _Properties:
         except ValueError:
             raise self.corrupt(f"{key}={self.get(key)!r} is none of its values") from None
 
+    def key_settings(self, partition_fields: tuple[str, ...]) -> KeySettings:
+        try:
+            return parse_key_settings(self.values, partition_fields)
+        except ValueError as error:
+            raise self.corrupt(str(error)) from None
+
+    def buckets(self, record_key: tuple[str, ...]) -> BucketLayout | None:
+        try:
+            return parse_layout(self.values, record_key)
+        except ValueError as error:
+            raise self.corrupt(str(error)) from None
+
+    def merge_rule(self, version: TableVersion, ordering: tuple[str, ...]) -> MergeRule:
+        try:
+            return merge_rule(self.values, version=version, ordering=ordering)
+        except ValueError as error:
+            raise self.corrupt(str(error)) from None
+
     def version(self) -> TableVersion:
         text = self.get(_VERSION)
-        if text and not (text.isascii() and text.isdigit()):
-            raise self.corrupt(f"{_VERSION}={text!r} is no number")
+        if text and not (text.isascii() and text.isdigit() and len(text) < _NUMBER_DIGITS):
+            raise self.corrupt(f"{_VERSION}={text[:80]!r} is no number")
         if not text or int(text) not in set(TableVersion):
             raise self.unsupported(
                 f"its version is {text or 'not said'}, this release reads 6, 8 and 9: upgrade it to 6 with Apache Hudi"
@@ -357,20 +471,16 @@ def _key_generator(read: _Properties) -> KeyGeneratorType | None:
     return KEY_GENERATOR_CLASSES.get(java_class, KeyGeneratorType.OTHER) if java_class else None
 
 
-def _merge_mode(read: _Properties, *, version: TableVersion, ordered: bool) -> MergeMode:
-    """Version 6: payload class, strategy id, ordering field. Later ones: the stored mode, strategy id, payload class.
+def check_version(config: TableConfig) -> None:
+    """Refuse whatever changes a table of a version that is read only; services need no more than this.
 
-    What the two built-in modes alone do not say (an own payload, partial updates) is CUSTOM.
+    Raises:
+        UnsupportedTableError: its version is not 6.
     """
-    payload = PAYLOADS.get(read.get(_PAYLOAD), MergeMode.CUSTOM) if read.get(_PAYLOAD) else None
-    strategy = STRATEGIES.get(read.get(_STRATEGY), MergeMode.CUSTOM) if read.get(_STRATEGY) else None
-    by_ordering = MergeMode.EVENT_TIME_ORDERING if ordered else MergeMode.COMMIT_TIME_ORDERING
-    if version is TableVersion.V6:
-        return payload or strategy or by_ordering
-    legacy = read.get(_LEGACY_PAYLOAD)
-    if read.get(_PARTIAL_MODE).upper() not in {"", "NONE"} or (legacy and legacy not in PAYLOADS):
-        return MergeMode.CUSTOM
-    return read.choice(_MERGE_MODE, MergeMode, strategy or payload or by_ordering)
+    if config.version is not TableVersion.V6:
+        raise UnsupportedTableError(
+            f"table at {config.uri} can be read, not written: its version is {int(config.version)}, this release writes 6 only"
+        )
 
 
 def check_writable(config: TableConfig) -> None:
@@ -380,25 +490,25 @@ def check_writable(config: TableConfig) -> None:
         UnsupportedTableError: names the first reason.
     """
     flag = _Properties(config.raw, config.uri).flag
+    check_version(config)
     reason = None
-    if config.version is not TableVersion.V6:
-        reason = f"its version is {int(config.version)}, this release writes 6 only"
-    elif not config.populate_meta_fields:
+    if not config.populate_meta_fields:
         reason = f"it does not store the _hoodie_ columns ({_META_FIELDS}=false)"
-    elif config.merge_mode is MergeMode.CUSTOM:
-        merger = config.raw.get(_PAYLOAD) or config.raw.get(_STRATEGY)
+    elif config.rule.merger is not None and not is_registered(config.rule.merger.name):
+        reason = not_registered(config.rule.merger.name)
+    elif config.merge_mode is MergeMode.CUSTOM and config.rule.merger is None:
+        merger = config.raw.get(PAYLOAD) or config.raw.get(STRATEGY)
         reason = f"its records are merged by {merger}, which this release does not have"
     elif config.keygen not in SUPPORTED_KEY_GENERATORS:
         named = config.raw.get(_KEYGEN_TYPE) or config.raw.get(_KEYGEN_CLASS)
         reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
-    elif len(config.ordering_fields) > 1:
-        reason = f"it has several ordering columns ({', '.join(config.ordering_fields)}), this release takes one"
-    elif not config.record_key_fields:
-        reason = "it has no record key columns"
+    elif _RECORD_INDEX in config.raw.get(_METADATA, "").split(","):
+        reason = (
+            f"a record index in its metadata table says where its keys are ({_METADATA} has {_RECORD_INDEX}), which this release "
+            "does not keep up to date; a write by Apache Hudi with hoodie.metadata.enable=false drops that table"
+        )
     elif flag(_CDC, default=False):
         reason = f"it keeps change logs ({_CDC}=true), which this release does not write"
-    elif flag(_SLASH_DATES, default=False):
-        reason = f"its folders are parts of dates ({_SLASH_DATES}=true)"
     if reason:
         raise UnsupportedTableError(f"table at {config.uri} can be read, not written: {reason}")
 
@@ -416,13 +526,19 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         ("table type", config.table_type, requested.table_type),
         ("table version", config.version, requested.version),
         ("record key", config.record_key_fields, requested.record_key_fields),
-        ("partition column", config.partition_fields, requested.partition_fields),
+        ("partition column", config.partition_fields, _columns_of(requested)),
         ("ordering column", config.ordering_fields, requested.ordering_fields),
         # A table that names no generator has an inferred one: no ground to contradict anybody.
-        ("key generator", config.keygen, requested.keygen if named_keygen else None),
+        ("key generator", config.keygen, _asked_keygen(requested) if named_keygen else None),
         ("hive-style partitioning", config.hive_style, requested.hive_style),
         ("url-encoding of partition values", config.url_encode, requested.url_encode),
         ("merge mode", config.merge_mode, requested.merge_mode),
+        ("payload class", config.payload, requested.payload),
+        ("merger", config.merger or "", requested.merger),
+        # A table without one may have writers that each bring their own: older versions of Hudi do not store it.
+        ("delete marker", _marker(config.delete_marker), _marker(config.delete_marker and requested.delete_marker)),
+        *compared_settings(config.key_settings, requested.key_settings),
+        *compared(config.buckets, requested.index, requested.bucket_count, requested.bucket_fields),
     ]
     wrong = [
         f"  {what} is {_shown(stands)} in the table, {_shown(asked)} in your options"
@@ -441,6 +557,19 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
                 ]
             )
         )
+
+
+def _asked_keygen(requested: TableOptions) -> KeyGeneratorType | None:
+    kinds = requested.key_settings.partition_kinds
+    return requested.keygen or (KeyGeneratorType.CUSTOM if kinds else None)
+
+
+def _columns_of(requested: TableOptions) -> tuple[str, ...] | None:
+    return None if requested.partition_fields is None else requested.partition_columns
+
+
+def _marker(marker: DeleteMarker | None) -> str | None:
+    return f"{marker.field}={marker.marker}" if marker else None
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from hoodie.errors import UnsupportedTableError
-from hoodie.model.enums import MergeMode, TableVersion
+from hoodie.model.enums import TableVersion
+from hoodie.options.merging import MERGER_NAME, PAYLOADS
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -31,6 +32,32 @@ class KeyGeneratorType(StrEnum):
 class IndexType(StrEnum):
     BLOOM = "BLOOM"
     SIMPLE = "SIMPLE"
+    BUCKET = "BUCKET"
+
+
+class SortMode(StrEnum):
+    """How a bulk_insert orders the rows of its files; the words are Apache Hudi's."""
+
+    NONE = "NONE"
+    GLOBAL_SORT = "GLOBAL_SORT"
+    PARTITION_SORT = "PARTITION_SORT"
+    PARTITION_PATH_REPARTITION = "PARTITION_PATH_REPARTITION"
+    PARTITION_PATH_REPARTITION_AND_SORT = "PARTITION_PATH_REPARTITION_AND_SORT"
+
+
+class DuplicatePolicy(StrEnum):
+    """What an insert does with rows whose key is stored already."""
+
+    NONE = "none"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+class OverwriteMode(StrEnum):
+    """What an overwrite that does not say so replaces: the whole table, or the partitions that the rows are in."""
+
+    STATIC = "STATIC"
+    DYNAMIC = "DYNAMIC"
 
 
 class MorInserts(StrEnum):
@@ -39,7 +66,13 @@ class MorInserts(StrEnum):
     BASE_FILE = "base_file"
 
 
-SUPPORTED_KEY_GENERATORS = (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX, KeyGeneratorType.NON_PARTITION)
+SUPPORTED_KEY_GENERATORS = (
+    KeyGeneratorType.SIMPLE,
+    KeyGeneratorType.COMPLEX,
+    KeyGeneratorType.NON_PARTITION,
+    KeyGeneratorType.TIMESTAMP,
+    KeyGeneratorType.CUSTOM,
+)
 
 KEY_GENERATOR_TYPES: Mapping[str, KeyGeneratorType] = {
     **{kind.value: kind for kind in KeyGeneratorType if kind is not KeyGeneratorType.OTHER},
@@ -70,20 +103,6 @@ KEY_GENERATOR_CLASSES: Mapping[str, KeyGeneratorType] = {
         "AutoRecordGenWrapperKeyGenerator": KeyGeneratorType.AUTO_RECORD,
         "AutoRecordGenWrapperAvroKeyGenerator": KeyGeneratorType.AUTO_RECORD,
     }.items()
-}
-
-EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
-PAYLOADS: Mapping[str, MergeMode] = {
-    EVENT_TIME_PAYLOAD: MergeMode.EVENT_TIME_ORDERING,
-    "org.apache.hudi.common.model.EventTimeAvroPayload": MergeMode.EVENT_TIME_ORDERING,
-    COMMIT_TIME_PAYLOAD: MergeMode.COMMIT_TIME_ORDERING,
-}
-EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
-COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
-STRATEGIES: Mapping[str, MergeMode] = {
-    EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME_ORDERING,
-    COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
 }
 
 
@@ -134,6 +153,13 @@ def whole(at_least: int, *, clamp: bool = False) -> Kind[int]:
     return Kind(allowed, read)
 
 
+def paths() -> Kind[tuple[str, ...]]:
+    """A comma list of partition paths; empty text is the empty list."""
+    return Kind(
+        "a comma list of partition paths", lambda value: tuple(p for each in value.split(",") if (p := each.strip()))
+    )
+
+
 def fraction() -> Kind[float]:
     allowed = "a number between 0 and 1, both excluded"
 
@@ -149,9 +175,11 @@ def fraction() -> Kind[float]:
     return Kind(allowed, read)
 
 
-def fields(of: str = "columns") -> Kind[tuple[str, ...]]:
-    """A comma list; empty text is the empty list."""
-    allowed = f"a comma list of {of}"
+def fields(of: str = "columns", *, typed: bool = False) -> Kind[tuple[str, ...]]:
+    """A comma list; empty text is the empty list. `typed`: a column may be `column:KIND`."""
+    allowed = f"a comma list of {of}" + (
+        ", each with `:SIMPLE` or `:TIMESTAMP` for a custom key generator" if typed else ""
+    )
 
     def read(value: str) -> tuple[str, ...]:
         if not value:
@@ -162,11 +190,9 @@ def fields(of: str = "columns") -> Kind[tuple[str, ...]]:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"names {twice[0]!r} twice")
-        typed = [name for name in names if ":" in name]
-        if typed:
-            raise ValueError(
-                f"has {typed[0]!r}: the form field:TYPE of custom key generators is not supported by this release"
-            )
+        colons = [name for name in names if ":" in name]
+        if colons and not typed:
+            raise ValueError(f"has {colons[0]!r}: only partition columns take the form column:KIND")
         return names
 
     return Kind(allowed, read)
@@ -209,6 +235,11 @@ def _key_generator(known: Mapping[str, KeyGeneratorType]) -> Callable[[str], Key
         kind = folded.get(value.lower())
         if kind in SUPPORTED_KEY_GENERATORS:
             return kind
+        if kind is KeyGeneratorType.GLOBAL_DELETE:
+            raise ValueError(
+                "makes no partition paths, and is for deletes by an index of all partitions, which this release does not have; "
+                "drop it and delete with the table's own key and partition columns"
+            )
         if kind is not None or known is KEY_GENERATOR_CLASSES:
             raise ValueError(f"is a key generator that is not supported by this release, which has {supported}")
         hint = did_you_mean(value, known)
@@ -224,18 +255,32 @@ KEY_GENERATOR_CLASS = Kind(
 )
 
 
-def payload_class() -> Kind[MergeMode]:
-    """The merge mode that a built-in payload class stands for."""
+def payload_class() -> Kind[str]:
+    """The name of one of the payload classes that are known."""
 
-    def read(value: str) -> MergeMode:
-        mode = PAYLOADS.get(value)
-        if mode is None:
+    def read(value: str) -> str:
+        if value not in PAYLOADS:
             raise ValueError(
-                f"is a payload class that is not supported by this release, which has {', '.join(PAYLOADS)}"
+                f"is a payload class that is not supported by this release, which has {', '.join(_short(n) for n in PAYLOADS)}"
             )
-        return mode
+        return value
 
     return Kind(", ".join(PAYLOADS), read)
+
+
+def _short(class_name: str) -> str:
+    return class_name.rpartition(".")[2]
+
+
+def merger() -> Kind[str]:
+    """The name of a merger of the user's own."""
+
+    def read(value: str) -> str:
+        if not MERGER_NAME.fullmatch(value):
+            raise ValueError("is no name: letters, digits and _, in parts joined by dots")
+        return value
+
+    return Kind("a name that hoodie.register_merger was given", read)
 
 
 def table_version() -> Kind[TableVersion]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie.model.enums import WriteOperation
-from hoodie.model.plans import FileOptions
+from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.options import keys
+from hoodie.options.keygen import KeySettings
 from hoodie.options.services import CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
-from hoodie.options.values import IndexType, MorInserts
+from hoodie.options.values import DuplicatePolicy, IndexType, MorInserts, OverwriteMode, SortMode
 
 _PARALLELISM = {
     WriteOperation.UPSERT: keys.UPSERT_PARALLELISM.default,
@@ -23,6 +24,10 @@ _PARALLELISM = {
 @dataclass(frozen=True)
 class IndexOptions:
     type: IndexType = keys.INDEX_TYPE.default
+    asked: IndexType | None = None
+    """None: not said, the table's own counts. With the two below for a table whose properties do not say its layout."""
+    bucket_count: int | None = None
+    bucket_fields: tuple[str, ...] | None = None
     bloom_fpp: float = keys.BLOOM_FPP.default
     bloom_num_entries: int | None = keys.BLOOM_ENTRIES.default
     """None: the number of records of the file."""
@@ -39,10 +44,28 @@ class WriteOptions:
     combine_before_upsert: bool = keys.COMBINE_BEFORE_UPSERT.default
     combine_before_insert: bool = keys.COMBINE_BEFORE_INSERT.default
     combine_before_delete: bool = keys.COMBINE_BEFORE_DELETE.default
+    duplicates: DuplicatePolicy = keys.DUPLICATE_POLICY.default
+    """What an insert does with rows whose key is stored."""
+    drop_duplicates: bool = keys.DROP_DUPLICATES.default
+    """The older word for the policy DROP; it also reduces the rows of one key in the batch to one."""
+    allow_duplicates_in_merge: bool = keys.ALLOW_DUPLICATES.default
+    """Whether an insert into a small file leaves the rows there that have the same key."""
+    sort_mode: SortMode = keys.SORT_MODE.default
+    partial: bool = keys.PARTIAL_UPSERT.default
+    """Upserts: columns that the batch lacks keep their stored values."""
+    overwrite_mode: OverwriteMode = keys.OVERWRITE_MODE.default
+    static_partitions: tuple[str, ...] | None = keys.STATIC_OVERWRITE.default
+    """Partition paths that an insert_overwrite replaces; None, or none: those of its rows."""
+    partitions_to_delete: tuple[str, ...] | None = keys.PARTITIONS_TO_DELETE.default
+    """Partition paths, with `*` for any text; None: those of the rows."""
     complex_key_new_encoding: bool | None = keys.COMPLEX_NEW_ENCODING.default
     """COMPLEX keys of one column without its name; None: as the table's files have it."""
+    key_settings: KeySettings = field(default_factory=KeySettings)
+    """For tables that do not remember how their keys and paths are made."""
     parallelism: Mapping[WriteOperation, int] = field(default_factory=_PARALLELISM.copy)
     """Tasks by operation; 0: derived."""
+    delete_marker: DeleteMarker | None = None
+    """Of this write, for tables that do not store one."""
     driver_max_bytes: int = keys.DRIVER_MAX_BYTES.default
     max_file_size_bytes: int = keys.MAX_FILE_SIZE.default
     small_file_limit_bytes: int = keys.SMALL_FILE_LIMIT.default
@@ -65,8 +88,19 @@ class WriteOptions:
         by_operation = {
             WriteOperation.UPSERT: self.combine_before_upsert,
             WriteOperation.DELETE: self.combine_before_delete,
+            WriteOperation.INSERT: self.combine_before_insert
+            or self.drop_duplicates
+            or not self.allow_duplicates_in_merge,
+            WriteOperation.BULK_INSERT: self.combine_before_insert or self.drop_duplicates,
         }
         return by_operation.get(self.operation, self.combine_before_insert)
+
+    @property
+    def stored_keys(self) -> DuplicatePolicy:
+        """What this write, if it is an insert, does with rows whose key is stored."""
+        if self.operation not in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
+            return DuplicatePolicy.NONE
+        return DuplicatePolicy.DROP if self.drop_duplicates else self.duplicates
 
     def file_options(self) -> FileOptions:
         """What the tasks need to know of this."""

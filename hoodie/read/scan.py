@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.filegroup.run import run_read
-from hoodie.model.plans import ReadPlan, ReadTask
+from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
 from hoodie.read.plan import plan_read
 from hoodie.txn.context import TableContext
@@ -57,9 +57,7 @@ class Scan:
             return 0
         narrow = self._narrowed()
         run = partial(run_read, self._context.storage, self.plan.context)
-        schema = (
-            pa.schema([self.plan.context.schema.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
-        )
+        schema = pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
         return sum(batch.num_rows for batch in self._context.engine.read(run, narrow, schema)) if narrow else 0
 
     def explain(self) -> str:
@@ -88,7 +86,7 @@ class Scan:
         stream: object = reader.__arrow_c_stream__(requested_schema)
         return stream
 
-    def _narrowed(self) -> tuple[ReadTask, ...]:
+    def _narrowed(self) -> tuple[ReadTask | ChangeTask, ...]:
         """The tasks with one narrow column only: enough to count rows."""
         tasks = self.plan.tasks
         return tuple(replace(task, columns=task.columns[:1]) for task in tasks)

@@ -22,12 +22,14 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, CompactionPlan
 from hoodie.model.plans import CompactTask, FileOptions, WriteContext
 from hoodie.model.results import CommitResult
+from hoodie.options.table import check_version
 from hoodie.services.rollback import delete_compaction_output, reset_compaction, rollback_failed
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.gate import PATIENCE_S, PAUSE_S, closed_gate
 from hoodie.txn.transaction import Transaction
+from hoodie.view.columns import refuse_to_write
 from hoodie.write.seal import commit_metadata, publish_files
 
 DEFAULT_TARGET_IO_BYTES = 500 * 1024 * 1024 * 1024
@@ -87,6 +89,7 @@ def schedule_compaction(
         OptionError: the table is not merge-on-read.
         CommitConflictError: pending writes named every file group with logs all the time.
     """
+    check_version(context.config)
     _require_merge_on_read(context)
     rollback_failed(context)
     waited = 0.0
@@ -110,6 +113,7 @@ def _try_to_schedule(
     """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
     with context.lock.held(context.lock_timeout_s):
         snapshot = context.snapshot()
+        refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         with_logs = [s for s in snapshot.view.latest_slices() if s.logs]
         pending = frozenset(snapshot.view.pending_compactions())
         candidates = [s for s in with_logs if s.group not in pending and _explained(context, s, snapshot.timeline)]
@@ -140,6 +144,7 @@ def run_compaction(
         InstantNotFoundError: no compaction is pending at `instant`.
         CommitConflictError: another process runs it.
     """
+    check_version(context.config)
     _require_merge_on_read(context)
     pending = context.active.load().pending(Action.COMPACTION)
     if instant is not None:
@@ -164,6 +169,7 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
         raise CommitConflictError(
             f"compaction {instant.time} of table {context.storage.uri} is being run by another process; nothing was done"
         )
+    refuse_to_write(context.storage, context.active, context.active.load())
     transaction = Transaction.claim(context, instant.time)
     try:
         snapshot = context.snapshot()

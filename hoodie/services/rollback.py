@@ -32,6 +32,7 @@ from hoodie.model.names import (
     parse_log_file,
 )
 from hoodie.model.payloads import CompactionPlan, RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
+from hoodie.options.table import check_version
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import WRITES, Timeline
@@ -48,7 +49,9 @@ def rollback_failed(context: TableContext) -> list[str]:
 
     Raises:
         CommitConflictError: a writer that does not share our lock is working on the table right now.
+        UnsupportedTableError: the table is not of version 6.
     """
+    check_version(context.config)
     timeline = context.active.load()
     dead = []
     for instant in timeline.pending_writes:
@@ -78,8 +81,9 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
 
     Raises:
         InstantNotFoundError: the instant is completed, or not on the timeline at all.
-        CommitConflictError: its writer lives.
+        CommitConflictError: its writer lives. UnsupportedTableError: the table is not of version 6.
     """
+    check_version(context.config)
     with context.lock.held(context.lock_timeout_s):
         timeline = context.active.load()
         instant = timeline.find(instant_time, *WRITES)

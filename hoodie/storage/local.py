@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from hoodie.errors import UnsupportedTableError
 from hoodie.storage.base import FileInfo
 from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, refuse_outside, temporary_name
 
@@ -26,6 +27,8 @@ class LocalStorage:
 
     Threads and processes may share a root. Publishing needs hard links, so the whole table must lie on one file
     system that has them; where it does not, publishing raises an OSError that says so and nothing is visible.
+    Symbolic links to folders inside the root are not followed out of it, and not while listing: whoever can make a link in
+    a table must not choose what its writers delete elsewhere, nor send a listing round in circles.
     Replacing, deleting or newly making a file first deletes its `.name.crc` twin: Hadoop's local file system
     keeps checksums there, and Hudi cannot open a file whose twin is stale.
     """
@@ -60,7 +63,7 @@ class LocalStorage:
             FileExistsError: the name is taken. FileNotFoundError: at the end of the block, when the file was
                 deleted or its folder renamed away while it was open.
         """
-        absolute = self._absolute(path)
+        absolute = self._writable(path)
         if within is not None:
             refuse_outside(path, within)
         self._make_folders(os.path.dirname(absolute), None if within is None else self._absolute(within))
@@ -81,8 +84,8 @@ class LocalStorage:
             _sync_folder(os.path.dirname(absolute))
 
     def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
-        absolute = self._absolute(path)
-        folder = self._scratch() if via is None else self._absolute(via, may_be_root=True)
+        absolute = self._writable(path)
+        folder = self._scratch() if via is None else self._writable(via, may_be_root=True)
         os.stat(folder)  # a fenced-off writer hears FileNotFoundError, also when the name is taken
         _refuse_taken(absolute)
         temporary = _write_temporary(folder, data)
@@ -102,7 +105,7 @@ class LocalStorage:
         _sync_folder(os.path.dirname(absolute))
 
     def replace(self, path: str, data: bytes) -> None:
-        absolute = self._absolute(path)
+        absolute = self._writable(path)
         temporary = _write_temporary(self._scratch(), data)
         try:
             self._make_folders(os.path.dirname(absolute))
@@ -116,7 +119,7 @@ class LocalStorage:
 
     def move_new(self, source: str, target: str) -> None:
         """As the protocol says, by link and unlink: a crash between the two leaves the file under both names."""
-        absolute_source, absolute = self._absolute(source), self._absolute(target)
+        absolute_source, absolute = self._writable(source), self._writable(target)
         if self.stat(source).is_folder:
             raise _os_error(errno.EISDIR, absolute_source)
         _refuse_taken(absolute)
@@ -135,7 +138,7 @@ class LocalStorage:
 
         Between the look at `target` and the rename, only an empty folder of that name could still be replaced.
         """
-        absolute_source, absolute = self._absolute(source), self._absolute(target)
+        absolute_source, absolute = self._writable(source), self._writable(target)
         if not self.stat(source).is_folder:
             raise _os_error(errno.ENOTDIR, absolute_source)
         _refuse_taken(absolute)
@@ -153,7 +156,9 @@ class LocalStorage:
             _sync_folder(os.path.dirname(absolute_source))
 
     def list(self, folder: str, *, recursive: bool = False) -> Sequence[FileInfo]:
-        absolute = self._absolute(folder, may_be_root=True)
+        absolute = self._writable(folder, may_be_root=True)
+        if folder and os.path.islink(absolute):
+            raise _is_link(absolute)
         prefix = f"{folder}/" if folder else ""
         if os.path.lexists(absolute) and not os.path.isdir(absolute):
             raise _os_error(errno.ENOTDIR, absolute)
@@ -171,7 +176,7 @@ class LocalStorage:
         return True
 
     def delete(self, path: str) -> bool:
-        absolute = self._absolute(path)
+        absolute = self._writable(path)
         try:
             if os.path.isdir(absolute):
                 raise _os_error(errno.EISDIR, absolute)
@@ -182,19 +187,19 @@ class LocalStorage:
         return True
 
     def delete_folder(self, path: str) -> None:
-        absolute = self._absolute(path)
+        absolute = self._writable(path)
         if os.path.islink(absolute) or (os.path.lexists(absolute) and not os.path.isdir(absolute)):
             raise _os_error(errno.ENOTDIR, absolute)  # a link too: what it leads to is not ours to delete
         _delete_tree(absolute)
 
     def mkdirs(self, path: str) -> None:
-        absolute = self._absolute(path, may_be_root=True)
+        absolute = self._writable(path, may_be_root=True)
         if os.path.lexists(absolute) and not os.path.isdir(absolute):
             raise _os_error(errno.EEXIST, absolute)
         self._make_folders(absolute)
 
     def touch(self, path: str) -> None:
-        absolute = self._absolute(path)
+        absolute = self._writable(path)
         self._make_folders(os.path.dirname(absolute))
         if not os.path.lexists(absolute):
             _delete_twin(absolute)
@@ -228,6 +233,23 @@ class LocalStorage:
         checked_path(path, under=self._root, may_be_root=may_be_root)
         return os.path.join(self._root, path) if path else self._root
 
+    def _writable(self, path: str, *, may_be_root: bool = False) -> str:
+        """The absolute path, once no link on the way to it leads out of the root (the root itself may be a link).
+
+        Raises:
+            UnsupportedTableError: one does.
+        """
+        absolute = self._absolute(path, may_be_root=may_be_root)
+        if path:
+            folder = os.path.dirname(absolute)
+            real, root = os.path.realpath(folder), os.path.realpath(self._root)
+            if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
+                raise UnsupportedTableError(
+                    f"{folder} leads out of the table to {real} through a symbolic link: nothing is read or changed there; "
+                    "replace the link by the folder itself"
+                )
+        return absolute
+
     def _scratch(self) -> str:
         folder = os.path.join(self._root, SCRATCH_FOLDER)
         self._make_folders(folder)
@@ -252,6 +274,13 @@ class LocalStorage:
 
 def _os_error(number: int, absolute: str) -> OSError:
     return OSError(number, os.strerror(number), absolute)
+
+
+def _is_link(absolute: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"{absolute} is a symbolic link to a folder: tables with links are not read, because a link can lead out of the "
+        "table or in circles; replace it by the folder itself"
+    )
 
 
 @contextmanager
@@ -343,6 +372,8 @@ def _walk(absolute: str, prefix: str, *, recursive: bool) -> Iterator[FileInfo]:
                 info = _file_info(prefix + entry.name, entry.stat())
             except FileNotFoundError:
                 continue
+            if info.is_folder and entry.is_symlink():
+                raise _is_link(entry.path)
             if not recursive or not info.is_folder:
                 yield info
             else:

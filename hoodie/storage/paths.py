@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 
+from hoodie.model.names import is_inside
+
 SCRATCH_FOLDER = ".hoodie/.hoodie_py/tmp"
 """Unfinished files of `create_new` and `replace`. Hudi's readers do not look in there (observed); what a killed
 process left may be deleted by age."""
@@ -20,9 +22,7 @@ def checked_path(path: str, *, under: str, may_be_root: bool = False) -> str:
     Raises:
         ValueError: anything else; the message shows the path.
     """
-    if path == "" and may_be_root:
-        return path
-    if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+    if not is_inside(path, may_be_root=may_be_root):
         shown = path if len(path) <= _SHOWN_CHARACTERS else path[:_SHOWN_CHARACTERS] + "..."
         raise ValueError(
             f"path {shown!r} does not name a place below {under}: "

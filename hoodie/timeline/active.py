@@ -1,7 +1,8 @@
-"""The active timeline on storage, layout version 1 (table version 6): loads it, reads payloads, makes transitions.
+"""The active timeline on storage: loads it, reads payloads, makes transitions.
 
-A transition is one atomic step: the file of the new state appears whole under its name or not at all. Files of
-earlier states stay (archival removes them). Who may make which transition when: txn/ and services/.
+Layout 1 (table version 6) lies flat in `.hoodie`, layout 2 (versions 8 and 9) in a folder of its own. A transition is
+one atomic step: the file of the new state appears whole under its name or not at all. Files of earlier states stay
+(archival removes them). Who may make which transition when: txn/ and services/.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from threading import Lock
 from typing import TypeVar
 
 from hoodie.errors import CommitConflictError, CorruptFileError
+from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_plan
+from hoodie.format.service_plans import earliest_kept, earliest_kept_by_plan, is_clustering_plan
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import HOODIE, PRIVATE, format_instant_file, join
 from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
 from hoodie.storage.base import Storage
@@ -53,19 +56,24 @@ class _PayloadCache:
 _COMMITS = _PayloadCache(_CACHED_PAYLOADS)
 
 
-def instant_path(instant_time: str, action: Action, state: State) -> str:
-    return join(HOODIE, format_instant_file(instant_time, action, state))
+def instant_path(
+    instant_time: str, action: Action, state: State, completion: str | None = None, *, folder: str = HOODIE
+) -> str:
+    return join(folder, format_instant_file(instant_time, action, state, completion))
 
 
 class ActiveTimeline:
     """Timeline files of one table. Holds no state but the storage: `load` gives a value that stays as it is."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, *, layout: int = 1, folder: str = HOODIE) -> None:
         self._storage = storage
+        self._layout = layout
+        self._folder = folder
 
     def load(self) -> Timeline:
-        entries = self._storage.list(HOODIE)
-        return Timeline.from_file_names(e.path.rpartition("/")[2] for e in entries if not e.is_folder)
+        entries = self._storage.list(self._folder)
+        names = (e.path.rpartition("/")[2] for e in entries if not e.is_folder)
+        return Timeline.from_file_names(names, layout=self._layout)
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction.
@@ -73,14 +81,19 @@ class ActiveTimeline:
         Raises:
             CorruptFileError: the file does not parse, also after a short wait; an empty one is never a commit.
         """
-        path = instant_path(instant.time, instant.action, State.COMPLETED)
+        path = self._path(instant._replace(state=State.COMPLETED))
         info = self._storage.stat(path)
         key = (self._storage.uri, path, info.size_bytes, info.mtime_s)
-        return _COMMITS.get(key, lambda: self._read(path, lambda data: decode_commit(data, path=self._full(path))))
+        return _COMMITS.get(
+            key,
+            lambda: self._read(
+                path, lambda data: decode_commit_file(data, instant.action, path=self._full(path), time=instant.time)
+            ),
+        )
 
     def read_inflight(self, instant: Instant) -> CommitMetadata | None:
         """The plan that a writer left in its inflight file; None when that is empty or absent (Hudi allows both)."""
-        path = instant_path(instant.time, instant.action, State.INFLIGHT)
+        path = self._path(instant._replace(state=State.INFLIGHT))
         try:
             data = self._storage.read(path)
         except FileNotFoundError:
@@ -93,11 +106,36 @@ class ActiveTimeline:
             return None  # other writers do not publish inflight files atomically; nothing depends on its content
 
     def read_compaction_plan(self, instant_time: str) -> CompactionPlan:
-        path = instant_path(instant_time, Action.COMPACTION, State.REQUESTED)
+        path = self._path(Instant(instant_time, Action.COMPACTION, State.REQUESTED))
         return self._read(path, lambda data: decode_compaction_plan(data, path=self._full(path)))
 
+    def earliest_kept(self, timeline: Timeline) -> str | None:
+        """The first commit whose files the newest clean keeps, or one that is running; None when none says so."""
+        kept = []
+        newest = timeline.newest(Action.CLEAN)
+        if newest is not None:
+            path = self._path(newest)
+            kept.append(self._read(path, lambda data: earliest_kept(data, path=self._full(path))))
+        for pending in timeline.pending(Action.CLEAN):
+            path = self._path(pending._replace(state=State.REQUESTED))
+            try:
+                kept.append(earliest_kept_by_plan(self._storage.read(path), path=self._full(path)))
+            except (FileNotFoundError, CorruptFileError):
+                continue  # only being planned: nothing is deleted before the plan stands
+        return max((time for time in kept if time), key=sort_key, default=None)
+
+    def is_pending_clustering(self, instant: Instant) -> bool:
+        """Whether a pending replacecommit of layout 1 is a clustering: one that moves rows and brings none."""
+        if instant.action is not Action.REPLACECOMMIT:
+            return False
+        path = self._path(instant._replace(state=State.REQUESTED))
+        try:
+            return is_clustering_plan(self._storage.read(path), path=self._full(path))
+        except (FileNotFoundError, CorruptFileError):
+            return False  # its plan is only being written, or it was rolled back: to wait for it is the safe answer
+
     def read_rollback_plan(self, instant_time: str) -> RollbackPlan:
-        path = instant_path(instant_time, Action.ROLLBACK, State.REQUESTED)
+        path = self._path(Instant(instant_time, Action.ROLLBACK, State.REQUESTED))
         return self._read(path, lambda data: decode_rollback_plan(data, path=self._full(path)))
 
     def rollback_target(self, rollback: Instant) -> str | None:
@@ -114,7 +152,7 @@ class ActiveTimeline:
             CommitConflictError: the state file is there already, so somebody else acts on this instant.
             FileNotFoundError: `via` is gone: this writer was rolled back.
         """
-        path = instant_path(*instant)
+        path = self._path(instant)
         try:
             self._storage.create_new(path, data, via=via)
         except FileExistsError as exc:
@@ -125,10 +163,10 @@ class ActiveTimeline:
 
     def remove(self, instant: Instant) -> bool:
         """Take back a state (rollback; failed compaction). False when its file was not there."""
-        return self._storage.delete(instant_path(*instant))
+        return self._storage.delete(self._path(instant))
 
     def exists(self, instant: Instant) -> bool:
-        return self._storage.exists(instant_path(*instant))
+        return self._storage.exists(self._path(instant))
 
     def _read(self, path: str, decode: Callable[[bytes], P]) -> P:
         # Other writers create the file first and fill it afterwards on some storages: look again before judging.
@@ -146,6 +184,9 @@ class ActiveTimeline:
                     raise
                 time.sleep(_READ_PAUSE_S)
         raise AssertionError("unreachable")
+
+    def _path(self, instant: Instant) -> str:
+        return instant_path(*instant, folder=self._folder)
 
     def _full(self, path: str) -> str:
         return f"{self._storage.uri.rstrip('/')}/{path}"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
-from hoodie.model.names import parse_instant_file
+from hoodie.model.names import COMPLETES_AS, parse_instant_file
 
 WRITES = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 """Actions that change rows or the files that hold them; a completed compaction is a commit."""
 
 _PROGRESS = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
-_COMPLETES_AS = {Action.COMPACTION: Action.COMMIT, Action.LOGCOMPACTION: Action.DELTACOMMIT}
 
 
 @dataclass(frozen=True)
@@ -24,30 +23,33 @@ class Timeline:
     instants: tuple[Instant, ...]
     compactions: frozenset[str] = frozenset()
     """Times of completed commits that were compactions (their requested file still stands)."""
+    layout: int = 1
+    """1: table version 6. 2: versions 8 and 9, where completed instants have completion times."""
+    unseen: frozenset[str] = frozenset()
+    """Times of archived writes that do not count: they were completed later than the moment that this timeline shows."""
+    until: str | None = None
+    """The earlier moment that this timeline was reduced to; None: it is the newest."""
 
     @classmethod
-    def from_file_names(cls, names: Iterable[str]) -> Timeline:
-        """Fold the names of a `.hoodie` folder; names that are no timeline files do not matter."""
-        furthest: dict[tuple[str, Action], State] = {}
+    def from_file_names(cls, names: Iterable[str], *, layout: int = 1) -> Timeline:
+        """Fold the names of a timeline folder; names that are no timeline files do not matter."""
+        furthest: dict[tuple[str, Action], Instant] = {}
         for name in names:
-            instant = parse_instant_file(name)
+            instant = parse_instant_file(name, layout)
             if instant is None:
                 continue
             at = (instant.time, instant.action)
-            if at not in furthest or _PROGRESS[instant.state] > _PROGRESS[furthest[at]]:
-                furthest[at] = instant.state
+            if at not in furthest or _PROGRESS[instant.state] > _PROGRESS[furthest[at].state]:
+                furthest[at] = instant
         compactions = set()
-        for (time, action), _ in list(furthest.items()):
-            finished = _COMPLETES_AS.get(action)
-            if finished and furthest.get((time, finished)) is State.COMPLETED:
+        for time, action in list(furthest):
+            finished = furthest.get((time, COMPLETES_AS[action])) if action in COMPLETES_AS else None
+            if finished is not None and finished.is_completed:
                 del furthest[time, action]
                 if action is Action.COMPACTION:
                     compactions.add(time)
-        ordered = sorted(
-            (Instant(time, action, state) for (time, action), state in furthest.items()),
-            key=lambda instant: (sort_key(instant.time), instant.action),
-        )
-        return cls(tuple(ordered), frozenset(compactions))
+        ordered = sorted(furthest.values(), key=lambda instant: (sort_key(instant.time), instant.action))
+        return cls(tuple(ordered), frozenset(compactions), layout)
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -63,7 +65,7 @@ class Timeline:
     @cached_property
     def start(self) -> str | None:
         """Where the active timeline begins: the first write instant in any state."""
-        return next((i.time for i in self.instants if i.action in WRITES or i.action in _COMPLETES_AS), None)
+        return next((i.time for i in self.instants if i.action in WRITES or i.action in COMPLETES_AS), None)
 
     @cached_property
     def commits(self) -> tuple[Instant, ...]:
@@ -71,12 +73,22 @@ class Timeline:
         return tuple(i for i in self.instants if i.is_completed and i.action in WRITES)
 
     @cached_property
+    def commit_at(self) -> dict[str, Instant]:
+        """The completed writes by their time."""
+        return {i.time: i for i in self.commits}
+
+    @cached_property
     def completed_times(self) -> frozenset[str]:
-        return frozenset(i.time for i in self.commits)
+        return frozenset(self.commit_at)
 
     @cached_property
     def latest_commit(self) -> Instant | None:
         return self.commits[-1] if self.commits else None
+
+    @cached_property
+    def latest_position(self) -> str | None:
+        """The greatest position of a completed write."""
+        return max((i.position for i in self.commits), key=sort_key, default=None)
 
     def pending(self, *actions: Action) -> tuple[Instant, ...]:
         """Instants of these actions (all, when none is given) that are requested or inflight."""
@@ -84,18 +96,24 @@ class Timeline:
 
     @cached_property
     def pending_writes(self) -> tuple[Instant, ...]:
+        """Pending instants that bring rows. A pending clustering of layout 2 is none: its rows keep their commit times."""
         return self.pending(*WRITES)
 
     @cached_property
     def pending_times(self) -> frozenset[str]:
         """Times of writes and compactions in flight: what they wrote is not to be seen."""
-        return frozenset(i.time for i in self.pending(*WRITES, *_COMPLETES_AS))
+        return frozenset(i.time for i in self.pending(*WRITES, *COMPLETES_AS)) | self.unseen
 
     def completed_in(self, span: InstantRange) -> tuple[Instant, ...]:
-        return tuple(i for i in self.commits if span.contains(i.time))
+        """Completed writes whose position lies in the range."""
+        return tuple(i for i in self.commits if span.contains(i.position))
 
     def find(self, time: str, *actions: Action) -> Instant | None:
         return next((i for i in self.instants if i.time == time and (not actions or i.action in actions)), None)
+
+    def newest(self, action: Action) -> Instant | None:
+        """The newest completed instant of an action."""
+        return next((i for i in reversed(self.instants) if i.action is action and i.is_completed), None)
 
     def sees(self, time: str) -> bool:
         """Whether data of instant `time` counts: completed, or older than everything on the active timeline.
@@ -108,12 +126,39 @@ class Timeline:
         """The part of the timeline that a task needs to tell live log blocks from dead ones."""
         return VisibleInstants(self.completed_times, self.pending_times, self.start, until, since)
 
-    def readable_until(self) -> str | None:
-        """The last completed write below the first pending one: how far an incremental pull may go.
+    def as_of(self, time: str) -> Timeline:
+        """The timeline of a reader who sees no instant after `time`: later ones are pending."""
+        key = sort_key(time)
+        return self._reduced(time, lambda instant: sort_key(instant.time) <= key)
 
-        A write that finishes late with a smaller instant would otherwise be skipped for ever by whoever has passed it.
+    def completed_by(self, position: str, archived: Iterable[Instant] = ()) -> Timeline:
+        """The timeline as it was at a position: what was completed later is pending. In layout 1 the same as `as_of`.
+
+        Args:
+            archived: archived writes; in layout 2 one of them may have been completed after that position.
         """
-        stop = min((sort_key(i.time) for i in self.pending_writes), default=None)
+        key = sort_key(position)
+        late = frozenset(i.time for i in archived if sort_key(i.position) > key)
+        return self._reduced(position, lambda instant: sort_key(instant.position) <= key, late)
+
+    def _reduced(self, until: str, keeps: Callable[[Instant], bool], unseen: frozenset[str] = frozenset()) -> Timeline:
+        kept = tuple(
+            i if not i.is_completed or keeps(i) else Instant(i.time, i.action, State.INFLIGHT) for i in self.instants
+        )
+        if kept == self.instants and not unseen:
+            return self
+        return Timeline(kept, self.compactions, self.layout, unseen, until)
+
+    def readable_until(self, pending: Iterable[Instant] | None = None) -> str | None:
+        """How far an incremental pull may go, as a position; `pending` (default: all) are the writes to wait for.
+
+        Layout 1: the last completed write below the first pending one, because a write that finishes late with a smaller
+        instant would be skipped for ever by whoever has passed it. Layout 2: the last completion; later ones are greater.
+        """
+        if self.layout > 1:
+            return self.latest_position
+        waited_for = self.pending_writes if pending is None else pending
+        stop = min((sort_key(i.time) for i in waited_for), default=None)
         below = [i.time for i in self.commits if stop is None or sort_key(i.time) < stop]
         return below[-1] if below else None
 

@@ -6,24 +6,29 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import CommitMetadata
 
 BasedOn = Mapping[FileGroupId, str]
 """Existing file group -> base instant of the slice that the write was planned on."""
+Partitions = frozenset[str] | None
+"""Partition paths; None: all of the table, also those that others are making."""
 
 
 def find_conflict(
     *,
     based_on: BasedOn,
-    inserted_partitions: frozenset[str],
+    inserted_partitions: Partitions,
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
 ) -> str | None:
     """The reason why a write must not be published, or None.
 
     Args:
+        based_on: the groups that it changes or replaces.
+        inserted_partitions: where it inserts rows or replaces all of them.
         current: the slices of `based_on`'s groups now; None when a group was replaced or is gone.
         others: writes that were completed since this one started, compactions among them.
     """
@@ -41,10 +46,27 @@ def find_conflict(
                 # A compaction too: it may have dropped a deleted key that this write's log brings back. Such a key would be
                 # in no base file, and a look-up made between the two commits would take it for new.
                 return f"{instant} changed file group {group.file_id} in partition {group.partition_path!r} too"
-            if not metadata.compacted and stat.num_inserts and stat.partition_path in inserted_partitions:
-                # Both may have inserted the same key, each into a file that the other could not see.
+            if not metadata.compacted and stat.num_inserts and _among(stat.partition_path, inserted_partitions):
+                # Both may have inserted the same key, each into a file that the other could not see. Rows that come into
+                # a partition while it is overwritten are in neither state of it.
                 return f"{instant} inserted into partition {stat.partition_path!r} too"
+        if metadata.operation in _OVERWRITES:
+            emptied = next((p for p in metadata.replaced_file_ids if _among(p, inserted_partitions)), None)
+            if emptied is not None:
+                return f"{instant} overwrote partition {emptied!r}"
     return None
+
+
+_OVERWRITES = (
+    WriteOperation.INSERT_OVERWRITE,
+    WriteOperation.INSERT_OVERWRITE_TABLE,
+    WriteOperation.DELETE_PARTITION,
+)
+"""Not clustering: that replaces file groups, and no row by it."""
+
+
+def _among(partition_path: str, partitions: Partitions) -> bool:
+    return partitions is None or partition_path in partitions
 
 
 def find_schema_conflict(

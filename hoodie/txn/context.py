@@ -10,15 +10,17 @@ from functools import cached_property
 import pyarrow as pa
 
 from hoodie.engine.base import Engine
-from hoodie.errors import TableNotFoundError
-from hoodie.format.properties import parse_properties
+from hoodie.errors import CorruptFileError, TableNotFoundError
+from hoodie.format.properties import parse_properties_file
 from hoodie.lock import liveness_for, lock_for
 from hoodie.lock.base import Liveness, Lock
+from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.model.plans import MergeRule
 from hoodie.options.table import TableConfig, parse_table_config
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.schema import table_schema
@@ -28,16 +30,24 @@ from hoodie.view.view import FileSystemView
 class Snapshot:
     """A timeline and the view of the files under it; what it has answered once stays so."""
 
-    def __init__(self, storage: Storage, active: ActiveTimeline, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, storage: Storage, active: ActiveTimeline, properties: Mapping[str, str], archived: ArchivedTimeline
+    ) -> None:
         self.active = active
         self.properties = properties
         self.timeline: Timeline = active.load()
-        self.view = FileSystemView(storage, active, self.timeline)
+        self.archived = archived
+        self.view = FileSystemView(storage, active, self.timeline, archived)
 
     @cached_property
     def schema(self) -> pa.Schema | None:
         """Columns of the table without meta columns; None when neither a commit nor the table's creation stated them."""
         return table_schema(self.active, self.timeline, self.properties)
+
+    @cached_property
+    def pending_writes(self) -> tuple[Instant, ...]:
+        """Pending instants that will bring rows: a clustering only moves them, and they keep their commit times."""
+        return tuple(i for i in self.timeline.pending_writes if not self.active.is_pending_clustering(i))
 
 
 @dataclass(frozen=True)
@@ -65,19 +75,22 @@ class TableContext:
             storage=storage,
             config=config,
             engine=engine,
-            active=ActiveTimeline(storage),
+            active=ActiveTimeline(storage, layout=config.timeline_layout, folder=config.timeline_folder),
             lock=lock_for(storage),
             liveness=liveness_for(storage),
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
         )
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.storage, self.active, self.config.raw)
+        return Snapshot(self.storage, self.active, self.config.raw, self.archived())
+
+    def archived(self) -> ArchivedTimeline:
+        """The archived timeline as it is now, read as far as it is asked."""
+        return ArchivedTimeline(self.storage, self.config.history_folder, layout=self.config.timeline_layout)
 
     @property
     def rule(self) -> MergeRule:
-        ordering = self.config.ordering_fields
-        return MergeRule(self.config.merge_mode, ordering[0] if ordering else None)
+        return self.config.rule
 
 
 def load_config(storage: Storage) -> TableConfig:
@@ -85,14 +98,21 @@ def load_config(storage: Storage) -> TableConfig:
 
     Raises:
         TableNotFoundError: neither is there. UnsupportedTableError: a version or layout we do not know.
+        CorruptFileError: the file is damaged, and so is the backup, or there is none.
     """
+    damage: CorruptFileError | None = None
     for path in (PROPERTIES, PROPERTIES_BACKUP, PROPERTIES):
         try:
-            text = storage.read(path).decode("latin-1")  # Java writes properties so; everything beyond is escaped
+            data = storage.read(path)
         except FileNotFoundError:
             continue
-        if text.strip():
-            return parse_table_config(parse_properties(text, path=f"{storage.uri}/{path}"), uri=storage.uri)
+        if data.strip():
+            try:
+                return parse_table_config(parse_properties_file(data, path=f"{storage.uri}/{path}"), uri=storage.uri)
+            except CorruptFileError as exc:
+                damage = damage or exc
+    if damage is not None:
+        raise damage
     raise TableNotFoundError(
         f"no table at {storage.uri}: there is no {PROPERTIES} in it. "
         "Check the path, or create the table (the first write does that in Spark; hoodie.create_table in Python)"

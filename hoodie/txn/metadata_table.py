@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
-from hoodie.format.properties import format_properties, parse_properties
+from hoodie.errors import UnsupportedTableError
+from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.model.names import METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import Storage
 
 log = logging.getLogger("hoodie")
 
+_RECORD_INDEX = "record_index"
 _KEYS = "hoodie.table.metadata.partitions"
 """Of this key and `….inflight`: readers go by them, not by the folder."""
 
@@ -27,13 +29,20 @@ def drop_metadata_table(storage: Storage) -> bool:
     folder that nobody reads, and the next call deletes it. Keys that we do not know stay as they are.
 
     Raises:
+        UnsupportedTableError: it holds a record index.
         FileNotFoundError: there are no properties, nor a backup of them.
     """
     path = PROPERTIES if storage.exists(PROPERTIES) else PROPERTIES_BACKUP
-    properties = parse_properties(storage.read(path).decode("latin-1"), path=f"{path} of table {storage.uri}")
+    properties = parse_properties_file(storage.read(path), path=f"{path} of table {storage.uri}")
     named = [key for key in properties if key.startswith(_KEYS)]
     announced = any(properties[key].strip() for key in named)
     left_behind = storage.exists(METADATA_TABLE)
+    if _RECORD_INDEX in properties.get(_KEYS, "").split(","):
+        # Somebody asked for it; without it Apache Hudi's writers with that index would take every key for a new one.
+        raise UnsupportedTableError(
+            f"the metadata table of {storage.uri} holds a record index, which this release does not keep up to date: nothing was "
+            "written; a write by Apache Hudi with hoodie.metadata.enable=false drops that table"
+        )
     if not announced and not left_behind:
         return False
     if announced:

@@ -23,7 +23,7 @@ from hoodie.model.names import MARKERS, join
 from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.active import instant_path, scratch_folder
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import BasedOn, find_conflict, find_schema_conflict
+from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
 from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat
@@ -59,15 +59,17 @@ class Transaction:
         action: Action,
         plan: Callable[[Snapshot], P],
         describe: Callable[[P], CommitMetadata],
+        *,
+        requested: bytes = b"",
     ) -> tuple[Transaction, P]:
         """Plan on the newest snapshot and make the instant known, in one critical section.
 
-        `plan` runs under the lock: it must be quick and do no IO of its own. `describe` gives the content of the
-        inflight file: the file groups that the plan touches.
+        `plan` runs under the lock: it must be quick and do no IO but listings. `describe` gives the content of the
+        inflight file: the file groups that the plan touches. `requested`: that of the requested file.
         """
         wait_at_gate(context)
         with context.lock.held(context.lock_timeout_s):
-            _require_same_table(context)
+            _require_same_table(context, places_rows=True)
             drop_metadata_table(context.storage)
             snapshot = context.snapshot()
             planned = plan(snapshot)
@@ -83,7 +85,7 @@ class Transaction:
                 context.storage.delete_folder(transaction.staging)
                 context.storage.mkdirs(transaction.staging)
                 transaction.heartbeat.start()
-                context.active.create(Instant(time, action, State.REQUESTED))
+                context.active.create(Instant(time, action, State.REQUESTED), requested)
                 context.active.create(Instant(time, action, State.INFLIGHT), encode_commit(describe(planned)))
             except BaseException:
                 transaction.heartbeat.abandon()
@@ -98,7 +100,7 @@ class Transaction:
             CommitConflictError: another process runs it.
         """
         with context.lock.held(context.lock_timeout_s):
-            _require_same_table(context)
+            _require_same_table(context, places_rows=False)
             timeline = context.active.load()
             found = timeline.find(instant, Action.COMPACTION)
             if found is None:
@@ -122,8 +124,8 @@ class Transaction:
                 raise
         return transaction
 
-    def commit(self, metadata: CommitMetadata, *, based_on: BasedOn, inserted_partitions: frozenset[str]) -> None:
-        """Publish the completed instant.
+    def commit(self, metadata: CommitMetadata, *, based_on: BasedOn, inserted_partitions: Partitions) -> None:
+        """Publish the completed instant; the arguments are as `find_conflict` takes them.
 
         Raises:
             CommitConflictError: somebody else changed what this write was planned on; nothing of it is visible, and
@@ -134,7 +136,7 @@ class Transaction:
         metadata = replace(metadata, extra={**metadata.extra, NONCE: uuid.uuid4().hex})
         context.clock.wait_until_passed(self.instant)
         with context.lock.held(context.lock_timeout_s):
-            _require_same_table(context)
+            _require_same_table(context, places_rows=self.action is not Action.COMPACTION)
             self._check(metadata, based_on, inserted_partitions)
             drop_metadata_table(context.storage)  # a writer of Apache Hudi may have made one meanwhile
             self._publish(metadata)
@@ -144,7 +146,7 @@ class Transaction:
         """Leave the instant pending for a rollback."""
         self.heartbeat.abandon()
 
-    def _check(self, metadata: CommitMetadata, based_on: BasedOn, inserted_partitions: frozenset[str]) -> None:
+    def _check(self, metadata: CommitMetadata, based_on: BasedOn, inserted_partitions: Partitions) -> None:
         context = self.context
         snapshot = context.snapshot()
         for state in (State.REQUESTED, State.INFLIGHT):
@@ -251,10 +253,16 @@ class Transaction:
         )
 
 
-def _require_same_table(context: TableContext) -> None:
+def _require_same_table(context: TableContext, *, places_rows: bool) -> None:
+    """Refuse to go on after a change of what this write rests on; `places_rows`: it chose file groups for keys."""
     now = load_config(context.storage)
     if now.version != context.config.version:
         raise CommitConflictError(
             f"table {context.storage.uri} was changed from version {context.config.version} to {now.version} "
             "while it was open; open it again"
+        )
+    if places_rows and now.buckets != context.config.buckets:
+        raise CommitConflictError(
+            f"table {context.storage.uri} was given the bucket index by another writer while this one was at work; nothing was "
+            "written, run the write again"
         )

@@ -1,13 +1,14 @@
-"""Fold a partition's listing into file groups and slices (table version 6). Pure: no IO but the metadata it is given.
+"""Fold a partition's listing into file groups and slices. Pure: no IO but the metadata it is given.
 
-Which logs belong to which slice, and which base files count: format notes "Which logs belong to a file slice".
-Slices go by the instants in names, never by modification times.
+Version 6: a log file is named with the instant of its slice. Versions 8 and 9: it is named with its delta commit's, and
+belongs to the newest slice that begins at or before the commit's completion, because a compaction merges what was
+completed when it was scheduled (Hudi RFC-66). Slices go by instants, never by modification times.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
@@ -16,6 +17,8 @@ from hoodie.model.names import log_sort_key, parse_base_file, parse_log_file
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles
+
+CompletionOf = Callable[[str], str]
 
 
 def build_file_groups(
@@ -26,17 +29,22 @@ def build_file_groups(
     committed: CommittedFiles,
     pending_compactions: Mapping[FileGroupId, str],
     table: str,
+    completion_of: CompletionOf | None = None,
 ) -> tuple[FileGroup, ...]:
     """File groups of one partition, every slice oldest first; replaced groups included.
 
-    A slice exists for each base file of a visible instant, each base instant that log files are named with, and each
-    pending compaction of the group (without a base file).
+    A slice exists for each base file of a visible instant, each pending compaction of the group (without a base file), and
+    where log files begin a group, or are named with the instant of a slice that has no base file.
+
+    Args:
+        completion_of: instant time of a log file -> when it was completed; None for a table of version 6.
 
     Raises:
-        CorruptFileError: a committed file is shorter than its commit says.
+        CorruptFileError: a committed file is shorter than its commit says, or another one stands where it should.
     """
     bases: dict[str, dict[str, BaseFile]] = defaultdict(dict)
-    logs: dict[str, dict[str, list[LogFile]]] = defaultdict(lambda: defaultdict(list))
+    logs: dict[str, list[LogFile]] = defaultdict(list)
+    strays: list[BaseFile] = []
     for info in files:
         if info.is_folder:
             continue
@@ -46,32 +54,75 @@ def build_file_groups(
             found = BaseFile(partition_path, base.file_id, base.instant, name, info.size_bytes)
             if _counts(found, timeline, committed, table):
                 bases[base.file_id][base.instant] = found
+            elif timeline.sees(base.instant):
+                strays.append(found)
             continue
         log = parse_log_file(name)
-        if log is not None and not log.suffix:
-            logs[log.file_id][log.base_instant].append(
+        # In version 6 a file may hold blocks of several instants: who merges it tells which of them count.
+        if log is not None and not log.suffix and (completion_of is None or timeline.sees(log.base_instant)):
+            logs[log.file_id].append(
                 LogFile(partition_path, log.file_id, log.base_instant, log.version, name, info.size_bytes)
             )
+    for stray in strays:
+        if stray.instant not in bases.get(stray.file_id, ()):
+            _refuse_lost_base(stray, committed, table)
     if logs:
-        oldest = min((instant for by_instant in logs.values() for instant in by_instant), key=sort_key)
-        sizes = committed.log_sizes(oldest)
-        for by_instant in logs.values():
-            by_instant.update({time: _checked_logs(found, sizes, table) for time, found in by_instant.items()})
+        oldest = min((log.base_instant for found in logs.values() for log in found), key=sort_key)
+        sizes, entries = committed.log_sizes(oldest), committed.log_entries(oldest)
+        for file_id, found_logs in logs.items():
+            logs[file_id] = _checked_logs(found_logs, sizes, entries, table)
     scheduled = {group.file_id: time for group, time in pending_compactions.items() if group[0] == partition_path}
     groups = []
     for file_id in sorted({*bases, *logs, *scheduled}):
         group_id = FileGroupId(partition_path, file_id)
-        instants = {*bases.get(file_id, ()), *logs.get(file_id, ())}
-        if file_id in scheduled:
-            instants.add(scheduled[file_id])
-        slices = tuple(
-            FileSlice(
-                group_id, instant, bases.get(file_id, {}).get(instant), tuple(logs.get(file_id, {}).get(instant, ()))
-            )
-            for instant in sorted(instants, key=sort_key)
+        slices = fold_slices(
+            group_id,
+            bases.get(file_id, {}).values(),
+            logs.get(file_id, ()),
+            scheduled=scheduled.get(file_id),
+            completion_of=completion_of,
         )
         groups.append(FileGroup(group_id, slices))
     return tuple(groups)
+
+
+def fold_slices(
+    group: FileGroupId,
+    bases: Iterable[BaseFile],
+    logs: Sequence[LogFile],
+    *,
+    scheduled: str | None = None,
+    completion_of: CompletionOf | None = None,
+) -> tuple[FileSlice, ...]:
+    """The slices of one group, oldest first; `logs` in reading order, `scheduled` the instant of a pending compaction."""
+    by_instant = {base.instant: base for base in bases}
+    begins = {*by_instant, *((scheduled,) if scheduled else ())}
+    owned: dict[str, list[LogFile]] = defaultdict(list)
+    for log in logs:
+        owner = log.base_instant if completion_of is None else _owner(log.base_instant, begins, completion_of)
+        begins.add(owner)
+        owned[owner].append(log)
+    return tuple(
+        FileSlice(group, instant, by_instant.get(instant), tuple(owned.get(instant, ())))
+        for instant in sorted(begins, key=sort_key)
+    )
+
+
+def _owner(written: str, begins: Iterable[str], completion_of: CompletionOf) -> str:
+    """Where the slice of a log begins: the newest that is not after its completion, or at the log itself."""
+    older = [begin for begin in begins if sort_key(begin) <= sort_key(written)]
+    newer = [begin for begin in begins if sort_key(begin) > sort_key(written)]
+    if newer:  # only then its completion matters: that of an archived instant has to be looked up
+        done = sort_key(completion_of(written))
+        older += [begin for begin in newer if sort_key(begin) <= done]
+    return max(older, key=sort_key, default=written)
+
+
+def sliced_at(group: FileGroup, sees: Callable[[str], bool], completion_of: CompletionOf) -> tuple[FileSlice, ...]:
+    """The slices of a group of versions 8 and 9 for a reader who sees fewer instants: logs move to the slices that are left."""
+    bases = [piece.base for piece in group.slices if piece.base is not None and sees(piece.base.instant)]
+    logs = [log for piece in group.slices for log in piece.logs if sees(log.base_instant)]
+    return fold_slices(group.id, bases, sorted(logs, key=_reading_order), completion_of=completion_of)
 
 
 def merged_slice(slices: Iterable[FileSlice], until: str | None = None) -> FileSlice | None:
@@ -91,6 +142,11 @@ def merged_slice(slices: Iterable[FileSlice], until: str | None = None) -> FileS
     return merged
 
 
+def in_reading_order(piece: FileSlice) -> FileSlice:
+    """The slice with its logs by instant: of two that a pending compaction parts, one may begin and end late (versions 8 and 9)."""
+    return piece._replace(logs=tuple(sorted(piece.logs, key=_reading_order)))
+
+
 def _counts(base: BaseFile, timeline: Timeline, committed: CommittedFiles, table: str) -> bool:
     if not timeline.sees(base.instant):
         return False
@@ -102,13 +158,25 @@ def _counts(base: BaseFile, timeline: Timeline, committed: CommittedFiles, table
     return size > 0  # -1: a second try's leftover that its commit does not name
 
 
-def _checked_logs(found: list[LogFile], sizes: Mapping[str, int], table: str) -> list[LogFile]:
+def _refuse_lost_base(stray: BaseFile, committed: CommittedFiles, table: str) -> None:
+    """Raises CorruptFileError when a second try's leftover is all that is there of what its commit wrote for the group."""
+    named = committed.named_instead(stray)
+    if named is not None:
+        raise CorruptFileError(
+            f"{named} of table {table} is gone: instant {stray.instant} names it, but only {stray.name} is there; "
+            "restore the file, or the metadata of that instant, from a copy"
+        )
+
+
+def _checked_logs(
+    found: list[LogFile], sizes: Mapping[str, int], entries: Mapping[str, tuple[tuple[str, int], ...]], table: str
+) -> list[LogFile]:
     checked = []
     for log in found:
         size = sizes.get(log.path)
         if size is not None and size > log.size_bytes:
             raise CorruptFileError(_shorter(log.path, size, log.size_bytes, table))
-        checked.append(log._replace(committed_bytes=size))
+        checked.append(log._replace(committed_bytes=size, committed_entries=entries.get(log.path, ())))
     return sorted(checked, key=_reading_order)
 
 

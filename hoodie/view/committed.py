@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from hoodie.model.files import FileGroupId
+from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import join
+from hoodie.model.names import join, parse_base_file
 from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.timeline import Timeline
 
@@ -21,6 +21,8 @@ class CommittedFiles:
         self._read_commit = read_commit
         self._files: dict[str, dict[str, int]] = {}
         self._logs: dict[str, int] = {}
+        self._wrote: dict[str, dict[str, int]] = {}
+        self._log_entries: dict[str, tuple[tuple[str, int], ...]] = {}
         self._logs_since: str | None = None
         self._onto: dict[str, str] = {}
         self._onto_since: str | None = None
@@ -42,8 +44,29 @@ class CommittedFiles:
                     continue
                 for path, size in self._of(commit).items():
                     self._logs[path] = max(size, self._logs.get(path, 0))
+                for path, count in self._wrote[commit.time].items():
+                    self._log_entries[path] = (*self._log_entries.get(path, ()), (commit.time, count))
             self._logs_since = since
         return self._logs
+
+    def log_entries(self, since: str) -> dict[str, tuple[tuple[str, int], ...]]:
+        """Path -> (instant, records and deletes written) of every file that commits from instant `since` on wrote."""
+        self.log_sizes(since)
+        return self._log_entries
+
+    def named_instead(self, base: BaseFile) -> str | None:
+        """The base file that the commit of `base` names for its file group, when that is another one; else None."""
+        commit = self._by_time.get(base.instant)
+        for path in self._of(commit) if commit is not None else ():
+            folder, _, name = path.rpartition("/")
+            other = parse_base_file(name)
+            if (
+                other is not None
+                and (folder, other.file_id) == (base.partition_path, base.file_id)
+                and path != base.path
+            ):
+                return path
+        return None
 
     def written_onto(self, path: str, since: str) -> str | None:
         """Name of the base file that a log file's writer saw in its slice ("": none); None when no active commit names it."""
@@ -70,9 +93,12 @@ class CommittedFiles:
     def _of(self, commit: Instant) -> dict[str, int]:
         if commit.time not in self._files:
             files: dict[str, int] = {}
+            wrote: dict[str, int] = {}
             for stat in self._read_commit(commit).stats():
                 for name in stat.log_files:
                     files.setdefault(join(stat.partition_path, name), 0)
                 files[stat.path] = max(stat.file_size_bytes, files.get(stat.path, 0))
-            self._files[commit.time] = files
+                if stat.num_writes + stat.num_deletes:
+                    wrote[stat.path] = wrote.get(stat.path, 0) + stat.num_writes + stat.num_deletes
+            self._files[commit.time], self._wrote[commit.time] = files, wrote
         return self._files[commit.time]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
+from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action
 from hoodie.model.files import FileGroup, FileGroupId, FileSlice
 from hoodie.model.instant import sort_key
@@ -11,20 +13,29 @@ from hoodie.model.names import HOODIE, PARTITION_METADATA
 from hoodie.model.payloads import CompactionPlan
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.build import build_file_groups, merged_slice
+from hoodie.view.build import build_file_groups, in_reading_order, merged_slice, sliced_at
 from hoodie.view.committed import CommittedFiles
 
 
 class FileSystemView:
-    """File groups as one timeline sees them. Build a new one for a new timeline; never changes what it answered."""
+    """File groups as one timeline sees them. Build a new one for a new timeline; never changes what it answered.
 
-    def __init__(self, storage: Storage, active: ActiveTimeline, timeline: Timeline) -> None:
+    A question may be put for an earlier moment, `until`: a timeline as `Timeline.as_of` or `completed_by` reduces it, or an
+    instant time, which is short for `timeline.as_of(instant)`.
+    """
+
+    def __init__(
+        self, storage: Storage, active: ActiveTimeline, timeline: Timeline, archived: ArchivedTimeline | None = None
+    ) -> None:
         self._storage = storage
         self._active = active
         self.timeline = timeline
+        self._archived = archived
         self.committed = CommittedFiles(timeline, active.read_commit)
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
+        self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
         self._partitions: tuple[str, ...] | None = None
         self._compactions: Mapping[str, CompactionPlan] | None = None
 
@@ -69,25 +80,35 @@ class FileSystemView:
         return self._groups[partition_path]
 
     def latest_slices(
-        self, partition_paths: Iterable[str] | None = None, *, until: str | None = None
+        self, partition_paths: Iterable[str] | None = None, *, until: str | Timeline | None = None
     ) -> list[FileSlice]:
         """The slice of each live file group that a reader as of `until` (None: now) sees, merged over pending compactions."""
         chosen: Sequence[str] = self.partitions() if partition_paths is None else sorted(set(partition_paths))
+        then = self._then(until)
         found = []
         for partition_path in chosen:
             for group in self.file_groups(partition_path):
-                if self._is_replaced(group.id, until):
-                    continue
-                piece = merged_slice(group.slices, until)
+                piece = None if self.is_replaced(group.id, until=then) else self._merged(group, then)
                 if piece is not None:
                     found.append(piece)
         return found
 
-    def slice_of(self, group: FileGroupId, *, until: str | None = None) -> FileSlice | None:
-        for candidate in self.file_groups(group.partition_path):
-            if candidate.id == group and not self._is_replaced(group, until):
-                return merged_slice(candidate.slices, until)
-        return None
+    def slice_of(self, group: FileGroupId, *, until: str | Timeline | None = None) -> FileSlice | None:
+        then = self._then(until)
+        candidate = self.group_of(group)
+        return None if candidate is None or self.is_replaced(group, until=then) else self._merged(candidate, then)
+
+    def group_of(self, group: FileGroupId) -> FileGroup | None:
+        """Everything of a file group that is on storage; None when nothing is."""
+        if group.partition_path not in self._by_id:
+            self._by_id[group.partition_path] = {each.id: each for each in self.file_groups(group.partition_path)}
+        return self._by_id[group.partition_path].get(group)
+
+    def is_replaced(self, group: FileGroupId, *, until: str | Timeline | None = None) -> bool:
+        """Whether a completed replacecommit has replaced the group, as of `until`."""
+        time = self.committed.replaced.get(group)
+        then = self._then(until)
+        return time is not None and (then is None or time in then.completed_times)
 
     def logs_before_base(self, piece: FileSlice) -> FileSlice | None:
         """The logs of a slice that were written before its base file was: while its compaction was pending.
@@ -101,19 +122,55 @@ class FileSystemView:
         older = tuple(log for log in piece.logs if self.committed.written_onto(log.path, base.instant) != base.name)
         return piece._replace(base=None, logs=older) if older else None
 
-    def _is_replaced(self, group: FileGroupId, until: str | None) -> bool:
-        time = self.committed.replaced.get(group)
-        return time is not None and (until is None or sort_key(time) <= sort_key(until))
+    def _then(self, until: str | Timeline | None) -> Timeline | None:
+        """The reduced timeline of a moment; None for now."""
+        then = self.timeline.as_of(until) if isinstance(until, str) else until
+        return None if then is self.timeline else then
+
+    def _merged(self, group: FileGroup, then: Timeline | None) -> FileSlice | None:
+        if self.timeline.layout == 1:
+            return merged_slice(group.slices, then.until if then is not None else None)
+        slices = group.slices if then is None else sliced_at(group, then.visible().sees, self._completion_of)
+        merged = merged_slice(slices)
+        return None if merged is None else in_reading_order(merged)
+
+    def _completion_of(self, time: str) -> str:
+        commit = self.timeline.commit_at.get(time)
+        if commit is not None:
+            return commit.position
+        return self._archived.completions.get(time, time) if self._archived is not None else time
 
     def _build(self, partition_path: str, files: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
-        return build_file_groups(
+        groups = build_file_groups(
             partition_path,
             files,
             timeline=self.timeline,
             committed=self.committed,
             pending_compactions=self.pending_compactions(),
             table=self._storage.uri,
+            completion_of=self._completion_of if self.timeline.layout > 1 else None,
         )
+        self._refuse_unknown_replaced(partition_path, groups)
+        return groups
+
+    def _refuse_unknown_replaced(self, partition_path: str, groups: Iterable[FileGroup]) -> None:
+        """Raises CorruptFileError when a group that was replaced is not there, and no clean can have taken it away.
+
+        Then its id was damaged in the metadata, and the rows of the group that was meant would be there twice.
+        """
+        there = {group.id for group in groups}
+        for group, time in self.committed.replaced.items():
+            if group.partition_path != partition_path or group in there:
+                continue
+            # Cleans are archived apart from commits: a savepoint may hold the replacecommit back, and not the clean.
+            archived = self._archived.instants if self._archived is not None else ()
+            known = itertools.chain(self.timeline, archived)
+            if not any(i.action is Action.CLEAN and sort_key(i.time) > sort_key(time) for i in known):
+                raise CorruptFileError(
+                    f"{time}.{Action.REPLACECOMMIT} of table {self._storage.uri} replaced file group {group.file_id[:80]!r} in "
+                    f"partition {partition_path!r}, of which nothing is there and nothing was cleaned: the metadata are damaged, "
+                    "restore the file from a copy"
+                )
 
     def _data_files(self) -> Iterable[FileInfo]:
         for top in self._storage.list(""):

@@ -1,4 +1,4 @@
-"""Upsert, insert, bulk_insert and delete: the steps of a write, in order. Each step lives in a room of its own.
+"""The steps of a write, in order. Each step lives in a room of its own; `conduct.py` says how operations differ.
 
 stage (once) -> look up -> start -> route -> seal -> commit. After a conflict the facade rolls the instant back and
 calls `run_batch` again on a new snapshot; the staged rows are used again, the input is not.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,28 +17,34 @@ import pyarrow as pa
 
 from hoodie.engine.base import Engine, Records
 from hoodie.engine.local import LocalEngine
-from hoodie.errors import CommitConflictError, OptionError, SchemaError
+from hoodie.errors import CommitConflictError, DuplicateKeyError, OptionError, SchemaError
+from hoodie.filegroup.chunks import load_chunk, load_rows, sorted_chunks
 from hoodie.filegroup.run import run_write
-from hoodie.filegroup.slice_reader import open_base_file
-from hoodie.format.base_file import read_footer
+from hoodie.format.plan_avro import encode_replace_plan
 from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookup
-from hoodie.keygen import key_generator
+from hoodie.index.bucket import plan_buckets, run_buckets
+from hoodie.model.buckets import BucketRows
 from hoodie.model.enums import Action, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import Chunk, LookupResult, WriteContext
 from hoodie.model.results import CommitResult
-from hoodie.options.values import KeyGeneratorType
+from hoodie.options.mergers import runnable
+from hoodie.options.values import DuplicatePolicy, SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
+from hoodie.view.columns import refuse_to_write
+from hoodie.write.bucket_plan import plan_bucket_write
+from hoodie.write.conduct import Conduct, Replaces
+from hoodie.write.keys import require_stored_keys, table_keys
+from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.plan import Sizing, Tagged, WritePlan, plan_write
 from hoodie.write.prepare import Preparation, require_columns, run_prepare
 from hoodie.write.schema import reconcile, storable
 from hoodie.write.seal import commit_metadata, publish_files
-
-_LOOKS_UP = (WriteOperation.UPSERT, WriteOperation.DELETE)
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,8 @@ def staged_batch(
             engine, folder_of_tasks = LocalEngine(), None
         else:
             folder_of_tasks = folder
+        if Conduct.of(operation, options).sort is SortMode.GLOBAL_SORT:
+            chunks = sorted_chunks(chunks)
         given = storable(batch_schema)
         yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder_of_tasks, started)
     finally:
@@ -110,33 +118,77 @@ def plan_preparation(
         SchemaError, KeyFieldError: the schema alone shows that they cannot be. OptionError: a delete on an empty table.
     """
     snapshot = context.snapshot()
+    refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
     config = context.config
-    deletes = operation is WriteOperation.DELETE
-    require_columns(batch_schema.names, config.record_key_fields, what="record key", table=config.name)
-    require_columns(batch_schema.names, config.partition_fields, what="partition", table=config.name)
-    if not deletes:
+    conduct = Conduct.of(operation, options)
+    deletes = conduct.deletes
+    by_meta = config.generates_keys and operation is WriteOperation.DELETE
+    if by_meta:
+        require_stored_keys(batch_schema.names, config)
+    else:
+        require_columns(batch_schema.names, config.record_key_fields, what="record key", table=config.name)
+        require_columns(batch_schema.names, config.partition_fields, what="partition", table=config.name)
+    if not (deletes or conduct.partial):
         require_columns(batch_schema.names, config.ordering_fields, what="ordering", table=config.name)
     given = storable(batch_schema)
     if deletes and snapshot.schema is None:
         raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
-    schema = reconcile(snapshot.schema, given, table_name=config.name, partial=deletes)
-    keygen = key_generator(config, name_single_key=_names_single_key(context, snapshot, options))
-    return Preparation(schema, keygen, deletes, config.name, context.rule.ordering_field)
+    schema = reconcile(snapshot.schema, given, table_name=config.name, keys_only=deletes, partial=conduct.partial)
+    keygen = table_keys(context, snapshot, options)
+    return Preparation(
+        schema,
+        keygen,
+        deletes,
+        config.name,
+        context.rule.ordering_fields,
+        given=tuple(given.names) if conduct.partial else None,
+        sort_by_key=conduct.sorts,
+        marker=context.rule.delete_marker or options.delete_marker,
+        keys_given=by_meta,
+    )
+
+
+def batch_of_no_rows(context: TableContext, operation: WriteOperation) -> Batch:
+    """For an operation that needs none: one that deletes the partitions that it is told.
+
+    Raises:
+        OptionError: the table is empty.
+    """
+    schema = context.snapshot().schema
+    if schema is None:
+        raise OptionError(f"table {context.config.name!r} is empty: there is nothing to delete")
+    return Batch(operation, (), schema, schema, LocalEngine(), None, time.monotonic())
 
 
 def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
-    """Write a staged batch as one instant.
+    """Write a staged batch as one instant; without one when it changes nothing.
 
     Raises:
         CommitConflictError: another writer was faster; the instant, if one was allotted, is left to be rolled back.
+        DuplicateKeyError: an insert that is to fail on stored keys met one.
     """
     config = context.config
     snapshot = context.snapshot()
-    schema = _schema_now(context, snapshot, batch)
+    refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
+    conduct = Conduct.of(batch.operation, options)
+    schema = _schema_now(context, snapshot, batch, conduct)
+    if conduct.replaces is not Replaces.NOTHING and not _changes_something(snapshot, batch, conduct, options):
+        return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
     pieces = pieces_by_partition(batch.chunks)
     lookups: list[LookupResult] = []
+    by_bucket: list[BucketRows] | None = None
     label = f"{batch.operation.value.lower()} {config.name}"
-    if batch.operation in _LOOKS_UP:
+    if config.buckets is not None:
+        if options.stored_keys is not DuplicatePolicy.NONE:
+            raise OptionError(
+                f"table {config.name!r} has the bucket index, which looks no keys up, so an insert cannot drop rows of stored keys or "
+                "fail on them: use upsert, or leave the options about duplicates out"
+            )
+        # No file is looked into, and must not be: on merge-on-read tables keys stand in logs only.
+        buckets = plan_buckets(batch.chunks, config.buckets, stage_to=batch.folder)
+        found = batch.engine.run(partial(run_buckets, context.storage), buckets, label=f"{label}: hash keys")
+        by_bucket = [rows for each in found for rows in each]
+    elif conduct.looks_up:
         tasks = plan_lookup(
             pieces,
             snapshot.view.latest_slices(pieces),
@@ -146,29 +198,47 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
             visible=snapshot.timeline.visible(),
         )
         lookups = batch.engine.run(partial(run_lookup, context.storage), tasks, label=f"{label}: look up keys")
-    concat = batch.operation not in _LOOKS_UP
-    tagged = Tagged(pieces, lookups, inserts=batch.operation is not WriteOperation.DELETE, concat=concat)
+        if conduct.refuses_stored:
+            _refuse_stored(context, batch, lookups)
+    if batch.operation is WriteOperation.DELETE_PARTITION:
+        pieces, by_bucket = {}, None  # its rows only say which partitions are meant
+    tagged = Tagged(
+        pieces,
+        lookups,
+        inserts=conduct.inserts,
+        updates=conduct.updates,
+        concat=conduct.concat,
+        # Rows of one key must meet in one task where they are to be combined, which ranges do not promise.
+        ranged=conduct.sort is SortMode.GLOBAL_SORT and not options.combine,
+    )
+    replaces = conduct.replaces is not Replaces.NOTHING
     transaction, plan = Transaction.start(
         context,
-        action_of(config.table_type),
-        lambda now: _plan(context, tagged, snapshot, now, batch, options),
+        Action.REPLACECOMMIT if replaces else action_of(config.table_type),
+        lambda now: _plan(context, tagged, by_bucket, snapshot, now, batch, conduct, options),
         lambda planned: _described(planned, batch.operation),
+        requested=encode_replace_plan(batch.operation) if replaces else b"",
     )
     try:
         write_context = WriteContext(
             instant=transaction.instant,
             table_name=config.name,
             schema=schema,
-            rule=context.rule,
-            combine=options.combine,
+            rule=runnable(context.rule),
+            combine=options.combine or by_bucket is not None,
             files=options.file_options(),
             staging=transaction.staging,
             visible=transaction.started_on.visible(),
+            given=tuple(batch.given.names) if conduct.partial else None,
+            sort_by_key=conduct.sorts,
+            generates_keys=config.generates_keys and conduct.inserts,
         )
         run = partial(run_write, context.storage, write_context)
         results = [r for r in batch.engine.run(run, plan.tasks, label=f"{label}: write files") if r is not None]
         publish_files(context.storage, transaction.instant, results)
-        metadata = commit_metadata(results, operation=batch.operation, schema=schema, table_name=config.name)
+        metadata = commit_metadata(
+            results, operation=batch.operation, schema=schema, table_name=config.name, replaced=plan.replaced
+        )
         transaction.commit(metadata, based_on=plan.based_on, inserted_partitions=plan.inserted_partitions)
     except BaseException as exc:
         if isinstance(exc, OSError):
@@ -177,18 +247,56 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
                 context.storage.delete_folder(transaction.staging)
         transaction.abandon()
         raise
-    return _result(transaction.instant, batch, [r.stat for r in results], lookups)
+    ways = {"bucket": len(plan.tasks)} if by_bucket is not None else _ways(lookups)
+    return replace(
+        CommitResult.of(transaction.instant, batch.operation, [r.stat for r in results], replaced=plan.replaced),
+        index=ways,
+        seconds=time.monotonic() - batch.started_s,
+        engine="embedded" if batch.folder is None else "spark",
+    )
 
 
-def _schema_now(context: TableContext, snapshot: Snapshot, batch: Batch) -> pa.Schema:
+def _changes_something(snapshot: Snapshot, batch: Batch, conduct: Conduct, options: WriteOptions) -> bool:
+    if batch.operation is not WriteOperation.DELETE_PARTITION and any(chunk.rows for chunk in batch.chunks):
+        return True
+    return bool(snapshot.view.latest_slices(_overwritten(snapshot, batch, conduct, options)))
+
+
+def _overwritten(snapshot: Snapshot, batch: Batch, conduct: Conduct, options: WriteOptions) -> tuple[str, ...]:
+    return overwritten_partitions(
+        batch.operation,
+        conduct.replaces,
+        options,
+        of_rows={span.partition_path for chunk in batch.chunks for span in chunk.ranges},
+        stored=snapshot.view.partitions(),
+    )
+
+
+def _refuse_stored(context: TableContext, batch: Batch, lookups: list[LookupResult]) -> None:
+    """Raises DuplicateKeyError when a key of the batch is stored."""
+    stored = [(result, matches) for result in lookups for matches in result.matches if matches.count]
+    if not stored:
+        return
+    result, matches = stored[0]
+    row = int(load_rows(context.storage, matches)[0])
+    key = load_chunk(context.storage, batch.chunks[matches.number]).column(RECORD_KEY)[row].as_py()
+    raise DuplicateKeyError(
+        f"{sum(m.count for _, m in stored)} rows of the insert into table {context.config.name!r} have keys that are stored already, "
+        f"such as {key!r} in partition {result.base.partition_path!r}; nothing was written. Upsert them, drop them "
+        "(hoodie.datasource.insert.dup.policy=drop), or keep both (none)"
+    )
+
+
+def _schema_now(context: TableContext, snapshot: Snapshot, batch: Batch, conduct: Conduct) -> pa.Schema:
     """The table's columns after this write, as the table is now: others may have changed them since the rows were prepared.
 
     Raises:
         SchemaError: the batch does not fit the table any more.
     """
     config = context.config
-    partial_rows = batch.operation is WriteOperation.DELETE
-    schema = reconcile(snapshot.schema, batch.given, table_name=config.name, partial=partial_rows)
+    schema = reconcile(
+        snapshot.schema, batch.given, table_name=config.name, keys_only=conduct.deletes, partial=conduct.partial
+    )
     for name in (*config.record_key_fields, *config.partition_fields):
         top = name.split(".")[0]
         # Keys and paths are texts of the values, and were made from the types that the columns had.
@@ -200,48 +308,75 @@ def _schema_now(context: TableContext, snapshot: Snapshot, batch: Batch) -> pa.S
     return schema
 
 
-def _names_single_key(context: TableContext, snapshot: Snapshot, options: WriteOptions) -> bool:
-    """Whether keys of one column are written `column:value`. Hudi's versions differ, and the table does not say: its files do."""
-    config = context.config
-    if config.keygen is not KeyGeneratorType.COMPLEX or len(config.record_key_fields) > 1:
-        return True
-    if options.complex_key_new_encoding is not None:
-        return not options.complex_key_new_encoding
-    for partition_path in snapshot.view.partitions():
-        for piece in snapshot.view.latest_slices([partition_path]):
-            if piece.base is not None:
-                with open_base_file(context.storage, piece.base) as (_, metadata):
-                    smallest = read_footer(metadata, path=piece.base.path).min_key
-                if smallest is not None:
-                    return smallest.startswith(f"{config.record_key_fields[0]}:")
-    return True
-
-
 def action_of(table_type: TableType) -> Action:
     return Action.COMMIT if table_type is TableType.COPY_ON_WRITE else Action.DELTACOMMIT
 
 
 def _plan(
-    context: TableContext, tagged: Tagged, looked_at: Snapshot, now: Snapshot, batch: Batch, options: WriteOptions
+    context: TableContext,
+    tagged: Tagged,
+    by_bucket: list[BucketRows] | None,
+    looked_at: Snapshot,
+    now: Snapshot,
+    batch: Batch,
+    conduct: Conduct,
+    options: WriteOptions,
 ) -> WritePlan:
     """Plan on the slices as they are under the lock; what the look-up saw must still be what is stored."""
+    if conduct.replaces is not Replaces.NOTHING:
+        _require_same_schema(context, looked_at, now)
+        partitions = _overwritten(now, batch, conduct, options)
+        plan = _plan_rows(context, tagged, by_bucket, (), now, conduct, options)
+        return replacing(
+            plan, partitions, now.view.latest_slices(partitions), all_of_it=conduct.replaces is Replaces.ALL
+        )
     slices = now.view.latest_slices(tagged.pieces)
-    if not tagged.concat and _bases(slices) != _bases(looked_at.view.latest_slices(tagged.pieces)):
+    if by_bucket is None and conduct.looks_up and _bases(slices) != _bases(looked_at.view.latest_slices(tagged.pieces)):
         raise StaleSnapshotError(
             f"another writer changed table {context.config.name!r} while keys were looked up; run the write again"
         )
-    if now.schema is not None and looked_at.schema != now.schema:
-        raise StaleSnapshotError(
-            f"another writer changed the schema of table {context.config.name!r}; run the write again"
+    _require_same_schema(context, looked_at, now)
+    return _plan_rows(context, tagged, by_bucket, slices, now, conduct, options)
+
+
+def _plan_rows(
+    context: TableContext,
+    tagged: Tagged,
+    by_bucket: list[BucketRows] | None,
+    slices: Sequence[FileSlice],
+    now: Snapshot,
+    conduct: Conduct,
+    options: WriteOptions,
+) -> WritePlan:
+    """Which files take the rows; `slices` are those that they may go to."""
+    # Only hoodie can run a merger of the user's own, so no record is left in a log for readers to merge.
+    rewrites = context.rule.merger is not None
+    table_type = TableType.COPY_ON_WRITE if rewrites else context.config.table_type
+    if context.config.buckets is not None and by_bucket is not None:
+        return plan_bucket_write(
+            by_bucket,
+            tagged.pieces,
+            slices,
+            layout=context.config.buckets,
+            table_type=table_type,
+            inserts=tagged.inserts,
+            table=context.storage.uri,
         )
     return plan_write(
         tagged,
         slices,
-        table_type=context.config.table_type,
+        table_type=table_type,
         sizing=Sizing(options.max_file_size_bytes, options.small_file_limit_bytes),
         busy=frozenset(now.view.pending_compactions()),
-        pack_small_files=batch.operation is not WriteOperation.BULK_INSERT,
+        pack_small_files=conduct.packs,
     )
+
+
+def _require_same_schema(context: TableContext, looked_at: Snapshot, now: Snapshot) -> None:
+    if now.schema is not None and looked_at.schema != now.schema:
+        raise StaleSnapshotError(
+            f"another writer changed the schema of table {context.config.name!r}; run the write again"
+        )
 
 
 def _bases(slices: list[FileSlice]) -> dict[FileGroupId, str]:
@@ -262,16 +397,16 @@ def _described(plan: WritePlan, operation: WriteOperation) -> CommitMetadata:
                 num_inserts=task.inserts.rows if task.inserts else 0,
             )
         )
+    for partition_path, file_ids in plan.replaced.items():
+        stats.setdefault(partition_path, []).extend(
+            WriteStat(file_id, partition_path, path="", prev_commit=plan.based_on[FileGroupId(partition_path, file_id)])
+            for file_id in file_ids
+        )
     return CommitMetadata(operation=operation, write_stats={p: tuple(found) for p, found in stats.items()})
 
 
-def _result(instant: str, batch: Batch, stats: list[WriteStat], lookups: list[LookupResult]) -> CommitResult:
+def _ways(lookups: list[LookupResult]) -> dict[str, int]:
     ways: dict[str, int] = {}
     for result in lookups:
         ways[result.how] = ways.get(result.how, 0) + 1
-    return replace(
-        CommitResult.of(instant, batch.operation, stats),
-        index=ways,
-        seconds=time.monotonic() - batch.started_s,
-        engine="embedded" if batch.folder is None else "spark",
-    )
+    return ways

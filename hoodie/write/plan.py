@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
@@ -43,8 +43,12 @@ class Tagged:
     lookups: Sequence[LookupResult] = ()
     inserts: bool = True
     """Rows whose key is not stored are inserted (not so for deletes)."""
+    updates: bool = True
+    """Rows whose key is stored go to the file group that has it (not so for inserts that drop them)."""
     concat: bool = False
-    """Nothing was looked up: all rows are new (insert, bulk_insert)."""
+    """Rows that come into an existing base file leave the rows there that have the same key."""
+    ranged: bool = False
+    """Chunks are sorted by partition path and key: each new file takes a range of keys (see `Inserts` for the other way)."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,10 @@ class WritePlan:
     tasks: tuple[WriteTask, ...]
     based_on: Mapping[FileGroupId, str]
     """Existing file groups that the tasks change -> base instant of the slice."""
-    inserted_partitions: frozenset[str]
+    inserted_partitions: frozenset[str] | None
+    """Where rows are inserted or all are replaced; None: the whole table."""
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By partition path: ids of the file groups that the write replaces; in `based_on` too."""
 
 
 def plan_write(
@@ -75,14 +82,14 @@ def plan_write(
     for piece in slices:
         by_partition.setdefault(piece.group.partition_path, []).append(piece)
     found: dict[FileGroupId, list[LookupResult]] = {}
-    for result in tagged.lookups:
+    for result in tagged.lookups if tagged.updates else ():
         if result.matched:
             found.setdefault(FileGroupId(result.base.partition_path, result.base.file_id), []).append(result)
     tasks: list[WriteTask] = []
     based_on: dict[FileGroupId, str] = {}
     for partition_path, pieces in tagged.pieces.items():
         inserts = _insert_shares(
-            tagged, partition_path, by_partition.get(partition_path, []), found,
+            tagged, partition_path, by_partition.get(partition_path, []),
             table_type=table_type, sizing=sizing, busy=busy, pack=pack_small_files,
         )  # fmt: skip
         for piece in by_partition.get(partition_path, []):
@@ -124,7 +131,6 @@ def _insert_shares(
     tagged: Tagged,
     partition_path: str,
     slices: Sequence[FileSlice],
-    found: Mapping[FileGroupId, Sequence[LookupResult]],
     *,
     table_type: TableType,
     sizing: Sizing,
@@ -133,7 +139,10 @@ def _insert_shares(
 ) -> dict[str, Inserts]:
     """File id -> its share of the partition's new rows; ids that are not in the slices are new file groups."""
     pieces = tuple(tagged.pieces[partition_path])
-    known = tuple(m for s in slices for r in found.get(s.group, ()) for m in r.matches)
+    looked_into = {s.group for s in slices}
+    known = tuple(
+        m for r in tagged.lookups if (r.base.partition_path, r.base.file_id) in looked_into for m in r.matches
+    )
     fresh = sum(p.span.length for p in pieces) - sum(m.count for m in known)
     if not tagged.inserts or fresh <= 0:
         return {}
@@ -148,6 +157,8 @@ def _insert_shares(
                 left -= min(capacity, left)
     per_file = max(1, int(sizing.max_file_bytes / row_bytes))
     files = math.ceil(left / per_file) if left > 0 else 0
+    if tagged.ranged:
+        return {new_file_id(): share for share in _key_ranges(pieces, math.ceil(fresh / files))}
     room += [(new_file_id(), math.ceil(left / files)) for _ in range(files)]
     total = sum(rows for _, rows in room)
     shares: dict[str, Inserts] = {}
@@ -160,6 +171,22 @@ def _insert_shares(
         )
         low += rows
     return shares
+
+
+def _key_ranges(pieces: Sequence[ChunkPiece], rows: int) -> list[Inserts]:
+    """The pieces, sorted in themselves, in the order of their keys, cut into shares of so many rows."""
+    shares: list[list[ChunkPiece]] = [[]]
+    room = rows
+    for piece in sorted(pieces, key=lambda p: (p.span.min_key, p.span.max_key, p.number)):
+        start, left = piece.span.start, piece.span.length
+        while left > 0:
+            if room == 0:
+                shares.append([])
+                room = rows
+            taken = min(room, left)
+            shares[-1].append(replace(piece, span=replace(piece.span, start=start, length=taken)))
+            start, left, room = start + taken, left - taken, room - taken
+    return [Inserts(tuple(share), (), rows=sum(p.span.length for p in share)) for share in shares]
 
 
 def _capacity(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +16,10 @@ import pyarrow.compute as pc
 from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.filegroup.chunks import make_chunk
 from hoodie.filegroup.conform import conform
-from hoodie.keygen import KeyGenerator
+from hoodie.filegroup.deletes import marked
+from hoodie.keygen.generator import KeyGenerator
 from hoodie.model.meta_fields import IS_DELETED, PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import DELETED, Chunk
+from hoodie.model.plans import DELETED, Chunk, DeleteMarker
 from hoodie.storage.base import Storage
 
 CHUNK_BYTES = 128 * 1024 * 1024
@@ -34,7 +36,13 @@ class Preparation:
     delete_all: bool
     """The operation deletes: every row is a delete that always wins."""
     table_name: str
-    ordering_field: str | None = None
+    ordering_fields: tuple[str, ...] = ()
+    given: tuple[str, ...] | None = None
+    """Columns of the batch, where absent ones keep their stored values; None: absent ones are null."""
+    sort_by_key: bool = False
+    marker: DeleteMarker | None = None
+    keys_given: bool = False
+    """The batch's meta columns say keys and paths: deletes from a table that has no key columns."""
 
 
 def run_prepare(
@@ -49,12 +57,17 @@ def run_prepare(
         waiting.append(batch)
         size += batch.nbytes
         if size >= CHUNK_BYTES:
-            yield make_chunk(
-                prepare_rows(pa.Table.from_batches(waiting), preparation), storage=storage, stage_to=stage_to
-            )
+            yield _chunk(waiting, preparation, storage, stage_to)
             waiting, size = [], 0
     if waiting:
-        yield make_chunk(prepare_rows(pa.Table.from_batches(waiting), preparation), storage=storage, stage_to=stage_to)
+        yield _chunk(waiting, preparation, storage, stage_to)
+
+
+def _chunk(
+    batches: list[pa.RecordBatch], preparation: Preparation, storage: Storage | None, stage_to: str | None
+) -> Chunk:
+    rows = prepare_rows(pa.Table.from_batches(batches), preparation)
+    return make_chunk(rows, storage=storage, stage_to=stage_to, sort_by_key=preparation.sort_by_key)
 
 
 def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
@@ -67,17 +80,21 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
     table = preparation.table_name
     conformed = conform(rows, preparation.schema, path=f"the batch for table {table!r}")
     # Keys are made of the table's types: a decimal of another scale, say, would be written differently.
-    keys = preparation.keygen.keys(conformed)
-    partitions = preparation.keygen.partitions(conformed)
+    if preparation.keys_given:
+        keys, partitions = rows.column(RECORD_KEY).cast(pa.string()), rows.column(PARTITION_PATH).cast(pa.string())
+    else:
+        keys = preparation.keygen.keys(conformed)
+        partitions = preparation.keygen.partitions(conformed)
     columns: dict[str, pa.ChunkedArray | pa.Array] = {RECORD_KEY: keys, PARTITION_PATH: partitions}
     for field in preparation.schema:
         column = conformed.column(field.name)
-        if not field.nullable and column.null_count and not preparation.delete_all:
+        completed = preparation.given is not None and field.name not in preparation.given
+        if not field.nullable and column.null_count and not preparation.delete_all and not completed:
             raise SchemaError(
                 f"column {field.name!r} of table {table!r} is not nullable, and {column.null_count} of {rows.num_rows} rows "
                 "have null in it; fill them or leave the rows out"
             )
-        if preparation.delete_all and field.name == preparation.ordering_field:
+        if preparation.delete_all and field.name in preparation.ordering_fields:
             column = pa.nulls(rows.num_rows, field.type)  # the delete operation wins whatever the rows say
         columns[field.name] = column
     fields: list[pa.Field] = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
@@ -93,10 +110,10 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
 def _deleted(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.Array | None:
     if preparation.delete_all:
         return pa.repeat(pa.scalar(True), rows.num_rows)
-    if IS_DELETED not in rows.column_names:
-        return None
-    flags: pa.ChunkedArray = pc.fill_null(rows.column(IS_DELETED), False)
-    return flags
+    flags = [pc.fill_null(rows.column(IS_DELETED), False)] if IS_DELETED in rows.column_names else []
+    if preparation.marker is not None and preparation.marker.field in rows.column_names:
+        flags.append(pa.array(marked(rows.column(preparation.marker.field), preparation.marker)))
+    return reduce(pc.or_, flags) if flags else None
 
 
 def require_columns(names: Iterable[str], wanted: Iterable[str], *, what: str, table: str) -> None:

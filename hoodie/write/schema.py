@@ -47,12 +47,15 @@ def storable(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, partial: bool = False) -> pa.Schema:
+def reconcile(
+    table: pa.Schema | None, batch: pa.Schema, *, table_name: str, keys_only: bool = False, partial: bool = False
+) -> pa.Schema:
     """The schema that the table has after this batch: the table's columns first, new ones behind.
 
     Args:
         batch: as `storable` gives it.
-        partial: the batch carries keys only (deletes); missing columns do not matter and no column is added.
+        keys_only: nothing but keys is taken from the batch (deletes); missing columns do not matter and no column is added.
+        partial: missing columns keep what is stored, so they do not matter either.
 
     Raises:
         SchemaError: one error with a line for each column that does not fit.
@@ -64,34 +67,64 @@ def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, par
                 f"columns without a type (nothing but null) cannot start a table: {', '.join(untyped)}; cast them"
             )
         return batch
-    given = {field.name: field for field in batch}
-    fields: list[pa.Field] = []
-    lines: list[str] = []
-    for old in table:
-        new = given.pop(old.name, None)
-        if new is None:
-            if not partial and not old.nullable:
-                lines.append(f"MISSING   {old.name}  table {old.type} not null, not in the batch")
-            fields.append(old)
-            continue
-        kind = _common(old.type, new.type)
-        if kind is None:
-            lines.append(f"MISMATCH  {old.name}  table {old.type}, batch {new.type}")
-            kind = old.type
-        fields.append(pa.field(old.name, kind, old.nullable))
-    if not partial:
-        by_case = {field.name.lower(): field.name for field in table}
-        for new in given.values():
-            if new.name.lower() in by_case:
-                lines.append(f"CASE      {new.name}  the table has it as {by_case[new.name.lower()]!r}: write it so")
-            elif pa.types.is_null(new.type):
-                lines.append(f"NEW       {new.name}  without a type (nothing but null): cast it, or leave it out")
-            elif not new.nullable:
-                lines.append(f"NEW       {new.name}  {new.type} not null: a new column must be nullable")
-            fields.append(new)
-    if lines:
-        raise SchemaError(_misfit(table_name, lines))
+    misfits = _Misfits()
+    fields = misfits.fields(list(table), list(batch), "", add=not keys_only, needs_all=not (partial or keys_only))
+    if misfits.lines:
+        raise SchemaError(_misfit(table_name, misfits.lines))
     return pa.schema(fields)
+
+
+class _Misfits:
+    """Brings two schemas together, columns and parts of nested columns alike, and keeps a line for all that does not fit."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def fields(
+        self, table: list[pa.Field], batch: list[pa.Field], path: str, *, add: bool, needs_all: bool
+    ) -> list[pa.Field]:
+        """The table's fields in types that hold both, then the batch's own."""
+        given = {field.name: field for field in batch}
+        found: list[pa.Field] = []
+        for old in table:
+            new = given.pop(old.name, None)
+            name = f"{path}{old.name}"
+            if new is None:
+                if needs_all and not old.nullable:
+                    self.lines.append(f"MISSING   {name}  table {old.type} not null, not in the batch")
+                found.append(old)
+            else:
+                found.append(old.with_type(self._type(old.type, new.type, name)))
+        if add:
+            by_case = {field.name.lower(): field.name for field in table}
+            for new in given.values():
+                self._check_new(new, f"{path}{new.name}", by_case.get(new.name.lower()))
+                found.append(new)
+        return found
+
+    def _check_new(self, new: pa.Field, name: str, other: str | None) -> None:
+        if other is not None:
+            self.lines.append(f"CASE      {name}  the table has it as {other!r}: write it so")
+        elif pa.types.is_null(new.type):
+            self.lines.append(f"NEW       {name}  without a type (nothing but null): cast it, or leave it out")
+        elif not new.nullable:
+            self.lines.append(f"NEW       {name}  {new.type} not null: a new column must be nullable")
+
+    def _type(self, old: pa.DataType, new: pa.DataType, name: str) -> pa.DataType:
+        """The type that holds both."""
+        types = pa.types
+        if types.is_struct(old) and types.is_struct(new):
+            mine, theirs = ([kind.field(i) for i in range(kind.num_fields)] for kind in (old, new))
+            return pa.struct(self.fields(mine, theirs, f"{name}.", add=True, needs_all=True))
+        if types.is_list(old) and types.is_list(new):
+            kind = self._type(old.value_type, new.value_type, f"{name}.element")
+            return pa.list_(pa.field(old.value_field.name, kind, True))
+        if types.is_map(old) and types.is_map(new) and old.key_type == new.key_type:
+            return pa.map_(old.key_type, self._type(old.item_type, new.item_type, f"{name}.value"))
+        wider = _common(old, new)
+        if wider is None:
+            self.lines.append(f"MISMATCH  {name}  table {old}, batch {new}")
+        return wider or old
 
 
 def _misfit(table_name: str, lines: Sequence[str]) -> str:
@@ -119,21 +152,7 @@ def _common(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
         return old if old.precision >= new.precision else new
     if pa.types.is_null(new):
         return old
-    if pa.types.is_struct(old) and pa.types.is_struct(new) and _same_names(old, new):
-        kinds = [_common(old.field(i).type, new.field(i).type) for i in range(old.num_fields)]
-        if all(kind is not None for kind in kinds):
-            return pa.struct([old.field(i).with_type(kind) for i, kind in enumerate(kinds)])
-    if pa.types.is_list(old) and pa.types.is_list(new):
-        kind = _common(old.value_type, new.value_type)
-        return None if kind is None else pa.list_(pa.field(old.value_field.name, kind, True))
-    if pa.types.is_map(old) and pa.types.is_map(new) and old.key_type == new.key_type:
-        kind = _common(old.item_type, new.item_type)
-        return None if kind is None else pa.map_(old.key_type, kind)
     return None
-
-
-def _same_names(old: pa.StructType, new: pa.StructType) -> bool:
-    return [old.field(i).name for i in range(old.num_fields)] == [new.field(i).name for i in range(new.num_fields)]
 
 
 def _storable_type(kind: pa.DataType) -> pa.DataType | None:

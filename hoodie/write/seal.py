@@ -50,8 +50,9 @@ def commit_metadata(
     table_name: str,
     compacted: bool = False,
     extra: Mapping[str, str] | None = None,
+    replaced: Mapping[str, tuple[str, ...]] | None = None,
 ) -> CommitMetadata:
-    """Metadata of a commit; `schema` without meta columns."""
+    """Metadata of a commit; `schema` without meta columns. `replaced`: by partition path, the file groups that it replaces."""
     stats: dict[str, list[WriteStat]] = {}
     for result in results:
         stats.setdefault(result.stat.partition_path, []).append(result.stat)
@@ -61,4 +62,5 @@ def commit_metadata(
         schema_json=json.dumps(avro_from_arrow(schema, table_name=table_name), separators=(",", ":")),
         extra=dict(extra or {}),
         compacted=compacted,
+        replaced_file_ids=dict(replaced or {}),
     )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 
 from hoodie.engine.base import Engine
 from hoodie.engine.local import LocalEngine
@@ -17,19 +18,22 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.options.parse import load_defaults, parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
-from hoodie.options.table import check_against
-from hoodie.options.write import WriteRequest
+from hoodie.options.table import TableConfig, check_against
+from hoodie.options.values import OverwriteMode, SortMode
+from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.plan import plan_read
 from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable, create_at
 from hoodie.timeline.clock import zone_of
 from hoodie.txn.context import TableContext
+from hoodie.write.conduct import Conduct
 from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.where import quoted
 
 log = logging.getLogger("hoodie")
 
@@ -62,7 +66,8 @@ def write(
     """Write a DataFrame with Hudi's options; the first write creates the table.
 
     Args:
-        mode: append, overwrite (only where there are no rows yet), ignore, or errorifexists (the default, as in Spark).
+        mode: append, overwrite, ignore, or errorifexists (the default, as in Spark). overwrite replaces all rows of the table; the
+            partitions that the rows are in with the operation insert_overwrite or hoodie.datasource.overwrite.mode=DYNAMIC.
         partition_by: the partition columns, as the option of that name says them.
 
     Returns:
@@ -74,15 +79,37 @@ def write(
     storage = open_storage(path)
     request = parse_request(options or {}, partition_by)
     schema = arrow_schema(df.schema)
-    table = open_for_write(storage, request, schema, mode=mode_of(mode), engine=SparkEngine(df.sparkSession))
-    return None if table is None else write_records(table, df, schema, request)
+    save_mode = mode_of(mode)
+    table = open_for_write(storage, request, schema, mode=save_mode, engine=SparkEngine(df.sparkSession))
+    return None if table is None else write_records(table, df, schema, in_mode(save_mode, request, table))
 
 
 def write_records(table: HoodieTable, df: DataFrame, schema: pa.Schema, request: WriteRequest) -> CommitResult:
     """Write to an open table, and remember the result for `last_result`."""
-    result = table.write_records(
-        df, schema, request.write.operation, request.write, engine=SparkEngine(df.sparkSession), in_memory=False
+    write = request.write
+    if needs_no_rows(write):
+        return remember(table, table.write_no_rows(write.operation, write))
+    if Conduct.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
+        df = _in_key_order(df, table.config)
+    return remember(
+        table,
+        table.write_records(df, schema, write.operation, write, engine=SparkEngine(df.sparkSession), in_memory=False),
     )
+
+
+def needs_no_rows(write: WriteOptions) -> bool:
+    """Whether the options say all of the write: partitions to delete. The DataFrame is not looked at then, as in Apache Hudi."""
+    return write.operation is WriteOperation.DELETE_PARTITION and write.partitions_to_delete is not None
+
+
+def _in_key_order(df: DataFrame, config: TableConfig) -> DataFrame:
+    """The rows so that each of Spark's partitions has a range of keys: as texts, for that is what keys are when they are compared."""
+    fields = dict.fromkeys((*config.partition_fields, *config.record_key_fields))
+    return df.orderBy(*[col(".".join(map(quoted, name.split(".")))).cast("string") for name in fields])
+
+
+def remember(table: HoodieTable, result: CommitResult) -> CommitResult:
+    """Keep the result for `last_result`, and give it back."""
     latest = table.timeline.latest_commit
     _written[table.uri] = _Written(result, latest.time if latest else None)
     return result
@@ -139,6 +166,29 @@ def mode_of(text: str | None) -> str:
     return mode
 
 
+def in_mode(mode: str, request: WriteRequest, table: HoodieTable) -> WriteRequest:
+    """The request with what the save mode says about the operation on a table that has commits.
+
+    Apache Hudi deletes the table and makes it anew when a write that is no overwrite by its operation has mode overwrite.
+    Here the rows are replaced, so that readers, and what can be undone, stay.
+
+    Raises:
+        OptionError: the mode and the operation contradict each other.
+    """
+    write = request.write
+    overwrites = write.operation in (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+    if mode != OVERWRITE or overwrites or not table.timeline.commits:
+        return request
+    if write.operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
+        raise OptionError(
+            f'operation {write.operation.value.lower()} deletes, mode("overwrite") replaces: use mode("append") to delete'
+        )
+    static = write.overwrite_mode is OverwriteMode.STATIC
+    operation = WriteOperation.INSERT_OVERWRITE_TABLE if static else WriteOperation.INSERT_OVERWRITE
+    # Rows of one key are reduced to one where the operation that was asked for would do that.
+    return replace(request, write=replace(write, operation=operation, combine_before_insert=write.combine))
+
+
 def open_for_write(
     storage: Storage, request: WriteRequest, schema: pa.Schema, *, mode: str, engine: Engine
 ) -> HoodieTable | None:
@@ -149,20 +199,15 @@ def open_for_write(
     try:
         table = HoodieTable(TableContext.open(storage, engine))
     except TableNotFoundError:
-        if request.write.operation is WriteOperation.DELETE:
+        if request.write.operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
             raise
         _create(storage, request, schema)
         table = HoodieTable(TableContext.open(storage, engine))
     check_against(table.config, request.table)
-    if mode == APPEND or not table.timeline.commits:
+    if mode in (APPEND, OVERWRITE) or not table.timeline.commits:
         return table
     if mode == IGNORE:
         return None
-    if mode == OVERWRITE:
-        raise OptionError(
-            f'mode("overwrite") would replace all rows of table {table.uri}, which this release does not do: delete the '
-            'folder first if that is meant, or use mode("append") to upsert'
-        )
     raise TableExistsError(
         f'there is a table at {table.uri} already: use mode("append") to write to it, or another path'
     )
@@ -175,12 +220,13 @@ def _create(storage: Storage, request: WriteRequest, schema: pa.Schema) -> None:
     name = asked.name or storage.uri.rstrip("/").rpartition("/")[2]
     for fields, what in (
         (asked.record_key_fields, "record key"),
-        (asked.partition_fields, "partition"),
+        (asked.partition_columns, "partition"),
         (asked.ordering_fields, "ordering"),
     ):
         require_columns(names, fields or (), what=what, table=name)
     try:
-        create_at(storage, asked)
+        # An empty DataFrame commits nothing, and its columns are kept all the same.
+        create_at(storage, asked, schema=schema)
     except TableExistsError:
         return
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -28,7 +28,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError, HoodieError, OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.run import run_read
-from hoodie.model.plans import Chunk, ReadPlan, ReadTask
+from hoodie.model.plans import ChangeTask, Chunk, ReadPlan, ReadTask
 from hoodie.read.plan import plan_read
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
@@ -36,7 +36,15 @@ from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import TableContext
 from hoodie.write.operations import plan_preparation
 from hoodie.write.prepare import Preparation, run_prepare
-from pyspark_hoodie.dataframe import APPEND, OVERWRITE, open_for_write, parse_query, parse_request
+from pyspark_hoodie.dataframe import (
+    APPEND,
+    OVERWRITE,
+    in_mode,
+    needs_no_rows,
+    open_for_write,
+    parse_query,
+    parse_request,
+)
 from pyspark_hoodie.engine import conformed
 from pyspark_hoodie.schema import arrow_schema, selected_schema, spark_schema
 
@@ -109,7 +117,7 @@ def _plan(path: str, options: Mapping[str, str]) -> ReadPlan:
 class SlicePartition(InputPartition):
     """One file slice."""
 
-    def __init__(self, task: ReadTask) -> None:
+    def __init__(self, task: ReadTask | ChangeTask) -> None:
         super().__init__(task)
 
 
@@ -138,8 +146,8 @@ class SliceReader(DataSourceReader):
             yield conform(batch, self._schema, path="a file slice")
 
 
-def _narrowed(task: ReadTask, names: Sequence[str]) -> ReadTask:
-    return ReadTask(task.slice, tuple(names), task.span)
+def _narrowed(task: ReadTask | ChangeTask, names: Sequence[str]) -> ReadTask | ChangeTask:
+    return replace(task, columns=tuple(names))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -165,13 +173,19 @@ class StagingWriter(DataSourceArrowWriter):
         self._schema = schema
         self._request = parse_request(options)
         self._storage = open_storage(path)
-        open_for_write(self._storage, self._request, schema, mode=mode, engine=LocalEngine())
-        context = TableContext.open(self._storage, LocalEngine())
+        table = open_for_write(self._storage, self._request, schema, mode=mode, engine=LocalEngine())
+        if table is not None:
+            self._request = in_mode(mode, self._request, table)
         write = self._request.write
-        self._preparation = plan_preparation(context, schema, operation=write.operation, options=write)
+        self._preparation: Preparation | None = None
+        if not needs_no_rows(write):
+            context = TableContext.open(self._storage, LocalEngine())
+            self._preparation = plan_preparation(context, schema, operation=write.operation, options=write)
         self._folder = scratch_folder(f"rows-{uuid.uuid4().hex}")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedChunks:  # type: ignore[override]
+        if self._preparation is None:
+            return StagedChunks()
         rows = conformed(iterator, self._schema)
         try:
             return StagedChunks(tuple(run_prepare(self._preparation, self._storage, self._folder, rows)))
@@ -187,14 +201,18 @@ class StagingWriter(DataSourceArrowWriter):
                 raise each.error  # Spark calls `abort` then
         chunks = [chunk for each in staged for chunk in each.chunks]
         context = TableContext.open(self._storage, LocalEngine())
+        write = self._request.write
+        if self._preparation is None:
+            log.info("%s", HoodieTable(context).write_no_rows(write.operation, write))
+            return
         mark = self._folder.rpartition("/")[2]
         context.liveness.hold(mark)
         try:
             result = HoodieTable(context).write_records(
                 chunks,
                 self._schema,
-                self._request.write.operation,
-                self._request.write,
+                write.operation,
+                write,
                 engine=StagedEngine(self._preparation),
                 in_memory=True,
             )

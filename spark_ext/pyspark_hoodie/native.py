@@ -22,7 +22,7 @@ from hoodie.format.avro_schema import arrow_from_avro, parse_schema
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
-from hoodie.model.plans import ReadPlan, ReadTask
+from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
 from hoodie.storage.base import Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
@@ -37,16 +37,30 @@ _GLOB = str.maketrans({char: f"\\{char}" for char in "\\{}[]*?"})
 def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, where: object) -> DataFrame:
     """The rows of the plan. `where` is the plan's filter as the user gave it; only text is understood by Spark's scan."""
     foreign = where is not None and not isinstance(where, str)
-    native = [task for task in plan.tasks if _base_only(task) and not foreign]
-    rest = [task for task in plan.tasks if not _base_only(task) or foreign]
-    frames = [
-        _scan(spark, context.storage, plan, tasks, narrow, where=where if isinstance(where, str) else None)
-        for narrow, tasks in _by_types(context, plan, native)
-    ]
+    ours = foreign or plan.context.history is not None
+    native: list[ReadTask] = []
+    rest: list[ReadTask | ChangeTask] = []
+    for task in plan.tasks:
+        if isinstance(task, ChangeTask) or ours or not _base_only(task):
+            rest.append(task)
+        else:
+            native.append(task)
+    frames = []
+    for narrow, tasks in _by_types(context, plan, native):
+        if any(_needs_care(kind, plan.context.schema.field(name).type) for name, kind in narrow.items()):
+            rest += tasks
+        else:
+            text = where if isinstance(where, str) else None
+            frames.append(_scan(spark, context.storage, plan, tasks, narrow, where=text))
     if rest or not frames:
         run = partial(run_read, context.storage, plan.context)
         frames.append(SparkEngine(spark).read(run, rest, plan.output))
     return reduce(DataFrame.union, frames)
+
+
+def _needs_care(stored: pa.DataType, now: pa.DataType) -> bool:
+    """Spark casts structs by position, and floats to the nearest double, where Apache Hudi takes their decimal digits."""
+    return pa.types.is_nested(now) or (pa.types.is_float32(stored) and not pa.types.is_string(now))
 
 
 def _base_only(task: ReadTask) -> bool:
@@ -97,7 +111,7 @@ def _committed_in(span: InstantRange) -> Column:
     """
     time = F.col(COMMIT_TIME)
     exact = F.when(F.length(time) == _SECONDS_DIGITS, F.concat(time, F.lit("999"))).otherwise(time)
-    kept = F.lit(True)
+    kept = F.lit(True) if span.only is None else time.isin(sorted(span.only))
     if span.begin is not None:
         kept = kept & (time >= span.begin[:_SECONDS_DIGITS]) & (exact > sort_key(span.begin))
     if span.end is not None:

@@ -9,15 +9,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import QueryType, WriteOperation
+from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
+from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.table import TableConfig, check_against
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable as Core
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
+from hoodie.write.keys import key_columns
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
@@ -86,9 +88,15 @@ class HoodieTable:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def upsert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Insert rows with new keys, replace rows whose key is stored."""
-        return self._write(df, WriteOperation.UPSERT, options)
+    def upsert(
+        self, df: DataFrame, options: Mapping[str, str] | None = None, *, partial: bool | None = None
+    ) -> CommitResult:
+        """Insert rows with new keys, replace rows whose key is stored.
+
+        `partial`: of stored rows only the columns that the DataFrame has are replaced; new rows have null in the others.
+        """
+        said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
+        return self._write(df, WriteOperation.UPSERT, {**(options or {}), **said})
 
     def insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows without looking their keys up."""
@@ -104,11 +112,22 @@ class HoodieTable:
         """Delete the rows with these keys (key and partition columns; more are ignored), or those that a filter finds."""
         if (df is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
-        needed = list(dict.fromkeys((*self.config.record_key_fields, *self.config.partition_fields)))
         if df is None:
-            tops = list(dict.fromkeys(name.split(".")[0] for name in needed))
-            df = self.read(columns=tops, where=where)
+            df = self.read(columns=key_columns(self.config), where=where)
         return self._write(df, WriteOperation.DELETE, options)
+
+    def insert_overwrite(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Replace all rows of the partitions that the DataFrame is in; without rows nothing changes."""
+        return self._write(df, WriteOperation.INSERT_OVERWRITE, options)
+
+    def insert_overwrite_table(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Replace all rows of the table; without rows it is empty then."""
+        return self._write(df, WriteOperation.INSERT_OVERWRITE_TABLE, options)
+
+    def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, str] | None = None) -> CommitResult:
+        """Delete all rows of partitions, given by their paths as `partitions()` lists them; `*` stands for any text."""
+        result = self._core.delete_partitions(partitions, {**self._options, **(options or {})})
+        return dataframe.remember(self._core, result)
 
     def _write(self, df: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
         request = dataframe.parse_request({**self._options, **(options or {})})
@@ -140,10 +159,20 @@ class HoodieTable:
         columns: Sequence[str] | None = None,
         where: str | None = None,
         *,
+        images: str = ChangeFormat.LATEST_STATE,
+        full_scan_fallback: bool = False,
         meta_columns: bool = False,
     ) -> DataFrame:
-        """Latest state of the rows committed in (since, until]; late rows are as `hoodie.HoodieTable.changes` says."""
-        scan = self._core.changes(since, until, columns, where, meta_columns=meta_columns)
+        """Latest state of the rows committed in (since, until], or each change of them: as `hoodie.HoodieTable.changes` says."""
+        scan = self._core.changes(
+            since,
+            until,
+            columns,
+            where,
+            images=images,
+            full_scan_fallback=full_scan_fallback,
+            meta_columns=meta_columns,
+        )
         return plan_frame(self._spark, self._context, scan.plan, where=where)
 
     # -- table services ----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from hoodie.cli.__main__ import DONE, FAILED, USAGE, main
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
+from tests.golden_tables import FOLDER
 
 
 def rows(keys, *, fare=1.0, ts=1):
@@ -327,3 +328,44 @@ def test_compaction_runs_in_another_process_while_a_writer_keeps_upserting(make_
     assert found.column("fare").to_pylist() == [last] * 10 + [1.0] * 10
     table.compact()
     assert table.scan(query="read_optimized").to_arrow().sort_by("uuid") == found
+
+
+@pytest.mark.parametrize(
+    ("name", "archived", "active"), [("v6_archived", 4, 9), ("v9_archived", 8, 7), ("v9_mor", 0, 4)]
+)
+def test_the_archived_timeline_is_listed_when_asked_for(run, name, archived, active):
+    path = FOLDER / name / "table"
+    status, found, _ = run("timeline", path, "--archived")
+    assert status == DONE
+    assert [each["archived"] for each in found["instants"]].count(True) == archived
+    instants = [each["instant"] for each in found["instants"]]
+    assert instants == sorted(instants)
+    _, found, _ = run("timeline", path)
+    assert len(found["instants"]) >= active
+    assert not any("archived" in each for each in found["instants"])
+
+
+def test_commits_of_version_9_say_when_they_were_completed(run, capsys):
+    path = FOLDER / "v9_archived" / "table"
+    _, found, _ = run("commits", path)
+    assert [each["completed"] for each in found["commits"]][:2] == ["20261121135500351", "20261121135503638"]
+    _, more, _ = run("commits", path, "--archived")
+    assert more["commits"][-len(found["commits"]) :] == found["commits"]
+    assert more["commits"][0]["operation"] == "insert"
+    assert main(["commits", str(path), "--archived"]) == DONE
+    header, first, *_ = capsys.readouterr().out.splitlines()
+    assert header.split()[:3] == ["instant", "completed", "operation"]
+    assert first.split()[:2] == ["20261121135431736", "20261121135435692"]
+
+
+def test_what_changes_a_table_of_version_9_is_refused(run):
+    path = FOLDER / "v9_mor" / "table"
+    for command in (
+        ["rollback", path],
+        ["rollback", path, "--yes"],
+        ["compaction", "plan", path],
+        ["compaction", "run", path],
+    ):
+        status, _, err = run(*command)
+        assert status == FAILED
+        assert "its version is 9, this release writes 6 only" in err

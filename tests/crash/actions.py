@@ -17,6 +17,7 @@ CHANGES = [
     Input("new0", "a", 104, 20),
     Input("new1", "c/d", 105, 20),  # a partition that is not there yet
 ]
+OVERWRITES = [Input("k0", "a", 300, 1), Input("new0", "c/d", 301, 1)]
 MORE = [Input("k4", "a", 200, 30), Input("k5", "b", 201, 30)]
 
 
@@ -91,6 +92,8 @@ ACTIONS = {
     for action in (
         Action("copy-on-write upsert", _prepare("COPY_ON_WRITE"), lambda table: table.upsert(batch(CHANGES))),
         Action("merge-on-read upsert", _prepare_logs, lambda table: table.upsert(batch(CHANGES))),
+        Action("insert_overwrite", _prepare_logs, lambda table: table.insert_overwrite(batch(OVERWRITES))),
+        Action("delete_partitions", _prepare("COPY_ON_WRITE"), lambda table: table.delete_partitions(["b"])),
         Action("compaction", _prepare_logs, lambda table: table.compact()),
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
     )

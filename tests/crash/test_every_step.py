@@ -22,7 +22,14 @@ from tests.memory_tables import (
     stray_files,
 )
 
-CALLS = {"copy-on-write upsert": 19, "merge-on-read upsert": 22, "compaction": 15, "rollback": 14}
+CALLS = {
+    "copy-on-write upsert": 19,
+    "merge-on-read upsert": 22,
+    "insert_overwrite": 16,
+    "delete_partitions": 9,
+    "compaction": 15,
+    "rollback": 14,
+}
 """How many calls of each action change the storage. One more is one more place to die: look at it, then raise the number."""
 
 NEXT = Input("next", "a", 1, 1)

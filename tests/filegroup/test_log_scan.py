@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +17,11 @@ from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
-from hoodie.model.plans import MergeRule
+from hoodie.model.plans import DeleteMarker, Merger, MergeRule
 from tests.memory_tables import FakeClock, new_storage
 
-EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, "ts")
-COMMIT = MergeRule(MergeMode.COMMIT_TIME_ORDERING, None)
+EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, ("ts",))
+COMMIT = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
 COLUMNS = pa.schema([("ts", pa.int64()), ("val", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
 WANTED = pa.schema([(RECORD_KEY, pa.string()), ("ts", pa.int64()), ("val", pa.string())])
 
@@ -29,8 +30,8 @@ def t(number):
     return f"20260101000000{number:03d}"
 
 
-def data(number, *rows, schema=COLUMNS):
-    """A data block of instant `number`; rows are (key, ts, val[, deleted])."""
+def data(number, *rows, schema=COLUMNS, of=(), partial=False):
+    """A data block of instant `number`; rows are (key, ts, val[, deleted]), or (key, values of the schema)."""
     full = with_meta_fields(schema)
     values = [
         {
@@ -43,6 +44,10 @@ def data(number, *rows, schema=COLUMNS):
     ]
     avro = with_meta_columns(avro_from_arrow(schema, table_name="t"))
     header = {HeaderKey.INSTANT_TIME: t(number), HeaderKey.SCHEMA: json.dumps(avro)}
+    if of:
+        header[HeaderKey.COMPACTED_BLOCK_TIMES] = ",".join(map(t, of))
+    if partial:
+        header[HeaderKey.IS_PARTIAL] = "true"
     return encode_block(BlockKind.AVRO_DATA, header, encode_avro_data(pa.Table.from_pylist(values, schema=full), avro))
 
 
@@ -223,9 +228,78 @@ def test_blocks_that_cannot_be_merged_are_unsupported():
     header = {HeaderKey.INSTANT_TIME: t(1)}
     with pytest.raises(UnsupportedTableError, match="holds a HFILE_DATA block"):
         scan([encode_block(BlockKind.HFILE_DATA, header, b"x")])
-    compacted = {**header, HeaderKey.COMPACTED_BLOCK_TIMES: t(0)}
-    with pytest.raises(UnsupportedTableError, match="written by log compaction"):
-        scan([encode_block(BlockKind.AVRO_DATA, compacted, b"x")])
+    merged = MergeRule(MergeMode.CUSTOM, ("ts",))
+    with pytest.raises(UnsupportedTableError, match=r"\.log\.1_0-0-0 of table .* a class of its own"):
+        scan([data(1, ("a", 1, "a1"))], rule=merged)
+    with pytest.raises(UnsupportedTableError, match="merged by sums"):
+        scan([data(1, ("a", 1, "a1"))], rule=replace(merged, merger=Merger("sums", None)))
+
+
+def test_what_a_log_compaction_wrote_stands_for_its_inputs_at_the_place_of_the_newest():
+    files = (
+        [data(1, ("a", 5, "a1"), ("b", 1, "b1"))],
+        [data(2, ("a", 4, "a2"), ("c", 1, "c2"))],
+        [data(4, ("b", 1, "b4"))],
+        [data(3, ("a", 5, "a1 again"), ("b", 1, "b1 again"), ("c", 1, "c2 again"), of=(1, 2))],
+    )
+    assert live(scan(*files)) == {"a": "a1 again", "b": "b4", "c": "c2 again"}
+    assert live(scan(*files, completed=[1, 2, 4], pending=[3])) == {"a": "a1", "b": "b4", "c": "c2"}
+    # Not a change of its own: a pull from the newest input on does not see it.
+    assert live(scan(*files, since=t(2))) == {"b": "b4"}
+    assert live(scan(*files, since=t(1))) == {"a": "a1 again", "b": "b4", "c": "c2 again"}
+
+
+def test_outputs_of_log_compactions_may_be_inputs_of_others():
+    files = (
+        [data(1, ("a", 1, "a1"))],
+        [data(2, ("a", 1, "of 1"), of=(1,))],
+        [data(3, ("a", 1, "a3"))],
+        [data(4, ("a", 1, "of 1 and 3"), of=(2, 3))],
+        [data(5, ("b", 1, "b5"))],
+    )
+    assert live(scan(*files)) == {"a": "of 1 and 3", "b": "b5"}
+
+
+def test_columns_that_a_partial_block_lacks_keep_the_older_value():
+    narrow = pa.schema([("ts", pa.int64())])
+    schema = WANTED.append(pa.field("more", pa.int64()))
+    full = pa.schema([*COLUMNS, ("more", pa.int64())])
+    found = scan(
+        [data(1, ("a", 5, "a1", None, 7), ("b", 5, "b1", None, 8), schema=full)],
+        [data(2, ("a", 6), ("b", 4), ("c", 1), schema=narrow, partial=True)],
+        schema=schema,
+    )
+    assert {row[RECORD_KEY]: (row["ts"], row["val"], row["more"]) for row in found.data.to_pylist()} == {
+        "a": (6, "a1", 7),
+        "b": (5, "b1", 8),
+        "c": (1, None, None),
+    }
+    there = dict(zip(found.data[RECORD_KEY].to_pylist(), found.present["val"].tolist()))
+    assert there == {"a": True, "b": True, "c": False}
+
+
+def test_a_delete_in_a_block_does_not_replace_one_that_always_wins():
+    # So a base row with a greater ordering value stays deleted (golden histories of integration/test_merging_with_hudi.py).
+    found = scan([deletes(1, ("a", None))], [deletes(2, ("a", 3))])
+    assert (dead(found), found.commit_time_deletes.tolist()) == (["a"], [True])
+    assert live(scan([deletes(1, ("a", None))], [deletes(2, ("a", 3))], [data(3, ("a", 1, "a3"))])) == {"a": "a3"}
+    found = scan([deletes(1, ("a", None))], [data(2, ("a", 3, "", True))])
+    assert found.commit_time_deletes.tolist() == [False]
+
+
+def test_rows_are_deletes_by_a_marker_in_any_column_or_by_their_operation():
+    schema = pa.schema([*COLUMNS, ("kind", pa.int32()), ("_hoodie_operation", pa.string())])
+    block = data(
+        1,
+        ("a", 1, "x", None, 9, "I"),
+        ("b", 1, "x", None, 1, "U"),
+        ("c", 1, "x", None, 1, "D"),
+        ("d", 1, "x", None, 1, "-U"),
+        schema=schema,
+    )
+    assert sorted(dead(scan([block]))) == ["c", "d"]
+    marker = replace(EVENT, delete_marker=DeleteMarker("kind", "9"))
+    assert sorted(dead(scan([block], rule=marker))) == ["a", "c", "d"]
 
 
 def test_a_log_file_that_is_gone_is_told():

@@ -14,8 +14,8 @@ from hoodie.filegroup.merge import beats_stored, latest_of_each, positions_in
 from hoodie.model.enums import MergeMode
 from hoodie.model.plans import MergeRule
 
-EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, "ts")
-COMMIT = MergeRule(MergeMode.COMMIT_TIME_ORDERING, "ts")
+EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, ("ts",))
+COMMIT = MergeRule(MergeMode.COMMIT_TIME_ORDERING, ("ts",))
 NAN = math.nan
 
 VALUES = {

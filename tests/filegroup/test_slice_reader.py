@@ -15,7 +15,7 @@ from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter
 from tests.filegroup.test_log_scan import COLUMNS, data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
 
-EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, "ts")
+EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, ("ts",))
 FULL = with_meta_fields(COLUMNS)
 BASE = BaseFile("", "f", t(1), f"f_0-0-0_{t(1)}.parquet", 0)
 
@@ -67,7 +67,7 @@ def test_log_records_replace_delete_and_add_rows():
 
 def test_without_an_ordering_field_every_log_record_wins():
     storage = stored(("a", 5, "a1"), ("b", 5, "b1"))
-    rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING, None)
+    rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
     assert rows(read(storage, data(2, ("a", 1, "a2")), deletes(3, ("b", 1)), rule=rule)) == [("a", "a2")]
 
 

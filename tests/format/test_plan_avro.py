@@ -22,6 +22,7 @@ from hoodie.format.plan_avro import (
     encode_rollback_plan,
 )
 from hoodie.model.enums import Action
+from hoodie.model.names import is_partition_path
 from hoodie.model.payloads import (
     CompactionOperation,
     CompactionPlan,
@@ -165,23 +166,46 @@ def test_golden_rollback_metadata_is_typed_and_comes_back():
 
 
 TEXT = st.text(max_size=4)
-FILE = st.text("abc._-0", min_size=3, max_size=6)
 LONG = st.integers(-(2**63), 2**63 - 1)
+PARTITION = st.text(max_size=4).filter(is_partition_path)
+FILE_ID = st.text(st.characters(exclude_characters="/_.\x00", codec="utf-8"), min_size=1, max_size=6)
+INSTANT = st.integers(10**16, 10**17 - 1).map(str)
+
+
+@st.composite
+def compactions(draw):
+    """One file slice to compact, its files named as the format names them."""
+    file_id, instant = draw(FILE_ID), draw(INSTANT)
+    versions = draw(st.lists(st.integers(1, 99), max_size=3, unique=True))
+    return CompactionOperation(
+        partition_path=draw(PARTITION),
+        file_id=file_id,
+        base_instant=instant,
+        data_file=draw(st.none() | st.just(f"{file_id}_0-1-2_{instant}.parquet")),
+        log_files=tuple(f".{file_id}_{instant}.log.{version}_0-1-2" for version in versions),
+        metrics=draw(st.dictionaries(TEXT, st.floats(allow_nan=False), max_size=2)),
+    )
+
+
+@st.composite
+def rollbacks(draw):
+    """What one instant left in some file groups."""
+    failed = draw(INSTANT)
+    mine = st.sampled_from([f"/t/a/f-0_0-1-2_{failed}.parquet", f"file:/t/.f-0_{failed}.log.1_0-1-2"])
+    request = st.builds(
+        RollbackRequest,
+        partition_path=PARTITION,
+        file_id=st.none() | FILE_ID,
+        base_instant=st.none() | INSTANT,
+        files_to_delete=st.lists(mine, max_size=3).map(tuple),
+        log_blocks=st.dictionaries(TEXT, LONG, max_size=3),
+    )
+    requests = tuple(draw(st.lists(request, max_size=4)))
+    return RollbackPlan(failed, draw(st.sampled_from(Action)), requests, draw(st.integers(1, 3)))
 
 
 @given(
-    st.lists(
-        st.builds(
-            CompactionOperation,
-            partition_path=TEXT,
-            file_id=TEXT,
-            base_instant=TEXT,
-            data_file=st.none() | FILE,
-            log_files=st.lists(FILE, max_size=3).map(tuple),
-            metrics=st.dictionaries(TEXT, st.floats(allow_nan=False), max_size=2),
-        ),
-        max_size=4,
-    ),
+    st.lists(compactions(), max_size=4),
     st.dictionaries(TEXT, TEXT, max_size=2),
 )
 def test_every_compaction_plan_comes_back(operations, extra):
@@ -189,25 +213,7 @@ def test_every_compaction_plan_comes_back(operations, extra):
     assert decode_compaction_plan(encode_compaction_plan(plan), "p") == plan
 
 
-@given(
-    st.builds(
-        RollbackPlan,
-        instant=TEXT,
-        action=st.sampled_from(Action),
-        requests=st.lists(
-            st.builds(
-                RollbackRequest,
-                partition_path=TEXT,
-                file_id=st.none() | TEXT,
-                base_instant=st.none() | TEXT,
-                files_to_delete=st.lists(TEXT, max_size=3).map(tuple),
-                log_blocks=st.dictionaries(TEXT, LONG, max_size=3),
-            ),
-            max_size=4,
-        ).map(tuple),
-        version=st.integers(1, 3),
-    )
-)
+@given(rollbacks())
 def test_every_rollback_plan_comes_back(plan):
     assert decode_rollback_plan(encode_rollback_plan(plan), "p") == plan
 
@@ -240,9 +246,9 @@ def test_every_rollback_metadata_comes_back(metadata):
 
 def test_version_1_compaction_plan_gives_names_instead_of_full_paths():
     operation = {
-        "baseInstantTime": "1",
-        "deltaFilePaths": ["file:/t/a/.f_1.log.1_0-0-0", "/t/a/.f_1.log.2_0-0-0"],
-        "dataFilePath": "s3://b/t/a/f_0-0-0_1.parquet",
+        "baseInstantTime": "20260101000000",
+        "deltaFilePaths": ["file:/t/a/.f_20260101000000.log.1_0-0-0", "/t/a/.f_20260101000000.log.2_0-0-0"],
+        "dataFilePath": "s3://b/t/a/f_0-0-0_20260101000000.parquet",
         "fileId": "f",
         "partitionPath": "a",
         "metrics": None,
@@ -252,8 +258,8 @@ def test_version_1_compaction_plan_gives_names_instead_of_full_paths():
             encode_plan("HoodieCompactionPlan", {"operations": [operation], "version": version}), "p"
         )
         (only,) = plan.operations
-        assert only.data_file == "f_0-0-0_1.parquet"
-        assert only.log_files == (".f_1.log.1_0-0-0", ".f_1.log.2_0-0-0")
+        assert only.data_file == "f_0-0-0_20260101000000.parquet"
+        assert only.log_files == (".f_20260101000000.log.1_0-0-0", ".f_20260101000000.log.2_0-0-0")
         assert only.metrics == {}
         assert plan.version == 2
 
@@ -261,7 +267,7 @@ def test_version_1_compaction_plan_gives_names_instead_of_full_paths():
 @pytest.mark.parametrize("name", ["../other/f.parquet", "/f.parquet", "..", ".", "a/", "a\x00b"])
 @pytest.mark.parametrize("field", ["dataFilePath", "deltaFilePaths"])
 def test_a_compaction_plan_that_names_files_elsewhere_is_refused(name, field):
-    operation = {"baseInstantTime": "1", "fileId": "f", "partitionPath": "a"}
+    operation = {"baseInstantTime": "20260101000000", "fileId": "f", "partitionPath": "a"}
     operation[field] = name if field == "dataFilePath" else [name]
     data = encode_plan("HoodieCompactionPlan", {"operations": [operation], "version": 2})
     with pytest.raises(CorruptFileError, match=r"t/1\.compaction"):
@@ -270,7 +276,7 @@ def test_a_compaction_plan_that_names_files_elsewhere_is_refused(name, field):
 
 @pytest.mark.parametrize("missing", ["baseInstantTime", "fileId"])
 def test_a_compaction_of_no_file_group_is_refused(missing):
-    operation = {"baseInstantTime": "1", "fileId": "f", "partitionPath": "a", missing: None}
+    operation = {"baseInstantTime": "20260101000000", "fileId": "f", "partitionPath": "a", missing: None}
     with pytest.raises(CorruptFileError, match=r"t/1\.compaction"):
         decode_compaction_plan(encode_plan("HoodieCompactionPlan", {"operations": [operation]}), "t/1.compaction")
 
@@ -282,7 +288,7 @@ def test_empty_plans_have_no_operations():
 def test_a_rollback_plan_of_nothing_or_of_no_known_action_is_refused():
     with pytest.raises(CorruptFileError, match="names no instant"):
         decode_rollback_plan(encode_plan("HoodieRollbackPlan", {}), "p")
-    instant = {"commitTime": "1", "action": "undo"}
+    instant = {"commitTime": "20260101000000", "action": "undo"}
     with pytest.raises(CorruptFileError, match="'undo'"):
         decode_rollback_plan(encode_plan("HoodieRollbackPlan", {"instantToRollback": instant}), "p")
 

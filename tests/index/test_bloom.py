@@ -12,7 +12,7 @@ from hoodie.format.base_file import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_
 from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookup
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
-from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import LookupTask
 from tests.filegroup.test_log_scan import data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
@@ -35,8 +35,10 @@ def with_base(keys, *, footer=None):
     )
     values = {name: value for name, value in {**values, **(footer or {})}.items() if value is not None}
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, pa.schema([(RECORD_KEY, pa.string())])) as writer:
-        writer.write_table(pa.table({RECORD_KEY: column}))
+    meta = {name: column if name == RECORD_KEY else pa.nulls(len(column), pa.string()) for name in META_COLUMNS}
+    rows = pa.table(meta)
+    with pq.ParquetWriter(sink, rows.schema) as writer:
+        writer.write_table(rows)
         writer.add_key_value_metadata(values)
     storage.create_new(BASE.path, sink.getvalue().to_pybytes())
     return storage

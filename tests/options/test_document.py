@@ -45,4 +45,5 @@ def test_the_written_defaults_are_the_defaults():
         version=said[keys.CREATE_VERSION.name],
         hive_style=said[keys.HIVE_STYLE.name],
         url_encode=said[keys.URL_ENCODE.name],
+        index=keys.INDEX_TYPE.default,
     )

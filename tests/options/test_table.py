@@ -5,7 +5,10 @@ from dataclasses import fields, replace
 import pytest
 
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
-from hoodie.model.enums import MergeMode, TableType, TableVersion
+from hoodie.model.buckets import BucketLayout
+from hoodie.model.enums import Fill, MergeMode, TableType, TableVersion
+from hoodie.model.plans import DeleteMarker, MergeRule
+from hoodie.options.keygen import KeySettings, PartitionKind
 from hoodie.options.table import (
     TableOptions,
     check_against,
@@ -15,10 +18,15 @@ from hoodie.options.table import (
     table_checksum,
     table_properties,
 )
-from hoodie.options.values import KeyGeneratorType, MorInserts
+from hoodie.options.values import IndexType, KeyGeneratorType, MorInserts
 from tests.golden_tables import FOLDER
 
 URI = "file:///tables/t"
+TYPE, OUTPUT, INPUT, DELIMITER = (
+    f"hoodie.keygen.timebased.{name}"
+    for name in ("timestamp.type", "output.dateformat", "input.dateformat", "input.dateformat.list.delimiter.regex")
+)
+DATES = {TYPE: "DATE_STRING", OUTPUT: "yyyy/MM", INPUT: "yyyy-MM-dd"}
 OPTIONS = TableOptions(name="t", record_key_fields=("id",), partition_fields=("part",), ordering_fields=("ts",))
 PROPERTIES = table_properties(OPTIONS)
 HUDI = "org.apache.hudi.common.model."
@@ -92,11 +100,27 @@ def test_checksum_is_that_of_the_witness():
     ("changed", "told"),
     [
         ({"name": None}, "needs a name"),
-        ({"record_key_fields": None}, "set hoodie.datasource.write.recordkey.field"),
-        ({"record_key_fields": ()}, "set hoodie.datasource.write.recordkey.field"),
         ({"ordering_fields": (), "merge_mode": MergeMode.EVENT_TIME_ORDERING}, "needs an ordering column"),
-        ({"merge_mode": MergeMode.CUSTOM}, "CUSTOM is not supported"),
-        ({"keygen": KeyGeneratorType.TIMESTAMP}, "key generator TIMESTAMP is not supported"),
+        ({"merge_mode": MergeMode.CUSTOM}, "does not say how table"),
+        ({"keygen": KeyGeneratorType.TIMESTAMP}, "nothing says hoodie.keygen.timebased.timestamp.type"),
+        ({"keygen": KeyGeneratorType.TIMESTAMP, "partition_fields": ()}, "TIMESTAMP needs a partition column"),
+        ({"keygen": KeyGeneratorType.TIMESTAMP, "record_key_fields": ("a", "b")}, "use CUSTOM"),
+        ({"keygen": KeyGeneratorType.GLOBAL_DELETE}, "GLOBAL_DELETE is not supported"),
+        ({"keygen": KeyGeneratorType.CUSTOM}, "CUSTOM, and it needs them"),
+        ({"keygen": KeyGeneratorType.COMPLEX, "partition_fields": ("a:SIMPLE",)}, "go with CUSTOM"),
+        ({"partition_fields": ("a:SIMPLE", "b")}, "'b' is not of the form column:KIND"),
+        ({"partition_fields": ("a:DAILY",)}, "'a:DAILY' is not of the form column:KIND"),
+        ({"partition_fields": ("a:TIMESTAMP",)}, "nothing says hoodie.keygen.timebased.timestamp.type"),
+        ({"partition_fields": ("a", "b"), "slash_dates": True}, "takes a single partition column"),
+        (
+            {"timebased": {TYPE: "DATE_STRING", OUTPUT: "yyyy"}, "partition_fields": ("a:TIMESTAMP",)},
+            "nothing says .*input.dateformat",
+        ),
+        (
+            {"timebased": {TYPE: "DAYS", OUTPUT: "yyyy"}, "partition_fields": ("a:TIMESTAMP",)},
+            "is not one of UNIX_TIMESTAMP",
+        ),
+        ({"timebased": DATES | {DELIMITER: "("}, "partition_fields": ("a:TIMESTAMP",)}, "is no regular expression"),
         ({"keygen": KeyGeneratorType.SIMPLE, "record_key_fields": ("a", "b")}, "use COMPLEX"),
         ({"keygen": KeyGeneratorType.SIMPLE, "partition_fields": ("a", "b")}, "use COMPLEX"),
         ({"keygen": KeyGeneratorType.NON_PARTITION}, "takes no partition column"),
@@ -120,6 +144,8 @@ def test_only_version_6_is_created():
         (("id",), ("p",), KeyGeneratorType.SIMPLE),
         (("a", "b"), ("p",), KeyGeneratorType.COMPLEX),
         (("id",), ("p", "q"), KeyGeneratorType.COMPLEX),
+        ((), ("p",), KeyGeneratorType.SIMPLE),
+        (("a", "b"), ("p:SIMPLE", "q:TIMESTAMP"), KeyGeneratorType.CUSTOM),
     ],
 )
 def test_key_generator_is_inferred_from_the_fields(keys, partition, kind):
@@ -149,12 +175,105 @@ def test_every_option_of_a_new_table_is_read_back():
         url_encode=True,
         merge_mode=MergeMode.EVENT_TIME_ORDERING,
         mor_inserts=MorInserts.BASE_FILE,
+        index=IndexType.BLOOM,
     )
     stored = parse_table_config(table_properties(asked), uri=URI)
-    assert {each.name: getattr(stored, each.name) for each in fields(asked)} == vars(asked)
+    in_files = {
+        "index",
+        "bucket_count",
+        "bucket_fields",
+        "timebased",
+        "timestamps_as_text",
+        "slash_dates",
+        "payload",
+    }  # the tests below
+    names = [each.name for each in fields(asked) if each.name not in in_files]
+    assert {name: getattr(stored, name) for name in names} == {name: getattr(asked, name) for name in names}
+    assert (stored.buckets, stored.payload) == (None, "")
     assert (stored.timezone, stored.archive_folder, stored.populate_meta_fields) == ("UTC", "history", True)
     check_against(stored, asked)
     check_writable(stored)
+
+
+def test_a_custom_key_generator_is_stored_as_hudi_does_and_its_kinds_and_times_beside():
+    asked = replace(
+        OPTIONS, partition_fields=("city:simple", "day:TIMESTAMP"), timebased=DATES, timestamps_as_text=True
+    )
+    properties = table_properties(asked)
+    assert properties["hoodie.table.partition.fields"] == "city,day"
+    assert properties["hoodie.table.keygenerator.type"] == "CUSTOM"
+    assert {name: properties[name] for name in DATES} == DATES
+    stored = parse_table_config(properties, uri=URI)
+    assert stored.partition_fields == ("city", "day")
+    kinds = (PartitionKind.SIMPLE, PartitionKind.TIMESTAMP)
+    assert stored.key_settings == asked.key_settings == KeySettings(DATES, kinds, timestamps_as_text=True)
+    check_against(stored, asked)
+    check_against(stored, TableOptions(partition_fields=("city", "day")))
+    with pytest.raises(
+        OptionError, match="kinds of the partition columns is 'SIMPLE,TIMESTAMP' in the table, 'SIMPLE,SIMPLE'"
+    ):
+        check_against(stored, TableOptions(partition_fields=("city:SIMPLE", "day:SIMPLE")))
+    with pytest.raises(OptionError, match=r"output\.dateformat is 'yyyy/MM' in the table, 'yyyy' in your options"):
+        check_against(stored, TableOptions(timebased={OUTPUT: "yyyy"}))
+    with pytest.raises(OptionError, match=r"timestamp\.enabled is true in the table, false in your options"):
+        check_against(stored, TableOptions(timestamps_as_text=False))
+
+
+def test_kinds_that_version_9_stores_with_the_columns_are_read():
+    stored = config(hoodie_table_partition_fields="city:SIMPLE,ts:TIMESTAMP", hoodie_table_keygenerator_type="CUSTOM")
+    assert stored.key_settings.partition_kinds == (PartitionKind.SIMPLE, PartitionKind.TIMESTAMP)
+
+
+def test_kinds_contradict_a_table_without_kinds():
+    with pytest.raises(OptionError, match="key generator is 'SIMPLE' in the table, 'CUSTOM' in your options"):
+        check_against(config(), TableOptions(partition_fields=("part:SIMPLE",)))
+
+
+def test_folders_of_parts_of_dates_are_told_by_hudi_s_extractor_and_by_our_property():
+    properties = table_properties(replace(OPTIONS, slash_dates=True))
+    assert properties["hoodie.table.partition_extractor_class"].endswith(".SlashEncodedDayPartitionValueExtractor")
+    assert parse_table_config(properties, uri=URI).key_settings.slash_dates is True
+    del properties["hoodie.datasource.write.slash.separated.date.partitioning"]
+    assert parse_table_config(properties, uri=URI).key_settings.slash_dates is True
+    hive = table_properties(replace(OPTIONS, slash_dates=True, hive_style=True))
+    assert hive["hoodie.table.partition_extractor_class"].endswith(".HiveStylePartitionValueExtractor")
+    assert config().key_settings.slash_dates is None
+
+
+def test_a_table_without_record_key_generates_its_keys():
+    properties = table_properties(replace(OPTIONS, record_key_fields=None))
+    assert "hoodie.table.recordkey.fields" not in properties
+    stored = parse_table_config(properties, uri=URI)
+    assert stored.generates_keys
+    check_writable(stored)
+    with pytest.raises(OptionError, match="record key is none in the table, 'id' in your options"):
+        check_against(stored, TableOptions(record_key_fields=("id",)))
+
+
+def test_the_bucket_index_of_a_new_table_is_read_back_and_holds_against_options():
+    asked = replace(
+        OPTIONS, index=IndexType.BUCKET, bucket_count=8, bucket_fields=("k2",), record_key_fields=("k1", "k2")
+    )
+    properties = table_properties(asked)
+    stored = parse_table_config(properties, uri=URI)
+    assert stored.buckets == BucketLayout(8, ("k2",))
+    assert "hoodie.python.mor.inserts" not in properties
+    check_against(stored, asked)
+    check_against(stored, TableOptions())
+    for other in (
+        TableOptions(index=IndexType.SIMPLE),
+        TableOptions(bucket_count=9),
+        TableOptions(bucket_fields=("k1", "k2")),
+    ):
+        with pytest.raises(OptionError, match="in your options"):
+            check_against(stored, other)
+
+
+@pytest.mark.parametrize("count", ["many", "0", "-4", "9" * 30])
+def test_a_number_of_buckets_that_is_none_is_damage(count):
+    properties = {**table_properties(OPTIONS), "hoodie.python.bucket.count": count}
+    with pytest.raises(CorruptFileError, match=r"hoodie\.python\.bucket\.count=.* is no number of buckets"):
+        parse_table_config(properties, uri=URI)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +301,7 @@ def test_old_names_and_defaults_are_understood():
         {
             "hoodie.table.name": "t",
             "hoodie.table.version": "6",
+            "hoodie.table.type": "COPY_ON_WRITE",
             "hoodie.table.precombine.field": "ts",
             "hoodie.table.recordkey.fields": "a, b",
             "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.ComplexAvroKeyGenerator",
@@ -218,6 +338,7 @@ PAYLOAD, STRATEGY = "hoodie_compaction_payload_class", "hoodie_record_merge_stra
 MODE, PARTIAL = "hoodie_record_merge_mode", "hoodie_table_partial_update_mode"
 LEGACY = "hoodie_table_legacy_payload_class"
 EVENT, COMMIT = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+V8 = {"hoodie_table_version": "8", "hoodie_timeline_layout_version": "2"}
 V9 = {"hoodie_table_version": "9", "hoodie_timeline_layout_version": "2", PAYLOAD: None, STRATEGY: None}
 
 
@@ -226,7 +347,8 @@ V9 = {"hoodie_table_version": "9", "hoodie_timeline_layout_version": "2", PAYLOA
     [
         ({PAYLOAD: HUDI + "EventTimeAvroPayload", STRATEGY: COMMIT}, "EVENT_TIME_ORDERING"),
         ({PAYLOAD: HUDI + "OverwriteWithLatestAvroPayload", STRATEGY: EVENT}, "COMMIT_TIME_ORDERING"),
-        ({PAYLOAD: HUDI + "PartialUpdateAvroPayload"}, "CUSTOM"),
+        ({PAYLOAD: HUDI + "PartialUpdateAvroPayload"}, "EVENT_TIME_ORDERING"),
+        ({PAYLOAD: "com.acme.OurPayload"}, "CUSTOM"),
         ({PAYLOAD: None, STRATEGY: COMMIT}, "COMMIT_TIME_ORDERING"),
         ({PAYLOAD: None, STRATEGY: "00000000-0000-0000-0000-000000000000"}, "CUSTOM"),
         ({PAYLOAD: None, STRATEGY: None}, "EVENT_TIME_ORDERING"),
@@ -240,13 +362,66 @@ V9 = {"hoodie_table_version": "9", "hoodie_timeline_layout_version": "2", PAYLOA
         (V9 | {"hoodie_record_merge_mode": "CUSTOM"}, "CUSTOM"),
         (V9, "EVENT_TIME_ORDERING"),
         (V9 | {STRATEGY: COMMIT, PAYLOAD: HUDI + "EventTimeAvroPayload"}, "COMMIT_TIME_ORDERING"),
-        (V9 | {MODE: "EVENT_TIME_ORDERING", PARTIAL: "IGNORE_DEFAULTS"}, "CUSTOM"),
-        (V9 | {MODE: "COMMIT_TIME_ORDERING", LEGACY: HUDI + "AWSDmsAvroPayload"}, "CUSTOM"),
+        (V9 | {MODE: "EVENT_TIME_ORDERING", PARTIAL: "IGNORE_DEFAULTS"}, "EVENT_TIME_ORDERING"),
+        (V9 | {MODE: "EVENT_TIME_ORDERING", PARTIAL: "SOMETHING_NEW"}, "CUSTOM"),
+        (V9 | {MODE: "COMMIT_TIME_ORDERING", LEGACY: HUDI + "AWSDmsAvroPayload"}, "COMMIT_TIME_ORDERING"),
+        (V9 | {MODE: "COMMIT_TIME_ORDERING", LEGACY: "com.acme.OurPayload"}, "CUSTOM"),
+        (V8 | {MODE: "CUSTOM", PAYLOAD: HUDI + "PartialUpdateAvroPayload"}, "EVENT_TIME_ORDERING"),
+        (V8 | {MODE: "CUSTOM", PAYLOAD: None}, "CUSTOM"),
+        (V8 | {MODE: "COMMIT_TIME_ORDERING"}, "COMMIT_TIME_ORDERING"),
         (V9 | {MODE: "EVENT_TIME_ORDERING", LEGACY: HUDI + "DefaultHoodieRecordPayload"}, "EVENT_TIME_ORDERING"),
     ],
 )
 def test_merge_mode_is_decided_as_hudi_does(changed, mode):
     assert config(**changed).merge_mode == mode
+
+
+def test_payload_classes_and_delete_markers_are_stored_as_hudi_does_and_hold_against_options():
+    payload = HUDI + "PartialUpdateAvroPayload"
+    asked = replace(OPTIONS, payload=payload, delete_marker=DeleteMarker("op", "D"))
+    properties = table_properties(asked)
+    assert properties["hoodie.compaction.payload.class"] == payload
+    assert properties["hoodie.record.merge.strategy.id"] == "00000000-0000-0000-0000-000000000000"
+    assert properties["hoodie.record.merge.property.hoodie.payload.delete.field"] == "op"
+    stored = parse_table_config(properties, uri=URI)
+    assert stored.rule == MergeRule(
+        MergeMode.EVENT_TIME_ORDERING, ("ts",), fill=Fill.NULLS, payload=True, delete_marker=DeleteMarker("op", "D")
+    )
+    check_against(stored, asked)
+    check_writable(stored)
+    for changed in ({"payload": ""}, {"payload": HUDI + "AWSDmsAvroPayload"}):
+        with pytest.raises(OptionError, match=r"payload class is '.*PartialUpdateAvroPayload' in the table"):
+            check_against(stored, replace(asked, **changed))
+    with pytest.raises(OptionError, match="delete marker is 'op=D' in the table, 'op=X' in your options"):
+        check_against(stored, replace(asked, delete_marker=DeleteMarker("op", "X")))
+    check_against(config(), TableOptions(delete_marker=DeleteMarker("op", "X")))  # each writer brings it along
+
+
+def test_half_a_delete_marker_is_damage():
+    with pytest.raises(CorruptFileError, match=r"delete\.field is set without hoodie\.payload\.delete\.marker"):
+        config(hoodie_payload_delete_field="op")
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({PAYLOAD: HUDI + "OverwriteNonDefaultsWithLatestAvroPayload"}, {"fill": Fill.NULLS, "payload": True}),
+        (V9 | {MODE: "COMMIT_TIME_ORDERING", PARTIAL: "IGNORE_DEFAULTS"}, {"fill": Fill.NULLS}),
+        (V9 | {MODE: "COMMIT_TIME_ORDERING", PARTIAL: "KEEP_VALUES"}, {}),
+        (
+            V9
+            | {
+                MODE: "COMMIT_TIME_ORDERING",
+                PARTIAL: "FILL_UNAVAILABLE",
+                "hoodie_record_merge_property_hoodie_write_partial_update_unavailable_value": "?",
+            },
+            {"fill": Fill.UNAVAILABLE, "unavailable": "?"},
+        ),
+        ({PAYLOAD: HUDI + "AWSDmsAvroPayload"}, {"payload": True, "delete_marker": DeleteMarker("Op", "D", True)}),
+    ],
+)
+def test_what_gives_way_is_what_the_tables_version_says(changed, rule):
+    assert config(**changed).rule == MergeRule(MergeMode.COMMIT_TIME_ORDERING, ("ts",), **rule)
 
 
 def test_custom_partition_fields_are_given_as_columns():
@@ -300,10 +475,8 @@ def test_a_missing_checksum_is_fine():
         (V9, "version is 9"),
         ({"hoodie_populate_meta_fields": "false"}, "_hoodie_ columns"),
         ({PAYLOAD: "com.acme.P"}, r"merged by com\.acme\.P"),
-        ({"hoodie_table_keygenerator_type": "TIMESTAMP"}, "key generator is TIMESTAMP"),
-        ({"hoodie_table_recordkey_fields": None}, "no record key"),
+        ({"hoodie_table_keygenerator_type": "SPARK_SQL"}, "key generator is SPARK_SQL"),
         ({"hoodie_table_cdc_enabled": "true"}, "change logs"),
-        ({"hoodie_datasource_write_slash_separated_date_partitioning": "true"}, "parts of dates"),
     ],
 )
 def test_tables_that_can_only_be_read_are_refused_for_writing(changed, told):

@@ -143,18 +143,14 @@ def test_modes_on_a_table_that_stands(enabled, df, path):
     with pytest.raises(TableExistsError) as caught:
         df.write.format("hoodie").save(path)
     assert said(caught).startswith(f"there is a table at {path} already")
-    with pytest.raises(OptionError) as caught:
-        df.write.format("hoodie").mode("overwrite").save(path)
-    assert "would replace all rows" in said(caught)
     df.write.format("hoodie").mode("ignore").save(path)
     assert len(hoodie.open_table(path).timeline.commits) == 1
 
 
-def test_overwrite_of_a_table_is_refused_without_enable_too(spark, df, path):
-    pyspark_hoodie.disable()
-    with pytest.raises(Exception, match="would replace all rows"):
-        df.write.format("hoodie").mode("overwrite").save(path)
-    assert hoodie.open_table(path).scan().count() == 2
+def test_mode_overwrite_does_not_go_with_deleting(enabled, df, path):
+    with pytest.raises(OptionError) as caught:
+        df.write.format("hoodie").option("hoodie.datasource.write.operation", "delete").mode("overwrite").save(path)
+    assert said(caught) == 'operation delete deletes, mode("overwrite") replaces: use mode("append") to delete'
 
 
 def test_a_first_write_that_failed_can_be_run_again_as_it_was(enabled, df, tmp_path):

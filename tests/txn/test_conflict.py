@@ -1,4 +1,4 @@
-from hoodie.model.enums import Action, State
+from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata, WriteStat
@@ -49,3 +49,23 @@ def test_both_inserted_into_one_partition():
     others = [commit(stat(OTHER, num_inserts=1))]
     assert "inserted into partition 'a' too" in conflict(others=others, inserted=["a"])
     assert conflict(others=others, inserted=["b"]) is None
+
+
+def overwrite(operation, *partitions):
+    return (LATER, CommitMetadata(operation=operation, replaced_file_ids=dict.fromkeys(partitions, ("gone-0",))))
+
+
+def test_an_insert_and_an_overwrite_of_its_partition():
+    others = [overwrite(WriteOperation.DELETE_PARTITION, "b", "a")]
+    assert "overwrote partition 'a'" in conflict(others=others, inserted=["a"])
+    assert conflict(others=others, inserted=["c"]) is None
+    assert conflict(others=[overwrite(WriteOperation.CLUSTER, "a")], inserted=["a"]) is None
+
+
+def test_an_overwrite_of_the_whole_table_meets_inserts_anywhere():
+    def found(*others):
+        return find_conflict(based_on={}, inserted_partitions=None, current={}, others=others)
+
+    assert "inserted into partition 'a' too" in found(commit(stat(OTHER, num_inserts=1)))
+    assert "overwrote partition 'q'" in found(overwrite(WriteOperation.INSERT_OVERWRITE_TABLE, "q"))
+    assert found(commit(stat(OTHER, num_updates=1))) is None  # of a group that is in `based_on` when it was there

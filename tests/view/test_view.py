@@ -4,6 +4,7 @@ from hoodie.format.commit_json import encode_commit
 from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileGroupId
+from hoodie.model.names import parse_log_file
 from hoodie.model.payloads import CommitMetadata, CompactionOperation, CompactionPlan, WriteStat
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.view.view import FileSystemView
@@ -35,8 +36,9 @@ class Table:
             part, _, name = path.rpartition("/")
             self.put(path)
             file_id = name.removeprefix(".").split("_")[0]
+            log = parse_log_file(name)
             stat = WriteStat(
-                file_id, part, path, file_size_bytes=1, base_file=onto, log_version=1 if ".log." in name else None
+                file_id, part, path, file_size_bytes=1, base_file=onto, log_version=log.version if log else None
             )
             stats[part] = (*stats.get(part, ()), stat)
         metadata = CommitMetadata(WriteOperation.UPSERT, stats, replaced_file_ids=replaced or {})

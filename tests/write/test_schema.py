@@ -37,6 +37,10 @@ def one(kind, *, nullable=True):
         (text, pa.null(), text),
         (struct(a=i32, b=text), struct(a=i64, b=text), struct(a=i64, b=text)),
         (struct(a=struct(b=f64)), struct(a=struct(b=i32)), struct(a=struct(b=f64))),
+        (struct(a=i64), struct(b=text), struct(a=i64, b=text)),
+        (struct(a=i64, b=i64), struct(b=i32, a=i64), struct(a=i64, b=i64)),
+        (pa.list_(struct(a=i64)), pa.list_(struct(c=text, a=i32)), pa.list_(struct(a=i64, c=text))),
+        (pa.map_(text, struct(a=i64)), pa.map_(text, struct(b=i64)), pa.map_(text, struct(a=i64, b=i64))),
         (pa.list_(i32), pa.list_(i64), pa.list_(i64)),
         (pa.list_(struct(a=i64)), pa.list_(struct(a=i32)), pa.list_(struct(a=i64))),
         (pa.map_(text, i32), pa.map_(text, f64), pa.map_(text, f64)),
@@ -62,15 +66,10 @@ def test_numbers_widen_at_any_depth(table, batch, after):
         (dec(5, 2), dec(9, 3)),
         (dec(5, 2), f64),
         (i64, dec(5, 0)),
-        (struct(a=i64), struct(b=i64)),
-        (struct(a=i64), struct(a=i64, b=i64)),
-        (struct(a=i64, b=i64), struct(b=i64, a=i64)),
-        (struct(a=text), struct(a=i64)),
         (struct(a=i64), i64),
-        (pa.list_(i64), pa.list_(text)),
         (pa.list_(i64), i64),
-        (pa.map_(text, i64), pa.map_(text, text)),
         (pa.map_(text, i64), pa.list_(i64)),
+        (pa.map_(text, i64), pa.map_(i64, i64)),
     ],
     ids=str,
 )
@@ -101,12 +100,31 @@ def test_a_missing_column_that_must_not_be_null_and_a_new_one_are_refused():
         reconcile(pa.schema([("d", i64)]), one(i64, nullable=False), table_name="t")
 
 
+@pytest.mark.parametrize(
+    ("table", "batch", "line"),
+    [
+        (struct(a=text), struct(a=i64), "MISMATCH  c.a  table string, batch int64"),
+        (struct(a=struct(b=i64)), struct(a=struct(b=text)), "MISMATCH  c.a.b  table int64, batch string"),
+        (pa.list_(i64), pa.list_(text), "MISMATCH  c.element  table int64, batch string"),
+        (pa.map_(text, i64), pa.map_(text, text), "MISMATCH  c.value  table int64, batch string"),
+        (struct(a=i64), pa.struct([pa.field("b", i64, False)]), "NEW       c.b  int64 not null"),
+        (pa.struct([pa.field("a", i64, False)]), struct(b=i64), "MISSING   c.a  table int64 not null"),
+        (struct(a=i64), struct(A=i64), "CASE      c.A  the table has it as 'a'"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_inside_a_column_is_told_by_its_path(table, batch, line):
+    with pytest.raises(SchemaError) as told:
+        reconcile(one(table), one(batch), table_name="t")
+    assert f"\n  {line}" in str(told.value)
+
+
 def test_deletes_carry_keys_only_and_add_nothing():
     table = pa.schema([pa.field("a", i64, False), pa.field("b", text, False)])
     keys = pa.schema([pa.field("a", i32), pa.field("new", i64, False)])
-    assert reconcile(table, keys, table_name="t", partial=True) == table
+    assert reconcile(table, keys, table_name="t", keys_only=True) == table
     with pytest.raises(SchemaError, match="MISMATCH  a  "):
-        reconcile(table, pa.schema([("a", text)]), table_name="t", partial=True)
+        reconcile(table, pa.schema([("a", text)]), table_name="t", keys_only=True)
 
 
 def test_all_misfits_are_told_at_once_in_at_most_eight_lines():

@@ -1,0 +1,66 @@
+"""Partial updates: rows that have some of the table's columns get the others from the rows that are stored under their keys.
+
+Table version 6 knows no log blocks with some columns only (version 8 does), and other readers would take an absent column for
+null. So whole rows are written, to logs as to base files: the rows are completed from the slice as the task's snapshot shows
+it, and then take the way of all rows. The transaction sees to it that the slice is still that one when they are published.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import SchemaError
+from hoodie.filegroup.merge import positions_in
+from hoodie.filegroup.slice_reader import read_slice
+from hoodie.model.files import FileSlice
+from hoodie.model.meta_fields import RECORD_KEY, with_meta_fields
+from hoodie.model.plans import DELETED, WriteContext
+from hoodie.storage.base import Storage
+
+
+def completed_rows(storage: Storage, context: WriteContext, piece: FileSlice | None, rows: pa.Table) -> pa.Table:
+    """The rows with the stored values of the columns that the batch does not have; null where the key is not stored.
+
+    An absent ordering column is completed too: such a row ties with the stored one, so it wins.
+
+    Raises:
+        SchemaError: a row with a new key lacks a column that must not be null.
+    """
+    absent = [name for name in context.schema.names if context.given is not None and name not in context.given]
+    if not absent or not rows.num_rows:
+        return rows
+    if piece is not None:
+        stored = _stored_rows(storage, context, piece, rows.column(RECORD_KEY).combine_chunks(), absent)
+        at = positions_in(rows.column(RECORD_KEY), stored.column(RECORD_KEY).combine_chunks())
+        where = pa.array(at, mask=at < 0)
+        for name in absent:
+            rows = rows.set_column(
+                rows.column_names.index(name), rows.schema.field(name), stored.column(name).take(where)
+            )
+    _require_whole(rows, context, absent)
+    return rows
+
+
+def _stored_rows(
+    storage: Storage, context: WriteContext, piece: FileSlice, keys: pa.Array, absent: list[str]
+) -> pa.Table:
+    full = with_meta_fields(context.schema)
+    schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in absent)])
+    batches = [
+        batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
+        for batch in read_slice(storage, piece, schema, rule=context.rule, visible=context.visible, full=full)
+    ]
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def _require_whole(rows: pa.Table, context: WriteContext, absent: list[str]) -> None:
+    live = rows.filter(pc.invert(rows.column(DELETED))) if DELETED in rows.column_names else rows
+    for name in absent:
+        missing = live.column(name).null_count
+        if missing and not context.schema.field(name).nullable:
+            raise SchemaError(
+                f"column {name!r} of table {context.table_name!r} is not nullable and not in the batch, which has {missing} rows "
+                "with new keys (a partial upsert takes absent columns from the stored rows)\n"
+                "  fix: add the column, or leave rows with new keys out"
+            )

@@ -1,0 +1,193 @@
+"""The bucket of a record key: Apache Hudi's simple bucket index, hash for hash, over Arrow columns.
+
+    bucket = (hash of the list of values & 0x7fffffff) % count
+    hash of a list: h = 1, then h = 31 * h + hash(value) for each value; of null: 0         (32 bits, wrapping)
+    hash of a text: h = 0, then h = 31 * h + c for each UTF-16 code unit c
+
+The values of a key that does not hold both `,` and `:` are the key itself. Any other key is parsed back into `field:value` pairs,
+and the values of the hash fields count, in the key's order; when it has none of them, the key itself. Source: Hudi's
+BucketIdentifier and KeyGenUtils; witnesses: tests/golden/v6_bucket, integration/test_bucket_with_hudi.py.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import uuid
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+pc: Any = pyarrow.compute
+"""The stubs of its functions tell kinds of arrays apart, which cannot be said here."""
+
+NULL_VALUE = "__null__"
+EMPTY_VALUE = "__empty__"
+DIGITS = 8
+"""Of a file id: the bucket's number in decimal, in place of the first digits of a random uuid."""
+_BATCH_ROWS = 256 * 1024
+_POSITIVE = np.uint32(0x7FFFFFFF)
+_FACTOR = 31
+_INVERSE = pow(_FACTOR, -1, 1 << 32)
+"""31 * _INVERSE = 1 in 32 bits: sums of any stretch of characters can be taken from one running sum."""
+_UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
+
+
+def bucket_numbers(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], count: int) -> np.ndarray:
+    """int32 for each key: its bucket, from 0 to `count` - 1. `fields` are the table's hash fields."""
+    result: np.ndarray = ((bucket_hashes(keys, fields) & _POSITIVE) % np.uint32(count)).astype(np.int32)
+    return result
+
+
+def bucket_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> np.ndarray:
+    """uint32 for each key: the hash that its bucket is taken from."""
+    chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
+    found = [
+        _hashes_of(chunk.slice(start, _BATCH_ROWS), fields)
+        for chunk in chunks
+        for start in range(0, len(chunk), _BATCH_ROWS)
+    ]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.uint32)
+
+
+def bucket_file_id(number: int) -> str:
+    """A fresh file group id of a bucket: `{number as 8 digits}{rest of a uuid}-0`."""
+    return f"{number:0{DIGITS}d}{str(uuid.uuid4())[DIGITS:]}-0"
+
+
+def bucket_of_file_id(file_id: str) -> int | None:
+    """The bucket that a file group id names; None when it does not begin with 8 decimal digits."""
+    head = file_id[:DIGITS]
+    return int(head) if len(head) == DIGITS and head.isascii() and head.isdigit() else None
+
+
+def text_hashes(texts: pa.Array) -> np.ndarray:
+    """uint32 for each text: Java's `String.hashCode`; 0 for null."""
+    count = len(texts)
+    units, ends = _utf16_units(texts.cast(pa.large_string()))
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
+    if not len(units):
+        return np.zeros(count, dtype=np.uint32)
+    # h = sum of c[i] * 31^(end-1-i) = 31^(end-1) * sum of c[i] * 31^-i: running sums over the whole column, no loop.
+    terms = np.add.accumulate(units * _powers(_INVERSE, len(units)), dtype=np.uint32)
+    sums = np.concatenate([np.zeros(1, dtype=np.uint32), terms])
+    hashed: np.ndarray = (sums[ends] - sums[starts]) * _powers(_FACTOR, len(units))[np.maximum(ends - 1, 0)]
+    return hashed
+
+
+def values_of_key(key: str, fields: Sequence[str]) -> list[str | None]:
+    """The values of one key that are hashed; how Apache Hudi takes keys apart whose values hold `,` and `:`.
+
+    A pair ends at the last `,` before the next `:`; a `:` without a `,` between it and its pair's own `:` belongs to the value.
+    Where a pair that is not asked for ends with such a `:` Apache Hudi 1.2.0 loops for ever; here the key ends there.
+    """
+    if "," not in key or ":" not in key:
+        return [key]
+    values: list[str | None] = []
+    at = 0
+    while at < len(key) and (own := key.find(":", at)) >= 0:
+        comma, following = -1, key.find(":", own + 1)
+        while following >= 0 and (comma := key.rfind(",", own, following)) < 0:
+            following = key.find(":", following + 1)
+        end = comma if following >= 0 else len(key)
+        if key[at:own] in fields:
+            value = key[own + 1 : end]
+            values.append(None if value == NULL_VALUE else "" if value == EMPTY_VALUE else value)
+        at = end + 1
+    return values or [key]
+
+
+def _hashes_of(keys: pa.Array, fields: Sequence[str]) -> np.ndarray:
+    """Whole keys at once; keys with `,` and `:` by a pattern that fits what composite key generators make; the rest one by one."""
+    hashed = _list_hash([text_hashes(keys)])
+    composite = _flags(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
+    if composite.any():
+        # A field can only be found at the beginning or behind a comma: without that the whole key counts.
+        named = "|".join(re.escape(field) for field in fields)
+        composite &= _flags(pc.match_substring_regex(keys, f"(?:^|,)(?:{named}):"))
+    rows = np.flatnonzero(composite)
+    if len(rows):
+        hashed[rows] = _composite_hashes(keys.take(pa.array(rows)), fields)
+    return hashed
+
+
+def _composite_hashes(keys: pa.Array, fields: Sequence[str]) -> np.ndarray:
+    names = _pair_names(keys[0].as_py())
+    hashed = np.zeros(len(keys), dtype=np.uint32)
+    fits = np.zeros(len(keys), dtype=bool)
+    wanted = [number for number, name in enumerate(names) if name in fields]
+    if wanted:
+        # A value in which no `:` follows a `,` is taken apart in one way only.
+        value = r"(?P<v{}>[^,]*(?:,[^:]*)?)"
+        pattern = ",".join(f"{re.escape(name)}:{value.format(number)}" for number, name in enumerate(names))
+        found = pc.extract_regex(keys, f"(?s)^{pattern}$")
+        fits = _flags(pc.is_valid(found))
+        parts = [_value_hashes(pc.struct_field(found, f"v{number}")) for number in wanted]
+        hashed = _list_hash(parts)
+    rows = np.flatnonzero(~fits)
+    if len(rows):
+        # One by one: values in which a `:` follows a `,`, and keys of one column that look like pairs.
+        odd = pc.dictionary_encode(keys.take(pa.array(rows)))
+        hashed[rows] = _one_by_one(odd.dictionary.to_pylist(), fields)[odd.indices.to_numpy()]
+    return hashed
+
+
+def _pair_names(key: str) -> list[str]:
+    """Names of the pairs of a key, as they would be if no value held a `,` and a `:` behind it."""
+    return [part.partition(":")[0] for part in key.split(",") if ":" in part]
+
+
+def _one_by_one(keys: list[str], fields: Sequence[str]) -> np.ndarray:
+    parsed = [values_of_key(key, fields) for key in keys]
+    longest = max(map(len, parsed))
+    hashed = np.ones(len(keys), dtype=np.uint32)
+    for place in range(longest):
+        there = np.array([len(values) > place for values in parsed])
+        texts = [values[place] if len(values) > place else None for values in parsed]
+        hashed[there] = hashed[there] * np.uint32(_FACTOR) + text_hashes(pa.array(texts, pa.string()))[there]
+    return hashed
+
+
+def _value_hashes(values: pa.Array) -> np.ndarray:
+    hashed = text_hashes(values)
+    hashed[_flags(pc.is_in(values, value_set=pa.array([NULL_VALUE, EMPTY_VALUE])))] = 0  # of null and of the empty text
+    return hashed
+
+
+def _list_hash(parts: Sequence[np.ndarray]) -> np.ndarray:
+    hashed = np.ones(len(parts[0]), dtype=np.uint32)
+    for part in parts:
+        hashed = hashed * np.uint32(_FACTOR) + part
+    return hashed
+
+
+def _powers(base: int, count: int) -> np.ndarray:
+    powers = np.full(count, base, dtype=np.uint32)
+    powers[:1] = 1
+    result: np.ndarray = np.multiply.accumulate(powers, dtype=np.uint32)
+    return result
+
+
+def _utf16_units(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """UTF-16 code units of all texts in a row (uint32), and where each text ends in them."""
+    _, offset_buffer, data_buffer = texts.buffers()
+    if not len(texts) or data_buffer is None:
+        return np.empty(0, dtype=np.uint32), np.zeros(len(texts), dtype=np.int64)
+    offsets = np.frombuffer(cast(Any, offset_buffer), dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = np.frombuffer(cast(Any, data_buffer), dtype=np.uint8)[first:last]
+    ends = offsets[1:] - first
+    if not (data & 0x80).any():
+        return data.astype(np.uint32), ends
+    # A code unit for each byte that begins a character, one more for characters beyond U+FFFF.
+    per_byte = ((data & 0xC0) != 0x80).astype(np.int64) + (data >= 0xF0)
+    units = np.frombuffer(data.tobytes().decode().encode(_UTF16), dtype=np.uint16).astype(np.uint32)
+    return units, np.concatenate([np.zeros(1, dtype=np.int64), np.add.accumulate(per_byte)])[ends]
+
+
+def _flags(mask: pa.Array) -> np.ndarray:
+    flags: np.ndarray = pc.fill_null(mask, False).to_numpy(zero_copy_only=False).copy()
+    return flags

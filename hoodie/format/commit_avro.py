@@ -1,0 +1,27 @@
+"""Commit metadata of table versions 8 and 9: Avro container files with the fields that version 6 has as JSON."""
+
+from __future__ import annotations
+
+from hoodie.format.commit_check import check_commit
+from hoodie.format.commit_json import commit_of, decode_commit
+from hoodie.format.plan_avro import decode_plan, is_container
+from hoodie.model.enums import Action
+from hoodie.model.payloads import CommitMetadata
+
+COMMIT = "HoodieCommitMetadata"
+REPLACE_COMMIT = "HoodieReplaceCommitMetadata"
+
+
+def decode_commit_file(data: bytes, action: Action, *, path: str, time: str | None = None) -> CommitMetadata:
+    """The metadata in a completed commit's file of any table version; its first bytes tell Avro from JSON. `time`: its instant.
+
+    Raises:
+        CorruptFileError: the bytes are neither, or are damaged (`check_commit`); the message names `path`.
+        UnsupportedTableError: see `check_commit`.
+    """
+    if not is_container(data):
+        found = decode_commit(data, path=path, completed=True)
+    else:
+        name = REPLACE_COMMIT if action is Action.REPLACECOMMIT else COMMIT
+        found = commit_of(decode_plan(name, data, path=path), path=path, completed=True)
+    return check_commit(found, path=path, time=time)

@@ -1,0 +1,115 @@
+"""Parquet files as whoever wrote them left them: opened, held against themselves, and read to the last row they claim.
+
+Parquet has checksums for pages only (Hudi's writers and ours write them; they are verified), none for page headers and the
+footer. A damaged page header can make a reader pass over a page without a word, a damaged footer can lose a column or
+rows. So what a file says twice must agree: the row counts of footer and row groups, the column names in the Parquet
+schema and in the Avro schema beside it, and the rows that come out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.base_file import AVRO_SCHEMA
+from hoodie.model.meta_fields import META_COLUMNS
+
+_FOREIGN = (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError, IndexError)
+"""What pyarrow raises on bytes that are no Parquet file: ValueError for names that are no UTF-8, MemoryError for sizes
+that no file of this length can have."""
+_ADVICE = "restore the file from a copy"
+
+
+def open_parquet(source: pa.NativeFile, *, path: str) -> pq.ParquetFile:
+    """The file in `source`, its footer checked; `path` is for messages.
+
+    Raises:
+        CorruptFileError: it is no whole Parquet file, or its footer contradicts itself.
+    """
+    opened: Any = pq.ParquetFile  # the stubs do not know page checksums
+    try:
+        file: pq.ParquetFile = opened(source, page_checksum_verification=True)
+        _check_footer(file, path)
+    except CorruptFileError:
+        raise
+    except _FOREIGN as exc:
+        raise CorruptFileError(f"{path} is no whole Parquet file ({exc}); {_ADVICE}") from exc
+    return file
+
+
+def read_batches(
+    file: pq.ParquetFile, columns: Sequence[str], *, batch_rows: int, path: str
+) -> Iterator[pa.RecordBatch]:
+    """All rows with these columns of the file, in their order; without any column, batches that have only a length.
+
+    Raises:
+        CorruptFileError: a page is damaged, or fewer or more rows come out than the footer says.
+    """
+    rows = file.metadata.num_rows
+    # Never the footer's word for how many rows there are: a few bytes can claim any number of them.
+    batches = file.iter_batches(batch_size=batch_rows, columns=list(columns) or file.schema_arrow.names[:1])
+    found = 0
+    while True:
+        try:
+            batch = next(batches, None)
+        except _FOREIGN as exc:
+            raise CorruptFileError(f"{path} does not decode: {exc}; {_ADVICE}") from exc
+        if batch is None:
+            break
+        found += batch.num_rows
+        if found > rows:
+            break
+        yield batch if columns else batch.select([])
+    if found != rows:
+        raise CorruptFileError(f"{path} gives {found} rows, its footer says {rows}: a page is damaged; {_ADVICE}")
+
+
+def check_meta_columns(file: pq.ParquetFile, *, path: str) -> None:
+    """Raises CorruptFileError when a base file has some of Hudi's columns and lacks others.
+
+    Without its key a row merges with nothing; without its commit time an incremental pull passes over it.
+    """
+    names = file.schema_arrow.names
+    missing = [name for name in META_COLUMNS if name not in names]
+    if 0 < len(missing) < len(META_COLUMNS):
+        raise CorruptFileError(
+            f"{path} has no column {missing[0]}, though others of Hudi's columns are there; {_ADVICE}"
+        )
+
+
+def _check_footer(file: pq.ParquetFile, path: str) -> None:
+    metadata = file.metadata
+    groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    if metadata.num_rows < 0 or min(groups, default=0) < 0 or sum(groups) != metadata.num_rows:
+        raise CorruptFileError(
+            f"{path} says {metadata.num_rows} rows in its footer, its {len(groups)} row groups say {sum(groups)}; {_ADVICE}"
+        )
+    names = file.schema_arrow.names
+    if len(set(names)) < len(names):
+        raise CorruptFileError(
+            f"{path} has a column twice: {sorted({n for n in names if names.count(n) > 1})}; {_ADVICE}"
+        )
+    avro = (metadata.metadata or {}).get(AVRO_SCHEMA.encode())
+    stated = None if avro is None else _avro_names(avro)
+    if stated is not None and stated != tuple(names):
+        apart = sorted(set(stated) ^ set(names))
+        raise CorruptFileError(
+            f"{path} has other columns in its Parquet schema than in its Avro schema "
+            f"({', '.join(apart[:4]) or 'in another order'}); {_ADVICE}"
+        )
+
+
+@lru_cache(maxsize=64)
+def _avro_names(text: bytes) -> tuple[str, ...] | None:
+    """Names of the columns in the footer's Avro schema; None when that cannot be made out: it is a second opinion only."""
+    try:
+        fields = json.loads(text)["fields"]
+        return tuple(str(field["name"]) for field in fields)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,59 @@
+"""What plans of table services may name: files of their own file groups and instants, inside the table.
+
+Whoever runs a plan deletes and writes by it, and somebody else may have written the plan.
+"""
+
+from __future__ import annotations
+
+from hoodie.errors import CorruptFileError
+from hoodie.model.instant import is_instant_time
+from hoodie.model.names import is_partition_path, parse_base_file, parse_log_file
+from hoodie.model.payloads import CompactionOperation, RollbackPlan
+
+
+def check_operation(operation: CompactionOperation, path: str) -> None:
+    """Raises CorruptFileError where an operation names files of another group, elsewhere, or one twice.
+
+    The file id becomes part of the new base file's name, so it must not lead anywhere; a log file that is named twice
+    stands where another should, whose rows would be gone.
+    """
+    base = parse_base_file(operation.data_file) if operation.data_file else None
+    logs = [parse_log_file(name) for name in operation.log_files]
+    if (
+        not is_partition_path(operation.partition_path)
+        or not is_instant_time(operation.base_instant)
+        or any(mark in operation.file_id for mark in "/_\0")
+        or (operation.data_file and (base is None or base.file_id != operation.file_id))
+        or any(log is None or log.file_id != operation.file_id for log in logs)
+        or any("/" in name for name in (operation.data_file or "", *operation.log_files))
+        or len(set(operation.log_files)) < len(operation.log_files)
+    ):
+        raise CorruptFileError(
+            f"{path}: the files of the operation on group {operation.file_id[:80]!r} in partition "
+            f"{operation.partition_path[:200]!r} do not belong to it; the compaction cannot be trusted: roll it back"
+        )
+
+
+def check_rollback(plan: RollbackPlan, path: str) -> None:
+    """Raises CorruptFileError where carrying the plan out would delete or write what is not the instant's."""
+    if not is_instant_time(plan.instant):
+        raise CorruptFileError(f"{path}: {plan.instant[:80]!r} is no instant to roll back")
+    for request in plan.requests:
+        if (
+            not is_partition_path(request.partition_path)
+            or any(mark in (request.file_id or "") for mark in "/_\0")
+            or not (request.base_instant in (None, "") or is_instant_time(request.base_instant))
+        ):
+            raise CorruptFileError(
+                f"{path}: partition {request.partition_path[:200]!r} or file group {(request.file_id or '')[:80]!r} lead "
+                "out of the table: nothing was deleted; remove the plan and roll the instant back anew"
+            )
+        for full in request.files_to_delete:
+            name = full.rpartition("/")[2]
+            base, log = parse_base_file(name), parse_log_file(name)
+            written = base.instant if base else log.base_instant if log else None
+            if written != plan.instant or "\0" in name:
+                raise CorruptFileError(
+                    f"{path}: the plan deletes {full[:300]!r}, which instant {plan.instant} did not write: nothing was "
+                    "deleted; remove the plan and roll the instant back anew"
+                )

@@ -1,0 +1,171 @@
+"""The simple bucket index: the hash of a key says in which file group of its partition it stands, so no file is looked into.
+
+Which rows go to which bucket is found out once for each chunk; the tasks that write a bucket then pick their rows, as after any
+other look-up. What a table's files say of its layout, where its properties do not: `evidence_of`. Source: Apache Hudi's RFC-29.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.filegroup.chunks import load_chunk
+from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.format.bucket_hash import bucket_hashes, bucket_numbers, bucket_of_file_id
+from hoodie.model.buckets import BucketLayout, BucketRows, BucketTask
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.names import join
+from hoodie.model.plans import Chunk, Matches
+from hoodie.storage.base import Storage
+
+MAX_BUCKETS = 1_000_000
+"""A file id that begins with a greater number in decimal digits is a plain uuid: one in forty is."""
+_SAMPLED_KEYS = 10_000
+_MAX_SUBSETS_OF = 4
+"""With more key columns only all of them together are tried as hash fields."""
+_new_ipc_file: Any = pa.ipc.new_file
+"""Takes any binary file object; its stubs know Python's own classes only."""
+
+
+def plan_buckets(chunks: Sequence[Chunk], layout: BucketLayout, *, stage_to: str | None) -> list[BucketTask]:
+    """One task for each chunk that has rows."""
+    return [BucketTask(n, chunk, layout, stage_to) for n, chunk in enumerate(chunks) if chunk.rows]
+
+
+def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
+    """The rows of the chunk by partition and bucket; row numbers ascend in each."""
+    keys = load_chunk(storage, task.chunk).column(RECORD_KEY)
+    buckets = bucket_numbers(keys, task.layout.fields, task.layout.count)
+    spans = np.repeat(np.arange(len(task.chunk.ranges)), [span.length for span in task.chunk.ranges])
+    codes = spans * task.layout.count + buckets
+    order = np.argsort(codes, kind="stable").astype(np.int32)
+    sorted_codes = codes[order]
+    starts = np.flatnonzero(np.append(True, sorted_codes[1:] != sorted_codes[:-1]))
+    ends = np.append(starts[1:], len(order))
+    path = None if task.stage_to is None else _stage(storage, task.stage_to, order)
+    found = []
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        span, bucket = divmod(int(sorted_codes[start]), task.layout.count)
+        # One staged file serves all buckets of the chunk: a file for each would be thousands.
+        rows = order[start:end] if path is None else None
+        matches = Matches(task.number, rows=rows, path=path, count=end - start, start=start)
+        found.append(BucketRows(task.chunk.ranges[span].partition_path, bucket, matches))
+    return found
+
+
+def _stage(storage: Storage, folder: str, rows: np.ndarray) -> str:
+    table = pa.table({"row": pa.array(rows)})
+    path = join(folder, f"{uuid.uuid4().hex}.rows")
+    with storage.open_output(path, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+def slices_by_bucket(
+    slices: Iterable[FileSlice], layout: BucketLayout, *, table: str
+) -> dict[tuple[str, int], FileSlice]:
+    """(partition path, bucket) -> its slice.
+
+    Raises:
+        UnsupportedTableError: a file group that is no bucket's, or a second one of a bucket: keys would be missed or doubled.
+    """
+    found: dict[tuple[str, int], FileSlice] = {}
+    for piece in slices:
+        bucket = bucket_of_file_id(piece.group.file_id)
+        where = f"file group {piece.group.file_id} in partition {piece.group.partition_path!r} of table {table}"
+        if bucket is None or bucket >= layout.count:
+            raise UnsupportedTableError(
+                f"{where} is none of its {layout.count} buckets: another writer wrote it without the bucket index, or with "
+                "another number of buckets. This release does not write such a table; load its rows into a new one"
+            )
+        other = found.setdefault((piece.group.partition_path, bucket), piece)
+        if other is not piece:
+            raise UnsupportedTableError(
+                f"{where} is a second one of bucket {bucket}, beside {other.group.file_id}: a second bulk_insert by Apache Hudi "
+                "makes such, and its keys may be stored twice. Nobody can write this table; load its rows into a new one"
+            )
+    return found
+
+
+def looks_bucketed(file_ids: Iterable[str]) -> bool:
+    """Whether all file ids begin as those of buckets do. The keys have the last word: `evidence_of`."""
+    numbers = [bucket_of_file_id(file_id) for file_id in file_ids]
+    return bool(numbers) and all(number is not None and number < MAX_BUCKETS for number in numbers)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What files say of a table's buckets, if these columns are the hash fields."""
+
+    fields: tuple[str, ...]
+    divisor: int
+    """Every possible number of buckets divides it; 0: any may be."""
+    greatest: int
+    """The greatest bucket number of a file id."""
+
+    def allows(self, count: int) -> bool:
+        return count > self.greatest and self.divisor % count == 0
+
+    @property
+    def possible(self) -> bool:
+        return self.divisor == 0 or self.divisor > self.greatest
+
+    @property
+    def only_count(self) -> int | None:
+        """The one possible number of buckets; None when there are several."""
+        if not self.divisor:
+            return None
+        small = [n for n in range(1, int(self.divisor**0.5) + 1) if self.divisor % n == 0]
+        counts = {n for m in small for n in (m, self.divisor // m) if n > self.greatest}
+        return counts.pop() if len(counts) == 1 else None
+
+
+def evidence_of(
+    storage: Storage, bases: Iterable[BaseFile], *, greatest: int, choices: Sequence[tuple[str, ...]]
+) -> Iterator[list[Evidence]]:
+    """What is possible after each of the files, for each choice of hash fields; stop when it is enough.
+
+    A key's hash leaves the bucket's number as the remainder when it is divided by the number of buckets: so that number divides
+    all differences between the two. Some thousand keys leave nothing else to be shared by them.
+
+    Raises:
+        CorruptFileError: keys cannot be read.
+    """
+    divisors = dict.fromkeys(choices, 0)
+    for base in bases:
+        bucket = bucket_of_file_id(base.file_id)
+        keys = _some_keys(storage, base)
+        for fields in choices:
+            hashes = (bucket_hashes(keys, fields) & np.uint32(0x7FFFFFFF)).astype(np.int64)
+            shared = np.gcd.reduce(np.abs(hashes - (bucket or 0)), initial=divisors[fields])
+            divisors[fields] = int(shared)
+        found = [Evidence(fields, divisor, greatest) for fields, divisor in divisors.items()]
+        yield [each for each in found if each.possible]
+
+
+def hash_field_choices(record_key_fields: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Which columns may be the hash fields: all of the key's, which is Apache Hudi's default, then any of them."""
+    if len(record_key_fields) > _MAX_SUBSETS_OF:
+        return [record_key_fields]
+    sizes = range(len(record_key_fields), 0, -1)
+    return [choice for size in sizes for choice in combinations(record_key_fields, size)]
+
+
+def _some_keys(storage: Storage, base: BaseFile) -> pa.Array:
+    with open_base_file(storage, base) as (file, _):
+        try:
+            for batch in file.iter_batches(batch_size=_SAMPLED_KEYS, columns=[RECORD_KEY]):
+                return batch.column(0)
+        except (pa.ArrowInvalid, OSError, KeyError) as exc:
+            raise CorruptFileError(
+                f"the record keys of {base.path} of table {storage.uri} cannot be read: {exc}"
+            ) from exc
+    return pa.array([], pa.string())

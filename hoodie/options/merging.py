@@ -1,0 +1,217 @@
+"""How a table merges records: from its properties to a `MergeRule`, and from options to properties.
+
+Apache Hudi says it in three ways that grew over its versions: a payload class, a merge strategy id, a merge mode with a
+partial update mode. Class names are looked up in the table below and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hoodie.errors import OptionError
+from hoodie.model.enums import Fill, MergeMode, TableVersion
+from hoodie.model.plans import DeleteMarker, Merger, MergeRule
+
+MERGER = "hoodie.python.merger"
+PAYLOAD = "hoodie.compaction.payload.class"
+LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
+STRATEGY = "hoodie.record.merge.strategy.id"
+MODE = "hoodie.record.merge.mode"
+PARTIAL_MODE = "hoodie.table.partial.update.mode"
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
+PROPERTY_PREFIX = "hoodie.record.merge.property."
+"""Before the names of settings that a merge needs; Apache Hudi stores delete field and marker so, in version 6 too."""
+_UNAVAILABLE = f"{PROPERTY_PREFIX}hoodie.write.partial.update.unavailable.value"
+
+EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+STRATEGIES: Mapping[str, MergeMode] = {
+    EVENT_TIME_STRATEGY: MergeMode.EVENT_TIME_ORDERING,
+    COMMIT_TIME_STRATEGY: MergeMode.COMMIT_TIME_ORDERING,
+}
+_EVENT, _COMMIT = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING
+_DEBEZIUM_DELETE = DeleteMarker("_change_operation_type", "d", any_case=True)
+
+PAYLOADS: Mapping[str, MergeRule] = {
+    EVENT_TIME_PAYLOAD: MergeRule(_EVENT),
+    "org.apache.hudi.common.model.EventTimeAvroPayload": MergeRule(_EVENT),
+    COMMIT_TIME_PAYLOAD: MergeRule(_COMMIT),
+    "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload": MergeRule(
+        _COMMIT, fill=Fill.NULLS, payload=True
+    ),
+    "org.apache.hudi.common.model.PartialUpdateAvroPayload": MergeRule(_EVENT, fill=Fill.NULLS, payload=True),
+    "org.apache.hudi.common.model.AWSDmsAvroPayload": MergeRule(
+        _COMMIT, payload=True, delete_marker=DeleteMarker("Op", "D", any_case=True)
+    ),
+    "org.apache.hudi.common.model.debezium.PostgresDebeziumAvroPayload": MergeRule(
+        _EVENT,
+        ("_event_lsn",),
+        fill=Fill.UNAVAILABLE,
+        unavailable="__debezium_unavailable_value",
+        payload=True,
+        delete_marker=_DEBEZIUM_DELETE,
+    ),
+    "org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload": MergeRule(
+        _EVENT, ("_event_seq",), positions=True, payload=True, delete_marker=_DEBEZIUM_DELETE
+    ),
+}
+"""The payload classes that are known, with what they mean up to table version 8."""
+
+_FILLS = {
+    "": None,
+    "NONE": None,
+    "KEEP_VALUES": None,
+    "IGNORE_DEFAULTS": Fill.NULLS,
+    "FILL_UNAVAILABLE": Fill.UNAVAILABLE,
+}
+"""KEEP_VALUES is about records that lack columns; their log blocks say so themselves."""
+MERGER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_MERGER_PAYLOAD = "hoodie.python.merger."
+"""Such a payload class is what other engines are told: they find no class of that name, say so, and merge nothing."""
+
+
+def special_payload(name: str) -> str:
+    """The payload class where it says more than a merge mode does; empty for the three that are one."""
+    rule = PAYLOADS.get(name)
+    return name if rule is None or rule.payload else ""
+
+
+def merger_name(name: str) -> str:
+    """The name of a merger, checked.
+
+    Raises:
+        OptionError: it is no name, or parts of one joined by dots.
+    """
+    if not MERGER_NAME.fullmatch(name) or len(name) > 200:
+        raise OptionError(f"merger name {name!r} is not made of letters, digits and _, in parts joined by dots")
+    return name
+
+
+def merge_rule(properties: Mapping[str, str], *, version: TableVersion, ordering: tuple[str, ...]) -> MergeRule:
+    """How a table merges, by its `hoodie.properties`.
+
+    Version 6: payload class, strategy id, ordering fields, in this order; version 8: the stored mode, strategy id, payload
+    class; version 9: the stored mode and the partial update mode. What nothing here knows is CUSTOM.
+
+    Raises:
+        ValueError: a property has a value that it cannot have; the text is the rest of a sentence about the table.
+    """
+    get = properties.get
+    if get(MERGER):
+        return MergeRule(
+            MergeMode.CUSTOM, ordering, delete_marker=delete_marker(properties), merger=Merger(get(MERGER, ""), None)
+        )
+    rule = _rule_of_payload(properties, ordering) if version < TableVersion.V9 else None
+    if rule is None or (version is TableVersion.V8 and _stored_mode(properties) not in {None, MergeMode.CUSTOM}):
+        mode = _stored_mode(properties) if version >= TableVersion.V8 else None
+        rule = MergeRule(mode or STRATEGIES.get(get(STRATEGY, ""), _EVENT if ordering else _COMMIT))
+        if mode is None and get(STRATEGY) and get(STRATEGY) not in STRATEGIES:
+            rule = MergeRule(MergeMode.CUSTOM)
+    if version is TableVersion.V9:
+        rule = _with_partial_mode(rule, properties)
+    return replace(
+        rule,
+        ordering_fields=rule.ordering_fields or ordering,
+        delete_marker=delete_marker(properties) or rule.delete_marker,
+    )
+
+
+def _rule_of_payload(properties: Mapping[str, str], ordering: tuple[str, ...]) -> MergeRule | None:
+    name = properties.get(PAYLOAD, "")
+    return PAYLOADS.get(name, MergeRule(MergeMode.CUSTOM)) if name else None
+
+
+def _stored_mode(properties: Mapping[str, str]) -> MergeMode | None:
+    text = properties.get(MODE, "")
+    if not text:
+        return None
+    try:
+        return MergeMode(text)
+    except ValueError:
+        raise ValueError(f"{MODE}={text!r} is none of its values") from None
+
+
+def _with_partial_mode(rule: MergeRule, properties: Mapping[str, str]) -> MergeRule:
+    text = properties.get(PARTIAL_MODE, "").upper()
+    if text not in _FILLS or properties.get(LEGACY_PAYLOAD, EVENT_TIME_PAYLOAD) not in PAYLOADS:
+        return replace(rule, mode=MergeMode.CUSTOM)
+    fill = _FILLS[text]
+    marker = properties.get(_UNAVAILABLE, "")
+    return replace(rule, fill=fill if fill is not Fill.UNAVAILABLE or marker else None, unavailable=marker)
+
+
+def delete_marker(properties: Mapping[str, str]) -> DeleteMarker | None:
+    """The field and marker of a table's own deletes.
+
+    Raises:
+        ValueError: there is only one of the two.
+    """
+    found = [properties.get(PROPERTY_PREFIX + key) or properties.get(key, "") for key in (DELETE_FIELD, DELETE_MARKER)]
+    field, marker = found
+    if bool(field) != bool(marker):
+        there, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
+        raise ValueError(f"{there} is set without {missing}")
+    return DeleteMarker(field, marker) if field else None
+
+
+def merging_properties(
+    mode: MergeMode, *, payload: str | None, merger: str | None, marker: DeleteMarker | None
+) -> dict[str, str]:
+    """The properties of a new table of version 6 that say how it merges: payload class, strategy id, delete marker."""
+    event_time = mode is MergeMode.EVENT_TIME_ORDERING
+    found = {
+        PAYLOAD: EVENT_TIME_PAYLOAD if event_time else COMMIT_TIME_PAYLOAD,
+        STRATEGY: EVENT_TIME_STRATEGY if event_time else COMMIT_TIME_STRATEGY,
+    }
+    if payload or merger:
+        found = {PAYLOAD: payload or f"{_MERGER_PAYLOAD}{merger}", STRATEGY: PAYLOAD_STRATEGY}
+    if merger:
+        found[MERGER] = merger
+    if marker is not None:
+        found |= {PROPERTY_PREFIX + DELETE_FIELD: marker.field, PROPERTY_PREFIX + DELETE_MARKER: marker.marker}
+    return found
+
+
+def creation_mode(
+    asked: MergeMode | None, ordering: tuple[str, ...], *, payload: str | None, merger: str | None, table: str
+) -> MergeMode:
+    """The merge mode of a new table.
+
+    Raises:
+        OptionError: what is asked for contradicts itself, or lacks the ordering field that it needs.
+    """
+    if merger:
+        merger_name(merger)
+        if payload or asked not in {None, MergeMode.CUSTOM}:
+            raise OptionError(
+                f"table {table!r} cannot have a merger of its own ({MERGER}={merger}) and a merge mode or payload class: drop one"
+            )
+        return MergeMode.CUSTOM
+    if payload:
+        rule = PAYLOADS[payload]
+        if asked not in {None, rule.mode, MergeMode.CUSTOM}:
+            raise OptionError(f"merge mode {asked} contradicts payload class {payload} of table {table!r}: drop one")
+        if rule.ordering_fields and ordering != rule.ordering_fields:
+            raise OptionError(
+                f"payload class {payload} orders by {','.join(rule.ordering_fields)}: set hoodie.datasource.write.precombine.field "
+                f"of table {table!r} to it"
+            )
+        asked = rule.mode
+    if asked is None:
+        return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
+    if asked is MergeMode.CUSTOM:
+        raise OptionError(
+            f"merge mode CUSTOM does not say how table {table!r} merges: name a payload class, or a merger of your own ({MERGER})"
+        )
+    if asked is MergeMode.EVENT_TIME_ORDERING and not ordering:
+        raise OptionError(
+            "merge mode EVENT_TIME_ORDERING needs an ordering column: set hoodie.datasource.write.precombine.field, or "
+            "drop the merge mode (or payload class) so that the later commit wins"
+        )
+    return asked

@@ -1,0 +1,150 @@
+"""The change feed: what every commit of (since, until] inserted, updated and deleted, from the file slices that are still there.
+
+Each commit and each file group that it wrote to or replaced makes one step: the slice just before the commit, and the one
+just after it. Compaction and clustering move rows and change none. A step whose slices were cleaned, or whose commit was
+archived, cannot be told any more: the error names the earliest instant from which all can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import NamedTuple
+
+from hoodie.errors import InstantNotFoundError, OptionError
+from hoodie.model.enums import WriteOperation
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import Instant, InstantRange, VisibleInstants, format_instant, parse_instant, sort_key
+from hoodie.model.names import parse_base_file
+from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.read.ranges import refuse_unfinished
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.context import Snapshot
+
+_MOVES_ROWS = (WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
+
+
+class Step(NamedTuple):
+    """What one commit did to one file group."""
+
+    instant: str
+    before: FileSlice | None
+    after: FileSlice | None
+    seen_before: VisibleInstants
+    seen_after: VisibleInstants
+
+
+def plan_changes(snapshot: Snapshot, begin: str | None, end: str | None, *, table: str) -> list[Step]:
+    """The steps of a range of positions, in the order of the commits; None leaves an end open.
+
+    Raises:
+        InstantNotFoundError: the end lies beyond a write in progress; commits of the range were archived, or files of it
+            cleaned. OptionError: the range ends before it begins.
+    """
+    begin = begin if begin is not None and begin.strip("0") else None
+    timeline = snapshot.timeline
+    limit = timeline.readable_until(snapshot.pending_writes)
+    if end is not None:
+        refuse_unfinished(snapshot, end, limit=limit, table=table)
+        if begin is not None and sort_key(begin) > sort_key(end):
+            raise OptionError(f"the range of the change feed is empty: it begins at {begin} and ends at {end}")
+    until = end or limit
+    if until is None:
+        return []
+    span = InstantRange(begin, until)
+    archived = _archived_in(snapshot, span)
+    if archived is not None:
+        raise InstantNotFoundError(_too_early(snapshot, archived, "commits of the range were archived", table=table))
+    steps: list[list[Step]] = []
+    # Newest first: the first commit that cannot be told any more is the earliest that a feed can begin after.
+    for instant in sorted(timeline.completed_in(span), key=lambda each: sort_key(each.position), reverse=True):
+        metadata = snapshot.active.read_commit(instant)
+        if metadata.operation in _MOVES_ROWS or instant.time in timeline.compactions:
+            continue
+        found = list(_steps(snapshot, instant, metadata))
+        cleaned = next((group for group, step in found if step is None), None)
+        if cleaned is not None:
+            why = f"files of the range were cleaned (file group {cleaned.file_id} in partition {cleaned.partition_path!r})"
+            raise InstantNotFoundError(_too_early(snapshot, instant.position, why, table=table))
+        steps.append([step for _, step in found if step is not None])
+    return [step for of_commit in reversed(steps) for step in of_commit]
+
+
+def _steps(snapshot: Snapshot, instant: Instant, metadata: CommitMetadata) -> Iterator[tuple[FileGroupId, Step | None]]:
+    """The file groups that a commit touched, in order; None for one whose files are not there any more."""
+    view = snapshot.view
+    then, earlier = _moment(snapshot.timeline, instant.position), _moment(snapshot.timeline, _just_before(instant))
+    stats: dict[FileGroupId, list[WriteStat]] = {}
+    for stat in metadata.stats():
+        if stat.path:
+            stats.setdefault(FileGroupId(stat.partition_path, stat.file_id), []).append(stat)
+    for group in sorted(stats):
+        before, after = view.slice_of(group, until=earlier.timeline), view.slice_of(group, until=then.timeline)
+        kept = all(_is_kept(stat, before, after) for stat in stats[group])
+        yield group, Step(instant.time, before, after, earlier.visible, then.visible) if kept else None
+    for partition_path, file_ids in sorted(metadata.replaced_file_ids.items()):
+        for file_id in sorted(file_ids):
+            group = FileGroupId(partition_path, file_id)
+            before = view.slice_of(group, until=earlier.timeline)
+            yield group, Step(instant.time, before, None, earlier.visible, then.visible) if before else None
+
+
+class _Moment(NamedTuple):
+    timeline: Timeline
+    visible: VisibleInstants
+
+
+def _moment(timeline: Timeline, position: str) -> _Moment:
+    then = timeline.completed_by(position)
+    return _Moment(then, then.visible(position if timeline.layout == 1 else None))
+
+
+def _just_before(instant: Instant) -> str:
+    return format_instant(parse_instant(instant.position) - timedelta(milliseconds=1))
+
+
+def _is_kept(stat: WriteStat, before: FileSlice | None, after: FileSlice | None) -> bool:
+    """Whether the slices are those that the writer saw and left; a cleaned one may have an older neighbour that a savepoint keeps."""
+    name = stat.path.rpartition("/")[2]
+    if after is None or name not in {after.base.name if after.base else None, *(log.name for log in after.logs)}:
+        return False
+    written = parse_base_file(name)
+    if written is not None:
+        if stat.prev_base_file:
+            return before is not None and before.base is not None and before.base.name == stat.prev_base_file
+        return stat.prev_commit is None or before is not None
+    onto = parse_base_file(stat.base_file) if stat.base_file else None
+    if onto is None:
+        return True
+    return after.base is not None and sort_key(after.base.instant) >= sort_key(onto.instant)
+
+
+def _archived_in(snapshot: Snapshot, span: InstantRange) -> str | None:
+    """The position of the last archived commit in the range; None when there is none."""
+    timeline = snapshot.timeline
+    start = timeline.start
+    if (
+        timeline.layout == 1
+        and span.begin is not None
+        and start is not None
+        and sort_key(span.begin) >= sort_key(start)
+    ):
+        return None
+    if not snapshot.archived.files:
+        return None
+    return max(
+        (
+            i.position
+            for i in snapshot.archived.commits
+            if i.time not in timeline.commit_at and span.contains(i.position)
+        ),
+        key=sort_key,
+        default=None,
+    )
+
+
+def _too_early(snapshot: Snapshot, position: str, why: str, *, table: str) -> str:
+    return (
+        f"what was changed in table {table} up to {position} cannot be told any more: {why}; the earliest instant to read changes "
+        f"since is {position}, the latest {snapshot.timeline.latest_position}. Read the whole table once, then go on from there"
+    )

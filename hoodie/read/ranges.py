@@ -1,0 +1,213 @@
+"""What an incremental query of (begin, end] has to read: which file groups, as of when, and which of their rows.
+
+Begin and end are positions: instant times on version 6, completion times on versions 8 and 9, as in Apache Hudi. The answer
+is the rows committed in the range in their state at `end`. A range that cannot be answered so is an error that says from
+where on it can: its commits were archived, or the files of `end` were cleaned. With the full-scan fallback (Hudi's option)
+such a range is read from the whole table. Two cases differ:
+
+- A range from the beginning needs no commit by commit account: where commits were archived, the whole table as of `end` is
+  the answer, without any option.
+- Where the files of `end` are gone, the fallback reads the newest files, as Apache Hudi does: rows that were changed after
+  `end` are not in the answer then, but in that of a later range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hoodie.errors import InstantNotFoundError, OptionError
+from hoodie.model.enums import Action
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
+from hoodie.model.plans import WholeSlice
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.context import Snapshot
+from hoodie.view.retained import Cleaned, Retention
+
+FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable=true (full_scan_fallback=True of changes)"
+
+
+@dataclass(frozen=True)
+class PulledRange:
+    """Slices of a range and what a task keeps of them."""
+
+    slices: tuple[FileSlice, ...]
+    rows: InstantRange
+    visible: VisibleInstants
+    until: str | None
+    """The range's end; None: nothing was committed yet."""
+    wholes: tuple[WholeSlice | None, ...] = ()
+    """For each slice, where its logs may hold records with some columns only (table versions 8 and 9)."""
+
+
+def plan_range(snapshot: Snapshot, begin: str | None, end: str | None, *, fallback: bool, table: str) -> PulledRange:
+    """Plan one pull. `begin` None or zeros: from the beginning; `end` None: as far as a pull may go.
+
+    Raises:
+        InstantNotFoundError: the end lies beyond a write in progress; the range was archived or cleaned and there is no
+            fallback. OptionError: it ends before it begins.
+    """
+    begin = begin if begin is not None and begin.strip("0") else None
+    timeline = snapshot.timeline
+    limit = timeline.readable_until(snapshot.pending_writes)
+    if end is not None:
+        refuse_unfinished(snapshot, end, limit=limit, table=table)
+        if begin is not None and sort_key(begin) > sort_key(end):
+            raise OptionError(f"the range of the incremental query is empty: it begins at {begin} and ends at {end}")
+    until = end or limit
+    if until is None:
+        return PulledRange((), InstantRange(begin), timeline.visible(), None)
+    return _Pull(snapshot, InstantRange(begin, until), fallback=fallback, table=table).plan()
+
+
+class _Pull:
+    def __init__(self, snapshot: Snapshot, span: InstantRange, *, fallback: bool, table: str) -> None:
+        self._snapshot = snapshot
+        self._timeline = snapshot.timeline
+        self._span = span
+        self._until = span.end or ""
+        self._fallback = fallback
+        self._table = table
+        self._archived = self._archived_commits()
+        self._then = self._timeline.completed_by(self._until, self._archived)
+
+    def plan(self) -> PulledRange:
+        in_archive = [i for i in self._archived if self._span.contains(i.position)]
+        ends_in_archive = bool(self._archived) and not any(
+            sort_key(i.position) <= sort_key(self._until) for i in self._timeline.commits
+        )
+        if in_archive and self._span.begin is not None and not self._fallback:
+            raise self._archived_error()
+        if ends_in_archive and in_archive:
+            if not self._fallback:
+                raise self._archived_error()
+            return self._of_newest_files()
+        whole: list[FileSlice] = []
+        if in_archive:
+            cleaned = self._retention().cleaned_anywhere()
+            slices = [] if cleaned else self._snapshot.view.latest_slices(until=self._then)
+        else:
+            touched = self._touched()
+            cleaned = self._retention().cleaned(touched)
+            found = () if cleaned else (self._snapshot.view.slice_of(group, until=self._then) for group in touched)
+            whole = [piece for piece in found if piece is not None]
+            slices = [self._without_older_base(piece) for piece in whole]
+        if cleaned:
+            if not self._fallback:
+                raise self._cleaned_error(cleaned)
+            return self._of_newest_files()
+        rows = self._rows()
+        visible = replace(
+            self._then.visible(self._until, self._span.begin if self._timeline.layout == 1 else None), only=rows.only
+        )
+        everything = self._then.visible(self._until)
+        wholes = tuple(WholeSlice(piece, everything) for piece in whole) if self._timeline.layout == 2 else ()
+        return PulledRange(tuple(slices), rows, visible, self._until, wholes)
+
+    def _of_newest_files(self) -> PulledRange:
+        slices = tuple(self._snapshot.view.latest_slices())
+        return PulledRange(slices, self._rows(), self._timeline.visible(), self._until)
+
+    def _archived_commits(self) -> tuple[Instant, ...]:
+        """The archived writes, where one of them may lie in the range or after it; of layout 1 those are easily told."""
+        timeline, begin = self._timeline, self._span.begin
+        if timeline.layout == 1:
+            needed = begin is None or timeline.start is None or sort_key(begin) < sort_key(timeline.start)
+        else:
+            # One that began early may have completed late: only their completion times tell.
+            newest = timeline.latest_position
+            needed = begin is None or newest is None or sort_key(begin) < sort_key(newest)
+        if not needed or not self._snapshot.archived.files:
+            return ()
+        return tuple(i for i in self._snapshot.archived.commits if i.time not in timeline.commit_at)
+
+    def _rows(self) -> InstantRange:
+        """Commit times of the rows in the range."""
+        if self._timeline.layout == 1:
+            return self._span
+        if self._span.begin is None and self._then is self._timeline:
+            return InstantRange()
+        commits = (*self._archived, *self._timeline.commits)
+        return InstantRange(only=frozenset(i.time for i in commits if self._span.contains(i.position)))
+
+    def _touched(self) -> list[FileGroupId]:
+        """The file groups that the commits of the range wrote to."""
+        found: dict[FileGroupId, None] = {}
+        for instant in self._timeline.completed_in(self._span):
+            for stat in self._snapshot.active.read_commit(instant).stats():
+                if stat.path:
+                    found[FileGroupId(stat.partition_path, stat.file_id)] = None
+        return list(found)
+
+    def _without_older_base(self, piece: FileSlice) -> FileSlice:
+        """The slice without a base file that is older than the range: none of its rows counts, so it need not be read."""
+        if piece.base is None or self._span.begin is None:
+            return piece
+        commit = self._timeline.commit_at.get(piece.base.instant)
+        # An archived commit would be in the range only where the whole table is read.
+        position = commit.position if commit is not None else piece.base.instant
+        return piece if sort_key(position) > sort_key(self._span.begin) else piece._replace(base=None)
+
+    def _retention(self) -> Retention:
+        return Retention(self._snapshot.view, self._snapshot.active, self._then)
+
+    def _archived_error(self) -> InstantNotFoundError:
+        last = max((i.position for i in self._archived), key=sort_key)
+        newest = self._timeline.latest_position
+        return InstantNotFoundError(
+            f"commits in the range ({self._span.begin or 'beginning'}, {self._until}] of table {self._table} were archived, the last "
+            f"of them at {last}; the earliest instant to pull from is {last}, the latest {newest}.\n"
+            f"To read the range from the whole table, set {FALLBACK}"
+        )
+
+    def _cleaned_error(self, cleaned: Sequence[Cleaned]) -> InstantNotFoundError:
+        group = cleaned[0].group
+        since = max((each.readable_from for each in cleaned if each.readable_from), key=sort_key, default=None)
+        return InstantNotFoundError(
+            f"the files of table {self._table} as of instant {self._until} were cleaned (file group {group.file_id} in partition "
+            f"{group.partition_path!r} and {len(cleaned) - 1} more); the earliest instant to pull until is "
+            f"{since or self._timeline.latest_position}, the latest {self._timeline.latest_position}.\n"
+            f"To read what is left of the range from the newest files, set {FALLBACK}"
+        )
+
+
+def refuse_unfinished(snapshot: Snapshot, end: str, *, limit: str | None, table: str) -> None:
+    """Raises InstantNotFoundError when a pending write may still bring rows into a range that ends at `end`."""
+    timeline = snapshot.timeline
+    if timeline.latest_commit is None:
+        return
+    if timeline.layout == 1:
+        pending = next((i for i in snapshot.pending_writes if sort_key(i.time) <= sort_key(end)), None)
+    else:  # it will be completed later than everything that is
+        beyond = limit is None or sort_key(end) > sort_key(limit)
+        pending = next(iter(snapshot.pending_writes), None) if beyond else None
+    if pending is not None:
+        raise InstantNotFoundError(
+            f"instant {pending} of table {table} is still being written and lies in the range that ends at {end}; "
+            f"its rows would be missed for ever by whoever goes on from there. Pull until {limit} instead"
+        )
+
+
+def refuse_cleaned(snapshot: Snapshot, then: Timeline, as_of: str, *, table: str) -> None:
+    """Raises InstantNotFoundError when the state as of an instant cannot be read any more.
+
+    As Apache Hudi does, an instant before the first commit that the newest clean kept is refused, also where its files happen
+    to be there; a savepoint's are kept.
+    """
+    timeline = snapshot.timeline
+    kept = snapshot.active.earliest_kept(timeline)
+    shown = then.latest_commit.time if then.latest_commit is not None else as_of
+    saved = timeline.find(shown, Action.SAVEPOINT)
+    if kept is not None and sort_key(as_of) < sort_key(kept) and not (saved is not None and saved.is_completed):
+        raise InstantNotFoundError(
+            f"the files of table {table} as of instant {as_of} were cleaned: a clean kept what is needed from {kept} on; "
+            f"the earliest instant to read is {kept}, the latest {timeline.commits[-1].time}"
+        )
+    cleaned = Retention(snapshot.view, snapshot.active, then).cleaned_anywhere() if then is not timeline else []
+    if cleaned:
+        group = cleaned[0].group
+        raise InstantNotFoundError(
+            f"the files of table {table} as of instant {as_of} were cleaned (file group {group.file_id} in partition "
+            f"{group.partition_path!r} and {len(cleaned) - 1} more); the latest instant to read is {timeline.commits[-1].time}"
+        )

@@ -1,0 +1,117 @@
+"""The archived timeline on storage: completed instants that left the active one, and what they said.
+
+A snapshot needs none of it. It tells an incremental reader which commits lie before the active timeline, and the view
+of versions 8 and 9 when an archived delta commit was completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.format.archive import (
+    archive_number,
+    decode_archive_file,
+    decode_archived_commits,
+    decode_lsm_commits,
+    decode_lsm_file,
+    decode_manifest,
+    lsm_range,
+    manifest_number,
+)
+from hoodie.model.instant import Instant, sort_key
+from hoodie.model.names import join
+from hoodie.model.payloads import CommitMetadata
+from hoodie.storage.base import Storage
+from hoodie.timeline.timeline import WRITES
+
+_VERSION_FILE = "_version_"
+
+
+class ArchivedTimeline:
+    """Instants in the archive folder, read when they are asked for and kept. One per snapshot."""
+
+    def __init__(self, storage: Storage, folder: str, *, layout: int) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._layout = layout
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files with instants, oldest first; empty when nothing was archived."""
+        names = [e.path.rpartition("/")[2] for e in self._storage.list(self._folder) if not e.is_folder]
+        if self._layout > 1:
+            return self._manifested(names)
+        numbers = {name: number for name in names if (number := archive_number(name)) is not None}
+        return tuple(sorted(numbers, key=lambda name: (numbers[name], name)))
+
+    @cached_property
+    def instants(self) -> tuple[Instant, ...]:
+        """Every archived instant, completed as they all are, sorted by time.
+
+        Raises:
+            CorruptFileError: a file of the archive is missing or does not decode.
+        """
+        # A writer that died between archiving and tidying archives the same instants again.
+        found: dict[tuple[str, str], Instant] = {}
+        for name in self.files:
+            decode = decode_lsm_file if self._layout > 1 else decode_archive_file
+            for instant in decode(self._read(name), path=self._full(name)):
+                found[instant.time, instant.action] = instant
+        return tuple(sorted(found.values(), key=lambda instant: (sort_key(instant.time), instant.action)))
+
+    @cached_property
+    def commits(self) -> tuple[Instant, ...]:
+        """The archived writes, oldest first."""
+        return tuple(i for i in self.instants if i.action in WRITES)
+
+    @cached_property
+    def completions(self) -> dict[str, str]:
+        """Time -> completion time of the archived writes; layout 1 states none."""
+        return {i.time: i.completion for i in self.commits if i.completion is not None}
+
+    def read_commits(self, instants: Iterable[Instant]) -> dict[str, CommitMetadata]:
+        """Instant time -> metadata of archived writes; each file of the archive is read once.
+
+        Raises:
+            InstantNotFoundError: the archive has no metadata of one of them. CorruptFileError: as `instants`.
+        """
+        wanted = {i.time: i.action for i in instants}
+        found: dict[str, CommitMetadata] = {}
+        for name in self.files if wanted else ():
+            if self._layout == 1:
+                found |= decode_archived_commits(self._read(name), frozenset(wanted), path=self._full(name))
+                continue
+            least, greatest = map(sort_key, lsm_range(name))
+            if any(least <= sort_key(time) <= greatest for time in wanted):
+                found |= decode_lsm_commits(self._read(name), wanted, path=self._full(name))
+        for time, action in wanted.items():
+            if time not in found:
+                raise InstantNotFoundError(
+                    f"instant {time}.{action} is not in the archived timeline {self._full('')} of the table"
+                )
+        return found
+
+    def _manifested(self, names: list[str]) -> tuple[str, ...]:
+        numbers = {number: name for name in names if (number := manifest_number(name)) is not None}
+        if not numbers:
+            return ()
+        newest = max(numbers)
+        if _VERSION_FILE in names:
+            # The file is replaced after the manifest is there; while it is being written the greatest number counts.
+            text = self._read(_VERSION_FILE).decode("ascii", "replace").strip()
+            newest = int(text) if text.isdigit() and int(text) in numbers else newest
+        path = numbers[newest]
+        return tuple(sorted(decode_manifest(self._read(path), path=self._full(path))))
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return self._storage.read(join(self._folder, name))
+        except FileNotFoundError as exc:
+            raise CorruptFileError(
+                f"{self._full(name)} of the archived timeline is gone; if a writer archives just now, run it again"
+            ) from exc
+
+    def _full(self, name: str) -> str:
+        return f"{self._storage.uri.rstrip('/')}/{join(self._folder, name)}"

@@ -1,0 +1,76 @@
+"""What an operation does with the rows of a batch, and with those that are stored: decided once, from options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from hoodie.model.enums import WriteOperation
+from hoodie.options.values import DuplicatePolicy, SortMode
+from hoodie.options.write import WriteOptions
+
+
+class Replaces(Enum):
+    """Which file groups a write replaces by its own, whatever is in them."""
+
+    NOTHING = "nothing"
+    TOUCHED = "the partitions of its rows, or those that an option names"
+    ALL = "all partitions"
+
+
+@dataclass(frozen=True)
+class Conduct:
+    looks_up: bool
+    """Each key is looked for in the stored files."""
+    inserts: bool
+    """Rows whose key is not stored are written."""
+    updates: bool
+    """Rows whose key is stored are written to the file group that has it."""
+    refuses_stored: bool
+    """A row whose key is stored fails the write."""
+    concat: bool
+    """An insert into a small file leaves the rows there that have the same key."""
+    packs: bool
+    """New rows may fill small files up."""
+    replaces: Replaces
+    deletes: bool
+    """Every row of the batch is a delete, or only says which partition is meant: key columns are enough."""
+    partial: bool
+    """Columns that the batch lacks keep their stored values."""
+    sort: SortMode
+
+    @classmethod
+    def of(cls, operation: WriteOperation, options: WriteOptions) -> Conduct:
+        upserts = operation is WriteOperation.UPSERT
+        stored_keys = options.stored_keys if options.operation is operation else DuplicatePolicy.NONE
+        replaces = _REPLACES.get(operation, Replaces.NOTHING)
+        return cls(
+            looks_up=upserts or operation is WriteOperation.DELETE or stored_keys is not DuplicatePolicy.NONE,
+            inserts=operation not in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION),
+            updates=upserts or operation is WriteOperation.DELETE,
+            refuses_stored=stored_keys is DuplicatePolicy.FAIL,
+            concat=operation is WriteOperation.INSERT and options.allow_duplicates_in_merge,
+            packs=operation is not WriteOperation.BULK_INSERT and replaces is Replaces.NOTHING,
+            replaces=replaces,
+            deletes=operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION),
+            partial=upserts and options.partial,
+            sort=options.sort_mode if operation in _SORTS else SortMode.NONE,
+        )
+
+    @property
+    def sorts(self) -> bool:
+        """Rows stand in their files in the order of record keys."""
+        return self.sort in (SortMode.GLOBAL_SORT, SortMode.PARTITION_SORT)
+
+
+_SORTS = (
+    WriteOperation.BULK_INSERT,
+    WriteOperation.INSERT_OVERWRITE,
+    WriteOperation.INSERT_OVERWRITE_TABLE,
+)
+"""Operations all of whose rows go to new files."""
+_REPLACES = {
+    WriteOperation.INSERT_OVERWRITE: Replaces.TOUCHED,
+    WriteOperation.INSERT_OVERWRITE_TABLE: Replaces.ALL,
+    WriteOperation.DELETE_PARTITION: Replaces.TOUCHED,
+}

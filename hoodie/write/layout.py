@@ -1,0 +1,169 @@
+"""Whether a table's keys are spread over buckets, before anything is written to it; what its files say is remembered.
+
+Tables of ours say it in their properties. Those of Apache Hudi do not: there the file ids and the keys of some files decide, and an
+option where these leave a choice. To write such a table with another index would store keys twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hoodie.errors import CommitConflictError, OptionError, UnsupportedTableError
+from hoodie.format.bucket_hash import bucket_of_file_id
+from hoodie.format.properties import format_properties, parse_properties_file
+from hoodie.index.bucket import Evidence, evidence_of, hash_field_choices, looks_bucketed
+from hoodie.model.buckets import BUCKET_INDEX, BucketLayout
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
+from hoodie.options.buckets import asked_layout, layout_properties
+from hoodie.options.table import TableOptions, check_against, check_writable
+from hoodie.options.values import IndexType
+from hoodie.options.write import IndexOptions
+from hoodie.txn.context import Snapshot, TableContext, load_config
+
+log = logging.getLogger("hoodie")
+
+_MAX_FILES = 16
+"""Files whose keys are looked at; a thousand keys of one file nearly always decide."""
+_FOREIGN = {
+    "consistent_hashing_metadata": "consistent hashing (hoodie.index.bucket.engine=CONSISTENT_HASHING)",
+    "partition_bucket_index_meta": "another number of buckets in each partition (hoodie.bucket.index.partition.expressions)",
+}
+"""Folders of Apache Hudi -> what they are for."""
+
+
+def with_layout(context: TableContext, index: IndexOptions) -> TableContext:
+    """The context with the table's layout as it is now; one that only the files show is remembered in the properties.
+
+    Raises:
+        OptionError: the options contradict the table, or its files alone do not tell the number of buckets.
+        UnsupportedTableError: its keys are found by something that this release does not keep up to date.
+    """
+    now = load_config(context.storage)
+    check_writable(now)
+    asked = TableOptions(index=index.asked, bucket_count=index.bucket_count, bucket_fields=index.bucket_fields)
+    check_against(now, asked)
+    for folder in context.storage.list(BUCKET_INDEX):
+        engine = _FOREIGN.get(folder.path.rpartition("/")[2])
+        if engine is not None:
+            raise UnsupportedTableError(
+                f"table at {now.uri} can be read, not written: its bucket index has {engine}, whose metadata in {folder.path} "
+                "this release does not keep up to date"
+            )
+    context = replace(context, config=replace(context.config, buckets=now.buckets))
+    if now.buckets is not None:
+        return context
+    snapshot = context.snapshot()
+    layout = _layout_of_files(context, snapshot, index)
+    return context if layout is None else _remembered(context, snapshot, layout)
+
+
+def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOptions) -> BucketLayout | None:
+    """What the files of a table say whose properties say nothing; None: no buckets."""
+    config = context.config
+    asked = index.asked is IndexType.BUCKET
+    named = _newest_file_ids(snapshot)
+    if named is not None and not looks_bucketed(named) and not asked:
+        return None
+    slices = snapshot.view.latest_slices()
+    if not slices:
+        if not asked:
+            return None
+        return asked_layout(
+            index.bucket_count, index.bucket_fields, record_key=config.record_key_fields, table=config.name
+        )
+    if not looks_bucketed(piece.group.file_id for piece in slices):
+        if asked:
+            raise OptionError(
+                f"options contradict table {config.name!r} at {config.uri}: hoodie.index.type=BUCKET, but its file ids do not "
+                "begin with numbers of buckets; drop the option"
+            )
+        return None
+    return _derived(context, slices, index, asked=asked)
+
+
+def _newest_file_ids(snapshot: Snapshot) -> set[str] | None:
+    """File ids that the newest commit with any names: enough for most tables, without a listing. None: no commit names one."""
+    for instant in reversed(snapshot.timeline.commits):
+        named = {stat.file_id for stat in snapshot.active.read_commit(instant).stats() if stat.file_id}
+        if named:
+            return named
+    return None
+
+
+def _derived(
+    context: TableContext, slices: list[FileSlice], index: IndexOptions, *, asked: bool
+) -> BucketLayout | None:
+    config = context.config
+    greatest = max(bucket_of_file_id(piece.group.file_id) or 0 for piece in slices)
+    choices = hash_field_choices(config.record_key_fields) or [()]
+    if index.bucket_fields:
+        choices = [index.bucket_fields]
+    elif asked and index.bucket_count:
+        choices = choices[:1]  # as Apache Hudi understands these options
+    bases: list[BaseFile] = [piece.base for piece in slices if piece.base is not None]
+    told = index.bucket_count if asked else None
+    possible = [Evidence(fields, 0, greatest) for fields in choices if not told or told > greatest]
+    for found in evidence_of(context.storage, bases[:_MAX_FILES], greatest=greatest, choices=choices):
+        possible = [each for each in found if not told or each.allows(told)]
+        if told or not possible or (len(possible) == 1 and possible[0].only_count):
+            break
+    if not possible:
+        if index.asked not in (None, IndexType.BUCKET) or (not asked and len(slices) == 1):
+            return None
+        if not asked:
+            raise UnsupportedTableError(
+                f"table {config.name!r} at {config.uri} can be read, not written: its file ids begin with numbers of buckets, but no "
+                "one number of buckets puts its keys there. Were there several, or one for each partition? If it has no bucket "
+                "index at all, set hoodie.index.type=BLOOM"
+            )
+        said = f"hoodie.bucket.index.num.buckets={index.bucket_count}, " if index.bucket_count else ""
+        raise OptionError(
+            f"options contradict table {config.name!r} at {config.uri}: hoodie.index.type=BUCKET, {said}hash columns "
+            f"{' or '.join(','.join(choice) for choice in choices)}, but its keys are not where these put them; "
+            "correct the options, or drop them to let the files decide"
+        )
+    if told and len(possible) == 1:
+        return BucketLayout(told, possible[0].fields)
+    if len(possible) == 1 and (count := possible[0].only_count):
+        if index.asked in (None, IndexType.BUCKET) and index.bucket_count in (None, count):
+            return BucketLayout(count, possible[0].fields)
+        raise OptionError(
+            f"options contradict table {config.name!r} at {config.uri}: its files have the bucket index with {count} buckets over "
+            f"{','.join(possible[0].fields)}, and to write them otherwise would store keys twice; drop the options about the index"
+        )
+    if index.asked not in (None, IndexType.BUCKET):
+        return None  # the user knows: ids of a few plain files may begin with digits, too
+    raise OptionError(
+        f"table {config.name!r} at {config.uri} seems to have the bucket index of Apache Hudi, and its files do not tell the "
+        "number of buckets or the hash columns for sure\n"
+        "  fix:     set hoodie.index.type=BUCKET, hoodie.bucket.index.num.buckets and, where it is not the whole key,\n"
+        "           hoodie.bucket.index.hash.field to what its writers use, once; or hoodie.index.type=BLOOM if it has none"
+    )
+
+
+def _remembered(context: TableContext, looked_at: Snapshot, layout: BucketLayout) -> TableContext:
+    """Put the layout into the properties, so that no later writer has to look or to be told; keys that we do not know stay."""
+    storage = context.storage
+    with context.lock.held(context.lock_timeout_s):
+        now = load_config(storage)
+        commits = context.active.load().commits
+        if now.buckets not in (None, layout) or commits != looked_at.timeline.commits:
+            raise CommitConflictError(
+                f"another writer wrote table {now.uri} while its layout was looked at; nothing was written, run the write again"
+            )
+        if now.buckets is None:
+            path = PROPERTIES if storage.exists(PROPERTIES) else PROPERTIES_BACKUP
+            properties = parse_properties_file(storage.read(path), path=f"{storage.uri}/{path}")
+            date = datetime.now(UTC)
+            comment = [f"Updated at {date.isoformat()}", date.strftime("%a %b %d %H:%M:%S UTC %Y")]
+            storage.replace(
+                PROPERTIES, format_properties({**properties, **layout_properties(layout)}, comment=comment).encode()
+            )
+            log.warning(
+                "table %s has the bucket index: %d buckets over %s; its properties say so from now on",
+                *(storage.uri, layout.count, ",".join(layout.fields)),
+            )
+    return replace(context, config=replace(context.config, buckets=layout))

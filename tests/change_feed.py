@@ -1,0 +1,50 @@
+"""What a change feed must be: applied to the rows before a commit, its changes give the rows after it."""
+
+from typing import Any
+
+from hoodie.table import HoodieTable
+
+Change = tuple[str, Any, Any]
+
+
+def changes_of(table: HoodieTable, since: str | None = None, until: str | None = None, **more: Any) -> list[Change]:
+    """(op, before, after) of each change, with rows as dicts, sorted."""
+    found = table.changes(since, until, images="before_after", **more).to_arrow().to_pylist()
+    return sorted(((row["op"], row["before"], row["after"]) for row in found), key=repr)
+
+
+def check_feed(table: HoodieTable) -> None:
+    """The changes of each commit, applied to the state before it, give the state after it; there are none too many."""
+    before: list[dict[str, Any]] = []
+    since = None
+    for instant in table.timeline.commits:
+        feed = table.changes(since, instant.position, images="before_after", meta_columns=True).to_arrow().to_pylist()
+        rows = [*before]
+        for change in feed:
+            assert change["instant"] == instant.time
+            assert (change["before"] is None, change["after"] is None) == {
+                "i": (True, False),
+                "d": (False, True),
+                "u": (False, False),
+            }[change["op"]]
+            if change["before"] is not None:
+                rows.remove(_stable(change["before"]))
+            if change["after"] is not None:
+                assert _stable(change["after"]) != (change["before"] and _stable(change["before"]))
+                rows.append(_stable(change["after"]))
+        if table._context.active.read_commit(instant).operation == "LOG_COMPACT":
+            assert feed == []
+            before, since = _state(table, instant.time), instant.position  # it gives rows its own instant
+            continue
+        after = _state(table, instant.time)
+        assert sorted(rows, key=repr) == sorted(after, key=repr), (str(instant), feed)
+        before, since = after, instant.position
+
+
+def _state(table: HoodieTable, time: str) -> list[dict[str, Any]]:
+    return [_stable(row) for row in table.scan(as_of=time, meta_columns=True).to_arrow().to_pylist()]
+
+
+def _stable(row: dict[str, Any]) -> dict[str, Any]:
+    """Without the file that a row stands in: it moves when files are rewritten."""
+    return {name: value for name, value in row.items() if name != "_hoodie_file_name"}

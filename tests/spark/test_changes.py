@@ -1,0 +1,76 @@
+"""The change feed through Spark: by the data source, by options of Apache Hudi, and by the facade."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+import pyspark_hoodie
+from tests.golden_tables import FOLDER
+from tests.memory_tables import Input, batch, keys
+from tests.rows import rows_of
+from tests.spark.conftest import options_of
+
+pytestmark = pytest.mark.spark
+
+CDC = {
+    "hoodie.datasource.query.type": "incremental",
+    "hoodie.datasource.read.begin.instanttime": "000",
+    "hoodie.datasource.query.incremental.format": "cdc",
+}
+
+
+@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def table(request, tmp_path):
+    table = hoodie.create_table(
+        tmp_path / "t", record_key="id", partition_by="part", ordering="ts", table_type=request.param
+    )
+    table.upsert(batch([Input("a", "p", 1, 1), Input("b", "q", 2, 1)]))
+    table.upsert(batch([Input("a", "p", 10, 2), Input("c", "p", 3, 2)]))
+    table.delete(keys([Input("b", "q")]))
+    return table
+
+
+def test_the_option_gives_what_the_embedded_feed_gives(load, table):
+    found = load(table.uri.removeprefix("file://"), **CDC)
+    assert found.columns == ["op", "ts_ms", "before", "after"]
+    rows = [row.asDict() for row in found.collect()]
+    assert sorted(rows, key=repr) == sorted(table.changes(images="cdc").to_arrow().to_pylist(), key=repr)
+    assert [row.op for row in found.select("op").collect()].count("u") == 1
+    assert {json.loads(row.before)["id"] for row in found.where("op = 'd'").collect()} == {"b"}
+
+
+def test_the_facade_gives_structs(enabled, table):
+    frame = pyspark_hoodie.HoodieTable.for_path(enabled, table.uri.removeprefix("file://"))
+    feed = frame.changes(images="before_after", columns=["id", "val"])
+    found = {(r.op, r.before and r.before.val, r.after and r.after.val) for r in feed.collect()}
+    assert found == {("i", None, 1), ("i", None, 2), ("i", None, 3), ("u", 1, 10), ("d", 2, None)}
+    assert feed.where("after.val > 2").count() == 2
+
+
+@pytest.mark.parametrize("name", ["v6_cow", "v6_mor"])
+def test_renamed_columns_read_as_apache_hudi_reads_them(load, name):
+    folder = FOLDER / "schema_on_read" / name
+    expected = json.loads((folder / "expected.json").read_text())
+    assert rows_of(load(folder / "table").toArrow()) == expected["snapshot"]
+
+
+def test_columns_that_were_added_inside_a_struct_and_floats_that_widened_are_read_from_older_files(load, tmp_path):
+    path = tmp_path / "t"
+    table = hoodie.create_table(path, record_key="id")
+    table.upsert(pa.table({"id": ["a", "b"], "f": pa.array([0.1, 0.2], "float32"), "s": [{"x": 1}, {"x": 2}]}))
+    table.insert(
+        pa.table({"id": ["c"], "f": [0.3], "s": [{"y": "new", "x": 3}]}), {"hoodie.parquet.small.file.limit": "0"}
+    )
+    rows = {row.id: (row.f, row.s and tuple(row.s)) for row in load(path).select("id", "f", "s").collect()}
+    assert rows == {"a": (0.1, (1, None)), "b": (0.2, (2, None)), "c": (0.3, (3, "new"))}
+
+
+def test_the_columns_of_an_empty_first_dataframe_are_kept(door, tmp_path):
+    frame = door.createDataFrame([], "id string, part string, ts long, extra array<int>")
+    frame.write.format("hoodie").options(**options_of()).mode("append").save(str(tmp_path / "t"))
+    assert hoodie.open_table(tmp_path / "t").schema.names == ["id", "part", "ts", "extra"]
+    found = door.read.format("hoodie").load(str(tmp_path / "t"))
+    assert found.columns[5:] == ["id", "part", "ts", "extra"]
+    assert found.count() == 0

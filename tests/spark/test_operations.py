@@ -1,0 +1,137 @@
+"""Overwrites, deleted partitions, partial upserts, inserts that look keys up and sorted bulk inserts: with `enable` and without."""
+
+from itertools import pairwise
+
+import pytest
+
+import hoodie
+import pyspark_hoodie
+from hoodie.errors import OptionError
+from hoodie.model.enums import WriteOperation
+from tests.spark.conftest import options_of
+
+pytestmark = pytest.mark.spark
+
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+DDL = "id string, part string, qty int, ts long"
+FIRST = [("k0", "a", 1, 10), ("k1", "a", 1, 10), ("k2", "b", 1, 10), ("k3", "c/d", 1, 10)]
+
+
+def stored(path):
+    rows = hoodie.open_table(path).scan().to_arrow().to_pylist()
+    return sorted((row["id"], row["part"], row["qty"], row["ts"]) for row in rows)
+
+
+def save(df, path, mode="append", **options):
+    df.write.format("hoodie").options(**{name.replace("__", "."): str(v) for name, v in options.items()}).mode(
+        mode
+    ).save(path)
+
+
+@pytest.fixture(params=TYPES)
+def path(request, spark, tmp_path):
+    target = str(tmp_path / "t")
+    first = spark.createDataFrame(FIRST, DDL)
+    first.write.format("hoodie").options(**options_of(hoodie_datasource_write_table_type=request.param)).mode(
+        "append"
+    ).save(target)
+    return target
+
+
+def test_mode_overwrite_replaces_all_rows(door, load, path):
+    """Of two rows of a key the one that counts stays, for the operation is upsert."""
+    rows = [("n", "a", 1, 20), ("n", "a", 2, 10), ("m", "z", 1, 1)]
+    save(door.createDataFrame(rows, DDL), path, "overwrite")
+    assert stored(path) == [("m", "z", 1, 1), ("n", "a", 1, 20)]
+    assert load(path).count() == 2
+    last = pyspark_hoodie.last_commit(path)
+    assert (last.operation, last.replaced) == (WriteOperation.INSERT_OVERWRITE_TABLE, 3)
+    save(door.createDataFrame([], DDL), path, "overwrite")
+    assert stored(path) == []
+    save(door.createDataFrame(rows[2:], DDL), path)
+    assert stored(path) == [("m", "z", 1, 1)]
+
+
+def test_overwrites_of_partitions(door, path):
+    save(
+        door.createDataFrame([("n", "a", 1, 1)], DDL), path, "overwrite", hoodie__datasource__overwrite__mode="DYNAMIC"
+    )
+    assert stored(path) == [("k2", "b", 1, 10), ("k3", "c/d", 1, 10), ("n", "a", 1, 1)]
+    operation = {"hoodie__datasource__write__operation": "insert_overwrite"}
+    for mode, qty in (("append", 5), ("overwrite", 6)):
+        save(door.createDataFrame([("k2", "b", qty, 1)], DDL), path, mode, **operation)
+        assert stored(path) == [("k2", "b", qty, 1), ("k3", "c/d", 1, 10), ("n", "a", 1, 1)]
+    save(door.createDataFrame([], DDL), path, **operation)
+    assert len(stored(path)) == 3
+
+
+def test_partitions_are_deleted_by_option_and_by_rows(door, path):
+    operation = {"hoodie__datasource__write__operation": "delete_partition"}
+    nothing = door.createDataFrame([], "x int")
+    save(nothing, path, **operation, hoodie__datasource__write__partitions__to__delete="c/*,b,nowhere")
+    assert [row[1] for row in stored(path)] == ["a", "a"]
+    last = pyspark_hoodie.last_commit(path)
+    assert (last.operation, last.replaced) == (WriteOperation.DELETE_PARTITION, 2)
+    save(door.createDataFrame([("whatever", "a")], "id string, part string"), path, **operation)
+    assert stored(path) == []
+
+
+def test_an_insert_drops_or_keeps_what_is_stored(door, path):
+    again = door.createDataFrame([("k0", "a", 2, 20), ("n", "a", 2, 20)], DDL)
+    save(again, path, hoodie__datasource__insert__dup__policy="drop")
+    assert stored(path) == sorted([*FIRST, ("n", "a", 2, 20)])
+    assert pyspark_hoodie.last_commit(path).operation is WriteOperation.INSERT
+    with pytest.raises(Exception, match=r"2 rows of the insert .* have keys that are stored already"):
+        save(again, path, hoodie__datasource__insert__dup__policy="fail")
+    save(again, path, hoodie__datasource__write__operation="insert")
+    assert len(stored(path)) == 7
+
+
+def test_a_partial_upsert_of_a_dataframe(door, path):
+    some = door.createDataFrame([("k0", "a", 7), ("n", "b", 8)], "id string, part string, qty int")
+    save(some, path, hoodie__python__upsert__partial="true")
+    assert stored(path)[0] == ("k0", "a", 7, 10)
+    rows = hoodie.open_table(path).scan(where="id = 'n'").to_arrow().to_pylist()
+    assert [(row["qty"], row["ts"]) for row in rows] == [(8, None)]
+
+
+@pytest.mark.parametrize("mode", ["GLOBAL_SORT", "PARTITION_SORT"])
+def test_a_bulk_insert_is_sorted(door, tmp_path, mode):
+    path = str(tmp_path / "t")
+    rows = door.createDataFrame([(f"k{n * 7919 % 300:03}", "ab"[n % 2], n, 1) for n in range(300)], DDL).repartition(3)
+    options = {**options_of(), "hoodie.datasource.write.operation": "bulk_insert", "hoodie.bulkinsert.sort.mode": mode}
+    options["hoodie.parquet.max.file.size"] = "700"
+    rows.write.format("hoodie").options(**options).mode("append").save(path)
+    names = ["_hoodie_partition_path", "_hoodie_file_name", "_hoodie_record_key"]
+    files = {}
+    found = hoodie.open_table(path).scan(names).to_arrow().to_pydict()
+    for partition, file, key in zip(*(found[name] for name in names), strict=True):
+        files.setdefault((partition, file), []).append(key)
+    assert sum(map(len, files.values())) == 300
+    assert len(files) > 4
+    assert all(keys == sorted(keys) for keys in files.values())
+    if mode == "GLOBAL_SORT" and hasattr(rows.write, "_hoodie"):  # without it Spark hands the rows over as they come
+        for part in "ab":
+            spans = sorted((keys[0], keys[-1]) for (partition, _), keys in files.items() if partition == part)
+            assert all(one[1] < two[0] for one, two in pairwise(spans))
+
+
+def test_the_table_object_has_the_same_operations(enabled, tmp_path):
+    path = str(tmp_path / "t")
+    enabled.createDataFrame(FIRST, DDL).write.format("hoodie").options(**options_of()).save(path)
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, path)
+    assert table.insert_overwrite(enabled.createDataFrame([("n", "a", 1, 1)], DDL)).replaced == 1
+    assert table.delete_partitions(["c/*"]).replaced == 1
+    assert pyspark_hoodie.last_commit(path).operation is WriteOperation.DELETE_PARTITION
+    table.upsert(enabled.createDataFrame([("n", "a", 9)], "id string, part string, qty int"), partial=True)
+    assert stored(path) == [("k2", "b", 1, 10), ("n", "a", 9, 1)]
+    assert table.insert_overwrite_table(enabled.createDataFrame([("z", "z", 1, 1)], DDL)).replaced == 2
+    assert stored(path) == [("z", "z", 1, 1)]
+    with pytest.raises(OptionError, match="takes a list of partition paths"):
+        table.delete_partitions("z")
+
+
+def test_a_table_is_overwritten_by_what_was_read_of_it(enabled, path):
+    frame = enabled.read.format("hoodie").load(path).where("part = 'a'")
+    save(frame.selectExpr("id", "part", "qty + 1 as qty", "ts"), path, "overwrite")
+    assert stored(path) == [("k0", "a", 2, 10), ("k1", "a", 2, 10)]

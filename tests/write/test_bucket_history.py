@@ -1,0 +1,95 @@
+"""Any history of writes, crashes and compactions of a table with the bucket index reads as a plain model says."""
+
+from collections.abc import Iterable
+from functools import cache
+
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import initialize, run_state_machine_as_test
+
+from hoodie.format.bucket_hash import bucket_numbers
+from tests.history_model import Entry, History, Key, Model
+from tests.memory_tables import Input, new_table
+from tests.test_history import SOAK, Histories
+
+COUNT = 3
+BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(COUNT)}
+
+
+@cache
+def bucket_of(key: Key) -> tuple[str, int]:
+    """(partition, bucket) of (id, partition)."""
+    return key[1], int(bucket_numbers(pa.array([key[0]]), ("id",), COUNT)[0])
+
+
+class BucketModel(Model):
+    """The first live rows of a bucket stand in its base file; on merge-on-read all later ones go to its logs, unseen."""
+
+    def __init__(self, *, event_time: bool, merge_on_read: bool) -> None:
+        super().__init__(event_time=event_time, merge_on_read=merge_on_read)
+        self.begun: set[tuple[str, int]] = set()
+
+    def write(
+        self, time: str, rows: Iterable[Input], *, delete: bool, rewritten: frozenset[str], partial: bool = False
+    ) -> None:
+        stored_rows = {row[:2]: row for row in self.snapshot()} if partial else {}
+        by_key: dict[Key, list[Entry]] = {}
+        for row in rows:
+            entry = Entry(time, row.val, None if delete else row.ts, delete or bool(row.deleted))
+            by_key.setdefault((row.id, row.part), []).append(entry)
+        entries = {key: entry for key, found in by_key.items() if (entry := self.reduce(found)) is not None}
+        for key in entries.keys() & stored_rows.keys():
+            entries[key] = entries[key]._replace(ts=stored_rows[key][3])
+        began = {bucket_of(key) for key, entry in entries.items() if not entry.deleted} - self.begun
+        for key, entry in entries.items():
+            history = self.keys.setdefault(key, History())
+            if bucket_of(key) not in self.begun:
+                if not entry.deleted:
+                    history.base.append((time, entry))
+            elif self.merge_on_read:
+                history.logs.append(entry)
+            else:
+                history.base.append((time, self.onto_base(entry, history.base_at(None)[1])))
+        self.begun |= began
+
+    def overwrite(self, time: str, rows: Iterable[Input], emptied: Iterable[str] | None) -> None:
+        super().overwrite(time, rows, emptied)
+        self.begun = {bucket for bucket in self.begun if emptied is not None and bucket[0] not in emptied}
+        self.begun |= {bucket_of((row.id, row.part)) for row in rows if not row.deleted}
+
+
+class BucketHistories(Histories):
+    @initialize()
+    def begin(self):
+        self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering, more=BUCKET)
+        self.options = {}
+        self.model = BucketModel(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
+        self.fresh = 0
+        self.known = []
+        self.recovered = True
+
+    def _learn(self, rows, **change):
+        landed = super()._learn(rows, **change)
+        self._name_groups()
+        return landed
+
+    def _learn_plan(self, active, time):
+        self._name_groups()
+        super()._learn_plan(active, time)
+
+    def _name_groups(self):
+        ids = {(s.group.partition_path, int(s.group.file_id[:8])): s.group.file_id for s in self._table().files()}
+        assert len(ids) == len(self._table().files()), "a bucket has two file groups"
+        self.model.group = {key: ids[bucket_of(key)] for key in self.model.keys if bucket_of(key) in ids}
+
+
+@pytest.mark.parametrize("ordering", ["ts", None], ids=["event_time", "commit_time"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_any_history_reads_as_the_model_says(kind, ordering):
+    machine = type("Machine", (BucketHistories,), {"table_type": kind, "ordering": ordering})
+    examples, steps = (1000, 60) if SOAK else (6, 14)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not SOAK),
+    )
