@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from integration.history_values import UTC_MICROS, WIDER, random_type, random_value, value_of_rank
+from integration.history_values import UTC_MICROS, WIDER, named_inside, random_type, random_value, value_of_rank
 
 Values = dict[str, Any]
 
@@ -256,7 +256,10 @@ class _Generator:
             schema = schema.set(at, schema.field(at).with_type(pa.struct(inside)))
         else:
             schema = schema.append(pa.field(f"c{len(schema)}", random_type(random)))
-        self.schemas.append(schema)
+        # Hudi, when it takes rows of an older schema over, derives an Avro schema from the file and gives all nested decimals
+        # and structs of one place (`value`, `element`, `f0`) the same name: "Can't redefine", on its own tables too.
+        if sum(named_inside(column.type) for column in schema) <= 1:
+            self.schemas.append(schema)
 
     # -- steps -------------------------------------------------------------------------------------------------------
 

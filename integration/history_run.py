@@ -132,7 +132,7 @@ class Play:
             if isinstance(left, list) and not self._is_as_then(view, left):
                 yield f"{view}: {len(left)} rows are not what we read right after that commit"
             # What Hudi refuses, because files were cleaned, we may still answer, but then in full.
-            elif right not in (left, REFUSED):
+            elif right not in (left, REFUSED) and not (left == REFUSED and self._scans_everything(view)):
                 yield f"{view}: {difference(left, right, 'ours', 'Hudi')}"
         snapshot = mine[0]
         if isinstance(snapshot, str):
@@ -146,6 +146,10 @@ class Play:
             found = self._by_rust()
             if found != snapshot:
                 yield f"snapshot: {difference(snapshot, found, 'ours', 'hudi-rs')}"
+
+    def _scans_everything(self, view: View) -> bool:
+        """Whether Hudi, for a pull whose files were cleaned, gives what is left of it in the newest files instead of an error."""
+        return self.history.shape.version > 6 and view.query == "incremental"
 
     def _is_as_then(self, view: View, rows: list[Row]) -> bool:
         """Whether an answer holds what we saw when the last of its commits was the newest."""

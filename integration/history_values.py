@@ -47,6 +47,19 @@ def random_type(random: Random, *, depth: int = 2) -> pa.DataType:
     return pa.struct([("f0", inner), ("f1", random_type(random, depth=depth - 1))])
 
 
+def named_inside(kind: pa.DataType, *, nested: bool = False) -> int:
+    """How many types inside a column's type have a name of their own in Avro: decimals and structs."""
+    inner: list[pa.DataType] = []
+    if pa.types.is_struct(kind):
+        inner = [field.type for field in kind]
+    elif pa.types.is_list(kind):
+        inner = [kind.value_type]
+    elif pa.types.is_map(kind):
+        inner = [kind.item_type]
+    named = nested and (pa.types.is_struct(kind) or pa.types.is_decimal(kind))
+    return int(named) + sum(named_inside(each, nested=True) for each in inner)
+
+
 def random_value(random: Random, kind: pa.DataType, *, nulls: float = 0.15) -> Any:
     """A value of the type, None with the chance `nulls`. List elements are never null: Hudi's upsert cannot store those."""
     types = pa.types

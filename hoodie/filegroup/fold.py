@@ -9,7 +9,7 @@ meaning (up to version 8), and data blocks that hold some columns only (from ver
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,13 +58,13 @@ class Folded:
     sources: Mapping[str, np.ndarray]
 
 
-def usable_values(rows: pa.Table | pa.RecordBatch, rule: MergeRule, only: Sequence[str] | None = None) -> Usable:
+def usable_values(rows: pa.Table | pa.RecordBatch, rule: MergeRule) -> Usable:
     """Which values of the rows count, by the rule's `fill`; meta columns always do."""
     if rule.fill is None:
         return {}
     found = {}
     for field in rows.schema:
-        if field.name in META_COLUMNS or (only is not None and field.name not in only):
+        if field.name in META_COLUMNS:
             continue
         column = rows.column(field.name)
         if rule.fill is Fill.NULLS:

@@ -134,13 +134,15 @@ class _Collected:
         """Of blocks that hold some columns only: first row, row after the last, the columns they lack."""
 
     def add_data(self, block: LogBlock, path: str) -> None:
-        flags_of = flag_columns(self.schema, self.rule)
-        wanted = pa.schema([*self.schema, *(field for field in flags_of if field.name not in self.schema.names)])
+        extra = [field for field in flag_columns(self.schema, self.rule) if field.name not in self.schema.names]
+        names = [*self.schema.names, *(field.name for field in extra)]
         renames = None
         if self.history is not None:
             renames = renames_for(self.history, block.header.get(HeaderKey.INSTANT_TIME, ""), path=path)
-        decoded = _decode_data(block, path, wanted.names if renames is None else renames.sources(wanted.names))
-        table = conform(decoded if renames is None else renames.apply(decoded), wanted, path=path)
+        decoded = _decode_data(block, path, names if renames is None else renames.sources(names))
+        named = decoded if renames is None else renames.apply(decoded)
+        wanted = pa.schema([*self.schema, *(field for field in extra if field.name in named.column_names)])
+        table = conform(named, wanted, path=path)
         count = table.num_rows
         _check_meta(table, block, path)
         flags = delete_flags(table, self.rule)

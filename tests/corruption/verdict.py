@@ -45,8 +45,8 @@ def uncovered(path: str, data: bytes) -> Iterator[Uncovered]:
                 yield from _uncovered_in(block, data)
     elif name.endswith(".parquet"):
         yield Uncovered(0, len(data), "Parquet page headers and footer", False)
-    elif name.endswith(("commit", "requested")) and b'"schema"' in data:
-        at = data.index(b'"schema"')
+    elif name.endswith("commit") and (found := re.search(rb'"schema"|\x0cschema', data)):  # in JSON, in Avro
+        at = found.start()
         yield Uncovered(at, len(data), "the table's schema in commit metadata", False)
 
 
