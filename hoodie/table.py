@@ -32,17 +32,11 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES
 from hoodie.model.results import CommitResult
+from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keys import OPERATION, PARTIAL_UPSERT
 from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
-from hoodie.options.table import (
-    TableConfig,
-    TableOptions,
-    check_against,
-    check_writable,
-    parse_table_config,
-    table_properties,
-)
+from hoodie.options.table import TableConfig, TableOptions, parse_table_config, table_properties
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.services import compaction

@@ -42,7 +42,7 @@ def play(hudi, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", list(seeds()))
 def test_all_readers_agree_after_a_random_history(play, seed):
     history = random_history(seed, steps=STEPS)
     found = play(history)

@@ -10,7 +10,7 @@ from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, RollbackPlan
-from hoodie.options.table import check_version
+from hoodie.options.fits import check_version
 from hoodie.services.rollback import plan_rollback
 from hoodie.table import HoodieTable
 from hoodie.timeline.timeline import WRITES, Timeline

@@ -12,20 +12,19 @@ from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import MergeMode, TableType, TableVersion
 from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
 from hoodie.model.plans import DeleteMarker, MergeRule
-from hoodie.options.buckets import asked_layout, compared, layout_properties, parse_layout
+from hoodie.options.buckets import asked_layout, layout_properties, parse_layout
 from hoodie.options.keygen import (
     SLASH_DATES,
     SLASH_EXTRACTOR,
     KeySettings,
     PartitionKind,
-    compared_settings,
     key_properties,
     parse_key_settings,
     partition_columns,
     timestamp_settings,
 )
 from hoodie.options.mergers import is_registered, not_registered
-from hoodie.options.merging import PAYLOAD, STRATEGY, creation_mode, merge_rule, merging_properties, special_payload
+from hoodie.options.merging import PAYLOAD, creation_mode, merge_rule, merging_properties, special_payload
 from hoodie.options.values import (
     KEY_GENERATOR_CLASSES,
     KEY_GENERATOR_TYPES,
@@ -47,8 +46,8 @@ _RECORD_KEY = "hoodie.table.recordkey.fields"
 _PARTITION = "hoodie.table.partition.fields"
 _ORDERING = "hoodie.table.ordering.fields"
 _PRECOMBINE = "hoodie.table.precombine.field"
-_KEYGEN_TYPE = "hoodie.table.keygenerator.type"
-_KEYGEN_CLASS = "hoodie.table.keygenerator.class"
+KEYGEN_TYPE = "hoodie.table.keygenerator.type"
+KEYGEN_CLASS = "hoodie.table.keygenerator.class"
 _BASE_FORMAT = "hoodie.table.base.file.format"
 _LOG_FORMAT = "hoodie.table.log.file.format"
 _MANY_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
@@ -57,20 +56,17 @@ _ARCHIVE = "hoodie.archivelog.folder"
 _TIMELINE_FOLDER = "hoodie.timeline.path"
 _HISTORY_FOLDER = "hoodie.timeline.history.path"
 _TIMEZONE = "hoodie.table.timeline.timezone"
-_META_FIELDS = "hoodie.populate.meta.fields"
+META_FIELDS = "hoodie.populate.meta.fields"
 _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 _URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 _DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
-_CDC = "hoodie.table.cdc.enabled"
-_METADATA = "hoodie.table.metadata.partitions"
+CDC = "hoodie.table.cdc.enabled"
+METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MOR_INSERTS = "hoodie.python.mor.inserts"
-_RECORD_INDEX = "record_index"
 
 _LAYOUTS = {TableVersion.V6: 1, TableVersion.V8: 2, TableVersion.V9: 2}
 _NUMBER_DIGITS = 10
-_SHOWN = 4
-"""Contradictions that one message lists: it stays within eight lines."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +180,11 @@ class TableConfig:
         return special_payload(name) if name and self.version < TableVersion.V9 and self.rule.merger is None else ""
 
     @property
+    def keeps_change_logs(self) -> bool:
+        """Its writers log what changed beside the rows (change data capture)."""
+        return self.raw.get(CDC, "").strip().lower() == "true"
+
+    @property
     def timeline_layout(self) -> int:
         """1 (version 6) or 2 (versions 8 and 9)."""
         return _LAYOUTS[self.version]
@@ -244,7 +245,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _PARTITION: ",".join(partition),
         _ORDERING: ",".join(ordering),
         _PRECOMBINE: ",".join(ordering),
-        _KEYGEN_TYPE: keygen,
+        KEYGEN_TYPE: keygen,
         **merging_properties(mode, payload=options.payload, merger=options.merger, marker=options.delete_marker),
         _BASE_FORMAT: "PARQUET",
         "hoodie.table.format": "native",
@@ -252,13 +253,13 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         "hoodie.timeline.path": "timeline",
         "hoodie.timeline.history.path": "history",
         _TIMEZONE: "UTC",
-        _META_FIELDS: "true",
-        _HIVE_STYLE: _text(options.hive_style),
-        _URL_ENCODE: _text(options.url_encode),
+        META_FIELDS: "true",
+        _HIVE_STYLE: flag_text(options.hive_style),
+        _URL_ENCODE: flag_text(options.url_encode),
         _DROP_COLUMNS: "false",
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.table.partition_extractor_class": f"org.apache.hudi.hive.{_extractor(partition, options)}",
-        _CDC: "false",
+        CDC: "false",
         _MOR_INSERTS: MorInserts.BASE_FILE if base_file_inserts else "",
         **layout_properties(buckets),
         **key_properties(settings),
@@ -266,7 +267,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
     return {key: str(value) for key, value in properties.items() if value}
 
 
-def _text(flag: bool | None) -> str:
+def flag_text(flag: bool | None) -> str:
     return "true" if flag else "false"
 
 
@@ -290,7 +291,7 @@ def _check_key_generator(
     if keygen in (KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP) and (len(keys) > 1 or len(partition) > 1):
         raise OptionError(
             f"key generator {keygen} takes one record key and one partition column, but there are "
-            f"{_names(keys)} and {_names(partition)}: use {'COMPLEX, or say none' if keygen == 'SIMPLE' else 'CUSTOM'}"
+            f"{names_of(keys)} and {names_of(partition)}: use {'COMPLEX, or say none' if keygen == 'SIMPLE' else 'CUSTOM'}"
         )
     if keygen is KeyGeneratorType.TIMESTAMP and not partition:
         raise OptionError(
@@ -298,7 +299,7 @@ def _check_key_generator(
         )
     if (keygen is KeyGeneratorType.CUSTOM) != bool(settings.partition_kinds) and partition:
         raise OptionError(
-            f"key generator {keygen} and partition columns {_names(partition)}: kinds as in column:SIMPLE,other:TIMESTAMP go with "
+            f"key generator {keygen} and partition columns {names_of(partition)}: kinds as in column:SIMPLE,other:TIMESTAMP go with "
             "CUSTOM, and it needs them"
         )
     if keygen is KeyGeneratorType.TIMESTAMP or PartitionKind.TIMESTAMP in settings.partition_kinds:
@@ -307,12 +308,12 @@ def _check_key_generator(
         len(partition) != 1 or keygen not in (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX)
     ):
         raise OptionError(
-            f"{SLASH_DATES} takes a single partition column and key generator SIMPLE or COMPLEX, but there are {_names(partition)} "
+            f"{SLASH_DATES} takes a single partition column and key generator SIMPLE or COMPLEX, but there are {names_of(partition)} "
             f"and {keygen}: drop it"
         )
     if keygen is KeyGeneratorType.NON_PARTITION and partition:
         raise OptionError(
-            f"key generator NON_PARTITION takes no partition column, but there is {_names(partition)}: "
+            f"key generator NON_PARTITION takes no partition column, but there is {names_of(partition)}: "
             "drop one of the two options"
         )
 
@@ -360,8 +361,8 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
             timeline_folder, *((_ARCHIVE, "archived") if flat else (_HISTORY_FOLDER, "history"))
         ),
         base_file_format="PARQUET",
-        populate_meta_fields=read.flag(_META_FIELDS, default=True),
-        metadata_partitions=tuple(dict.fromkeys(read.fields(_METADATA) + read.fields(_METADATA_INFLIGHT))),
+        populate_meta_fields=read.flag(META_FIELDS, default=True),
+        metadata_partitions=tuple(dict.fromkeys(read.fields(METADATA) + read.fields(_METADATA_INFLIGHT))),
         mor_inserts=read.choice(_MOR_INSERTS, MorInserts, MorInserts.BASE_FILE),
         buckets=read.buckets(keys),
         raw=dict(properties),
@@ -394,7 +395,7 @@ class _Properties:
         return tuple(name.strip() for name in self.get(key).split(",") if name.strip())
 
     def flag(self, key: str, *, default: bool) -> bool:
-        value = self.get(key).lower() or _text(default)
+        value = self.get(key).lower() or flag_text(default)
         if value not in {"true", "false"}:
             raise self.corrupt(f"{key}={self.get(key)!r}, expected true or false")
         return value == "true"
@@ -465,120 +466,11 @@ class _Properties:
 
 def _key_generator(read: _Properties) -> KeyGeneratorType | None:
     """From the type, or from the class name of older tables; None when the table names neither."""
-    kind, java_class = read.get(_KEYGEN_TYPE), read.get(_KEYGEN_CLASS)
+    kind, java_class = read.get(KEYGEN_TYPE), read.get(KEYGEN_CLASS)
     if kind:
         return KEY_GENERATOR_TYPES.get(kind.upper(), KeyGeneratorType.OTHER)
     return KEY_GENERATOR_CLASSES.get(java_class, KeyGeneratorType.OTHER) if java_class else None
 
 
-def check_version(config: TableConfig) -> None:
-    """Refuse whatever changes a table of a version that is read only; services need no more than this.
-
-    Raises:
-        UnsupportedTableError: its version is not 6.
-    """
-    if config.version is not TableVersion.V6:
-        raise UnsupportedTableError(
-            f"table at {config.uri} can be read, not written: its version is {int(config.version)}, this release writes 6 only"
-        )
-
-
-def check_writable(config: TableConfig) -> None:
-    """Refuse tables that can be read but not written.
-
-    Raises:
-        UnsupportedTableError: names the first reason.
-    """
-    flag = _Properties(config.raw, config.uri).flag
-    check_version(config)
-    reason = None
-    if not config.populate_meta_fields:
-        reason = f"it does not store the _hoodie_ columns ({_META_FIELDS}=false)"
-    elif config.rule.merger is not None and not is_registered(config.rule.merger.name):
-        reason = not_registered(config.rule.merger.name)
-    elif config.merge_mode is MergeMode.CUSTOM and config.rule.merger is None:
-        merger = config.raw.get(PAYLOAD) or config.raw.get(STRATEGY)
-        reason = f"its records are merged by {merger}, which this release does not have"
-    elif config.keygen not in SUPPORTED_KEY_GENERATORS:
-        named = config.raw.get(_KEYGEN_TYPE) or config.raw.get(_KEYGEN_CLASS)
-        reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
-    elif _RECORD_INDEX in config.raw.get(_METADATA, "").split(","):
-        reason = (
-            f"a record index in its metadata table says where its keys are ({_METADATA} has {_RECORD_INDEX}), which this release "
-            "does not keep up to date; a write by Apache Hudi with hoodie.metadata.enable=false drops that table"
-        )
-    elif flag(_CDC, default=False):
-        reason = f"it keeps change logs ({_CDC}=true), which this release does not write"
-    if reason:
-        raise UnsupportedTableError(f"table at {config.uri} can be read, not written: {reason}")
-
-
-def check_against(config: TableConfig, requested: TableOptions) -> None:
-    """Refuse options that contradict the table; what is not said contradicts nothing.
-
-    Raises:
-        OptionError: lists each property with the table's value and the one asked for.
-    """
-    named_keygen = config.raw.get(_KEYGEN_TYPE) or config.raw.get(_KEYGEN_CLASS)
-    pairs: list[tuple[str, object, object]] = [
-        ("table name", config.name, requested.name),
-        ("database", config.database_name, requested.database_name),
-        ("table type", config.table_type, requested.table_type),
-        ("table version", config.version, requested.version),
-        ("record key", config.record_key_fields, requested.record_key_fields),
-        ("partition column", config.partition_fields, _columns_of(requested)),
-        ("ordering column", config.ordering_fields, requested.ordering_fields),
-        # A table that names no generator has an inferred one: no ground to contradict anybody.
-        ("key generator", config.keygen, _asked_keygen(requested) if named_keygen else None),
-        ("hive-style partitioning", config.hive_style, requested.hive_style),
-        ("url-encoding of partition values", config.url_encode, requested.url_encode),
-        ("merge mode", config.merge_mode, requested.merge_mode),
-        ("payload class", config.payload, requested.payload),
-        ("merger", config.merger or "", requested.merger),
-        # A table without one may have writers that each bring their own: older versions of Hudi do not store it.
-        ("delete marker", _marker(config.delete_marker), _marker(config.delete_marker and requested.delete_marker)),
-        *compared_settings(config.key_settings, requested.key_settings),
-        *compared(config.buckets, requested.index, requested.bucket_count, requested.bucket_fields),
-    ]
-    wrong = [
-        f"  {what} is {_shown(stands)} in the table, {_shown(asked)} in your options"
-        for what, stands, asked in pairs
-        if asked is not None and asked != stands
-    ]
-    if wrong:
-        more = [f"  and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
-        raise OptionError(
-            "\n".join(
-                [
-                    f"options contradict table {config.name!r} at {config.uri}",
-                    *wrong[:_SHOWN],
-                    *more,
-                    "  drop these options: the table remembers them",
-                ]
-            )
-        )
-
-
-def _asked_keygen(requested: TableOptions) -> KeyGeneratorType | None:
-    kinds = requested.key_settings.partition_kinds
-    return requested.keygen or (KeyGeneratorType.CUSTOM if kinds else None)
-
-
-def _columns_of(requested: TableOptions) -> tuple[str, ...] | None:
-    return None if requested.partition_fields is None else requested.partition_columns
-
-
-def _marker(marker: DeleteMarker | None) -> str | None:
-    return f"{marker.field}={marker.marker}" if marker else None
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return _names(value)
-    if isinstance(value, bool):
-        return _text(value)
-    return str(int(value)) if isinstance(value, TableVersion) else repr(str(value))
-
-
-def _names(columns: tuple[str, ...]) -> str:
+def names_of(columns: tuple[str, ...]) -> str:
     return repr(",".join(columns)) if columns else "none"

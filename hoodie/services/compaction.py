@@ -22,7 +22,7 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, CompactionPlan
 from hoodie.model.plans import CompactTask, FileOptions, WriteContext
 from hoodie.model.results import CommitResult
-from hoodie.options.table import check_version
+from hoodie.options.fits import check_version
 from hoodie.services.rollback import delete_compaction_output, reset_compaction, rollback_failed
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline

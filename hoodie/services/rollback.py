@@ -32,7 +32,7 @@ from hoodie.model.names import (
     parse_log_file,
 )
 from hoodie.model.payloads import CompactionPlan, RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
-from hoodie.options.table import check_version
+from hoodie.options.fits import check_version
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import WRITES, Timeline

@@ -18,7 +18,8 @@ from hoodie.model.buckets import BUCKET_INDEX, BucketLayout
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.options.buckets import asked_layout, layout_properties
-from hoodie.options.table import TableOptions, check_against, check_writable
+from hoodie.options.fits import check_against, check_writable
+from hoodie.options.table import TableOptions
 from hoodie.options.values import IndexType
 from hoodie.options.write import IndexOptions
 from hoodie.txn.context import Snapshot, TableContext, load_config

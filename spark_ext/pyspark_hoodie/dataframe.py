@@ -16,9 +16,10 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError, TableExistsError, TableNotFoundError
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
+from hoodie.options.fits import check_against
 from hoodie.options.parse import load_defaults, parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
-from hoodie.options.table import TableConfig, check_against
+from hoodie.options.table import TableConfig
 from hoodie.options.values import OverwriteMode, SortMode
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.plan import plan_read

@@ -13,8 +13,9 @@ from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
+from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
-from hoodie.options.table import TableConfig, check_against
+from hoodie.options.table import TableConfig
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable as Core
 from hoodie.timeline.timeline import Timeline

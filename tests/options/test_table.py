@@ -8,11 +8,10 @@ from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import Fill, MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker, MergeRule
+from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keygen import KeySettings, PartitionKind
 from hoodie.options.table import (
     TableOptions,
-    check_against,
-    check_writable,
     infer_key_generator,
     parse_table_config,
     table_checksum,

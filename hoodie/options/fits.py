@@ -1,0 +1,135 @@
+"""What may be done to a table: which ones are read only, and which options contradict one that exists."""
+
+from __future__ import annotations
+
+from hoodie.errors import OptionError, UnsupportedTableError
+from hoodie.model.enums import MergeMode, TableVersion
+from hoodie.model.plans import DeleteMarker
+from hoodie.options.buckets import compared
+from hoodie.options.keygen import compared_settings
+from hoodie.options.mergers import is_registered, not_registered
+from hoodie.options.merging import PAYLOAD, STRATEGY
+from hoodie.options.table import (
+    CDC,
+    KEYGEN_CLASS,
+    KEYGEN_TYPE,
+    META_FIELDS,
+    METADATA,
+    TableConfig,
+    TableOptions,
+    flag_text,
+    names_of,
+)
+from hoodie.options.values import SUPPORTED_KEY_GENERATORS, KeyGeneratorType
+
+_RECORD_INDEX = "record_index"
+_SHOWN = 4
+"""Contradictions that one message lists: it stays within eight lines."""
+
+
+def check_version(config: TableConfig) -> None:
+    """Refuse whatever changes a table of a version that is read only; services need no more than this.
+
+    Raises:
+        UnsupportedTableError: its version is not 6.
+    """
+    if config.version is not TableVersion.V6:
+        raise UnsupportedTableError(
+            f"table at {config.uri} can be read, not written: its version is {int(config.version)}, this release writes 6 only"
+        )
+
+
+def check_writable(config: TableConfig) -> None:
+    """Refuse tables that can be read but not written.
+
+    Raises:
+        UnsupportedTableError: names the first reason.
+    """
+    check_version(config)
+    reason = None
+    if not config.populate_meta_fields:
+        reason = f"it does not store the _hoodie_ columns ({META_FIELDS}=false)"
+    elif config.rule.merger is not None and not is_registered(config.rule.merger.name):
+        reason = not_registered(config.rule.merger.name)
+    elif config.merge_mode is MergeMode.CUSTOM and config.rule.merger is None:
+        merger = config.raw.get(PAYLOAD) or config.raw.get(STRATEGY)
+        reason = f"its records are merged by {merger}, which this release does not have"
+    elif config.keygen not in SUPPORTED_KEY_GENERATORS:
+        named = config.raw.get(KEYGEN_TYPE) or config.raw.get(KEYGEN_CLASS)
+        reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
+    elif _RECORD_INDEX in config.raw.get(METADATA, "").split(","):
+        reason = (
+            f"a record index in its metadata table says where its keys are ({METADATA} has {_RECORD_INDEX}), which this release "
+            "does not keep up to date; a write by Apache Hudi with hoodie.metadata.enable=false drops that table"
+        )
+    elif config.keeps_change_logs:
+        reason = f"it keeps change logs ({CDC}=true), which this release does not write"
+    if reason:
+        raise UnsupportedTableError(f"table at {config.uri} can be read, not written: {reason}")
+
+
+def check_against(config: TableConfig, requested: TableOptions) -> None:
+    """Refuse options that contradict the table; what is not said contradicts nothing.
+
+    Raises:
+        OptionError: lists each property with the table's value and the one asked for.
+    """
+    named_keygen = config.raw.get(KEYGEN_TYPE) or config.raw.get(KEYGEN_CLASS)
+    pairs: list[tuple[str, object, object]] = [
+        ("table name", config.name, requested.name),
+        ("database", config.database_name, requested.database_name),
+        ("table type", config.table_type, requested.table_type),
+        ("table version", config.version, requested.version),
+        ("record key", config.record_key_fields, requested.record_key_fields),
+        ("partition column", config.partition_fields, _columns_of(requested)),
+        ("ordering column", config.ordering_fields, requested.ordering_fields),
+        # A table that names no generator has an inferred one: no ground to contradict anybody.
+        ("key generator", config.keygen, _asked_keygen(requested) if named_keygen else None),
+        ("hive-style partitioning", config.hive_style, requested.hive_style),
+        ("url-encoding of partition values", config.url_encode, requested.url_encode),
+        ("merge mode", config.merge_mode, requested.merge_mode),
+        ("payload class", config.payload, requested.payload),
+        ("merger", config.merger or "", requested.merger),
+        # A table without one may have writers that each bring their own: older versions of Hudi do not store it.
+        ("delete marker", _marker(config.delete_marker), _marker(config.delete_marker and requested.delete_marker)),
+        *compared_settings(config.key_settings, requested.key_settings),
+        *compared(config.buckets, requested.index, requested.bucket_count, requested.bucket_fields),
+    ]
+    wrong = [
+        f"  {what} is {_shown(stands)} in the table, {_shown(asked)} in your options"
+        for what, stands, asked in pairs
+        if asked is not None and asked != stands
+    ]
+    if wrong:
+        more = [f"  and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
+        raise OptionError(
+            "\n".join(
+                [
+                    f"options contradict table {config.name!r} at {config.uri}",
+                    *wrong[:_SHOWN],
+                    *more,
+                    "  drop these options: the table remembers them",
+                ]
+            )
+        )
+
+
+def _asked_keygen(requested: TableOptions) -> KeyGeneratorType | None:
+    kinds = requested.key_settings.partition_kinds
+    return requested.keygen or (KeyGeneratorType.CUSTOM if kinds else None)
+
+
+def _columns_of(requested: TableOptions) -> tuple[str, ...] | None:
+    return None if requested.partition_fields is None else requested.partition_columns
+
+
+def _marker(marker: DeleteMarker | None) -> str | None:
+    return f"{marker.field}={marker.marker}" if marker else None
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return names_of(value)
+    if isinstance(value, bool):
+        return flag_text(value)
+    return str(int(value)) if isinstance(value, TableVersion) else repr(str(value))
