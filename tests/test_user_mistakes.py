@@ -28,6 +28,21 @@ def test_a_table_type_in_small_letters_is_understood(tmp_path):
     assert made.config.table_type == "MERGE_ON_READ"
 
 
+def test_what_no_argument_says_is_taken_from_the_options(tmp_path):
+    options = {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts,n",
+    }
+    config = hoodie.create_table(tmp_path / "a", record_key="id", options=options).config
+    assert (config.table_type, config.partition_fields) == ("MERGE_ON_READ", ("part",))
+    assert config.ordering_fields == ("ts", "n")
+    said = hoodie.create_table(
+        tmp_path / "b", record_key="id", partition_by=[], ordering="n", table_type="COPY_ON_WRITE", options=options
+    ).config
+    assert (said.table_type, said.partition_fields, said.ordering_fields) == ("COPY_ON_WRITE", (), ("n",))
+
+
 def test_one_column_name_in_the_place_of_a_list(table):
     with pytest.raises(OptionError, match=r"columns='id' is a text: give a list of column names, \['id'\]"):
         table.scan(columns="id")
