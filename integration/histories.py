@@ -29,12 +29,20 @@ class Ability:
     table_types: tuple[str, ...] = (COW, MOR)
     weight: float = 1
     only: Callable[["Shape"], bool] = lambda _: True
+    hudi: Callable[["Shape"], bool] = lambda _: True
+    """Whether Hudi does it right on such tables."""
+
+    def allows(self, writer: str, shape: "Shape") -> bool:
+        """Whether the writer may do it to a table of that shape."""
+        able = writer in self.writers and writer in shape.writers and shape.table_type in self.table_types
+        return able and self.only(shape) and (writer == OURS or self.hudi(shape))
 
 
 CAPABILITIES: Mapping[str, Ability] = {
     "upsert": Ability(weight=5),
     "insert": Ability(),
-    "bulk_insert": Ability(),
+    # Into buckets that exist, it makes second file groups of them.
+    "bulk_insert": Ability(hudi=lambda shape: shape.buckets is None),
     "delete": Ability(weight=2),
     "insert_overwrite": Ability(weight=1.2),
     "insert_overwrite_table": Ability(weight=0.6),
@@ -271,10 +279,7 @@ class _Generator:
             (writer, name)
             for name, ability in CAPABILITIES.items()
             for writer in ability.writers
-            if writer in self.shape.writers
-            and self.shape.table_type in ability.table_types
-            and ability.only(self.shape)
-            and not (self.frozen is not None and name == "schedule")
+            if ability.allows(writer, self.shape) and not (self.frozen is not None and name == "schedule")
         ]
         weights = [CAPABILITIES[name].weight / len(CAPABILITIES[name].writers) for _, name in able]
         ((writer, name),) = random.choices(able, weights)
