@@ -5,11 +5,22 @@ PEER := .venv-integration
 # A stamp, not the folder: a folder's time changes with every file written into it.
 STAMP := $(VENV)/.stamp
 PEER_STAMP := $(PEER)/.stamp
+# Spark 3.5 is in the environment of Apache Hudi, the newest in the first one.
+SPARK_4.0 := .venv-spark4.0
+OTHER_SPARKS := $(SPARK_4.0) .venv-spark4.1 .venv-spark4.2
 
 HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 HUDI_VERSION := 1.2.0
 JARS := build/jars
 BUNDLE_JAR := $(JARS)/$(HUDI_BUNDLE)-$(HUDI_VERSION).jar
+# Peers of the benchmark: Delta and Iceberg on the newest Spark that both have jars for, and what runs without Spark.
+BENCH_SPARK := .venv-bench-spark
+BENCH_EMBEDDED := .venv-bench-embedded
+ICEBERG_RUNTIME := iceberg-spark-runtime-4.1_2.13
+ICEBERG_VERSION := 1.11.0
+ICEBERG_JAR := $(JARS)/$(ICEBERG_RUNTIME)-$(ICEBERG_VERSION).jar
+DELTA_JARS := $(JARS)/delta/.stamp
+BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR)
 
 # Empty until there are tests marked `spark`: pytest takes "nothing selected" for a failure.
@@ -30,15 +41,20 @@ test: $(STAMP) ## unit, contract and Spark tests
 	$(VENV)/bin/python -m pytest tests -m 'not spark' -n 2
 	$(if $(SPARK_TESTS),$(VENV)/bin/python -m pytest tests -m spark)
 
-integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) ## compare with Apache Hudi on Spark and with hudi-rs (needs mvn once)
+integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp ## compare with Apache Hudi and hudi-rs; Spark 3.5 and 4.0 (needs mvn once)
 	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration
+	$(PEER)/bin/python -m pytest tests/spark -m smoke
+	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
 
-bench: $(STAMP) ## measure against plain pyarrow and plain Spark on the same data
-	$(VENV)/bin/python -m benchmarks.run
+# `make bench SYSTEMS="spark4/spark spark4/hoodie-*"` measures some, `ARGS=--full` everything at three sizes (hours); `-m benchmarks.run --help`.
+bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hudi, Delta, Iceberg, polars, delta-rs
+	$(VENV)/bin/python -m benchmarks.run --jars $(JARS) --embedded-python $(BENCH_EMBEDDED)/bin/python \
+		--spark4-python $(BENCH_SPARK)/bin/python --spark3-python $(PEER)/bin/python $(if $(SYSTEMS),--only $(SYSTEMS)) $(ARGS)
 
-soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) ## long runs: histories against the model and Apache Hudi, every crash, damaged tables, fuzzers
+soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, every Spark
 	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/crash tests/corruption/test_whole_tables.py
-	HOODIE_SOAK=1 $(JUDGES) $(VENV)/bin/python -m pytest integration/test_random_histories.py integration/test_fuzz_decoders.py -m integration
+	HOODIE_SOAK=1 $(JUDGES) $(VENV)/bin/python -m pytest integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py -m integration
+	for venv in $(PEER) $(OTHER_SPARKS); do $$venv/bin/python -m pytest tests/spark -m spark || exit 1; done
 
 lint: $(STAMP) ## style, formatting and types
 	$(VENV)/bin/ruff check .
@@ -50,7 +66,7 @@ format: $(STAMP) ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) $(PEER) build dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(PEER) $(OTHER_SPARKS) $(BENCH_SPARK) $(BENCH_EMBEDDED) build dist spark-warehouse metastore_db derby.log
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -61,9 +77,33 @@ $(STAMP): pyproject.toml
 
 $(PEER_STAMP): pyproject.toml
 	test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
-	$(PEER)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==3.5.9 hudi==0.5.0 --editable .
+	$(PEER)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==3.5.9 hudi==0.5.0 --editable '.[spark,test]'
 	touch $@
 
-# Kept for ever once it is there: a released jar does not change.
+.venv-spark%/.stamp: pyproject.toml
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==$*.*' --editable '.[spark,test]'
+	touch $@
+
+$(BENCH_SPARK)/.stamp: pyproject.toml
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==4.1.1 delta-spark==4.3.1 --editable '.[spark]'
+	touch $@
+
+# No hoodie in it: it is measured in the first environment.
+$(BENCH_EMBEDDED)/.stamp: pyproject.toml
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check numpy pyarrow polars==2.1.0 deltalake==1.6.6
+	touch $@
+
+# Jars are kept for ever once they are there: a released one does not change.
+$(ICEBERG_JAR):
+	mvn -q -B dependency:copy -Dartifact=org.apache.iceberg:$(ICEBERG_RUNTIME):$(ICEBERG_VERSION) -DoutputDirectory=$(JARS)
+
+$(DELTA_JARS): benchmarks/delta-jars.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D)) \
+		-DincludeGroupIds=io.delta,io.unitycatalog,org.locationtech.jts
+	touch $@
+
 $(BUNDLE_JAR):
 	mvn -q -B dependency:copy -Dartifact=org.apache.hudi:$(HUDI_BUNDLE):$(HUDI_VERSION) -DoutputDirectory=$(JARS)

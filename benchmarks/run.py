@@ -1,7 +1,8 @@
-"""`make bench`: hoodie beside plain pyarrow and plain Spark on the same data, into RESULTS.md beside this file.
+"""`make bench`: hoodie beside plain pyarrow, plain Spark and its peers on the same data, into RESULTS.md beside this file.
 
-Every measurement comes from a fresh process (Spark: a fresh session for each system), so that no system warms up
-another's memory. All systems must give the same rows; a difference ends the run with status 1.
+Every system is measured in fresh processes of its own environment, one after the other. All systems must give the same rows; a
+difference, or a system that fails, ends the run with status 1 and writes no page. The measurements stay in a file of the run
+either way (build/bench), and `--report-only` makes the page of all files there.
 """
 
 from __future__ import annotations
@@ -10,205 +11,178 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import embedded, with_spark
-from benchmarks.meter import Cost
-from benchmarks.rides import BATCHES, PARTITIONS, RECENT, UPDATES, load, make_rides
+from benchmarks import records
+from benchmarks.measure import WARM
+from benchmarks.plan import Kind, Lane, Planned, chosen
+from benchmarks.report import report
+from benchmarks.rides import make_rides, make_sources
+from benchmarks.systems.base import Effort
 
 HERE = Path(__file__).resolve().parent
-STEPS = ("load", "upsert", "read", "compact")
-
-# Row of the report -> (case of the floor, what the floor does). Merge-on-read and copy-on-write upserts have
-# different floors: one only has to write the batch, the other has to rewrite what it touches.
-_SNAPSHOT_FLOORS = {
-    f"{read}, {view}": f"{read}, snapshot"
-    for read in ("aggregate", "full scan")
-    for view in ("snapshot", "read-optimized")
-}
-_EMBEDDED_FLOORS = {
-    **_SNAPSHOT_FLOORS,
-    "bulk load": "bulk load",
-    "incremental, last commit": "incremental, last commit",
-    "compaction": "compaction",
-}
-_SPARK_FLOORS = _EMBEDDED_FLOORS | {"compaction": "copy of the table"}
+ROWS = 2_000_000
+EMBEDDED_STEPS = (("load",), ("upsert", "pull", "random"), ("read",), ("compact",), ("read compacted",), ("small",))
+"""What goes into one process of an embedded system: peaks of one step are not those of another."""
 
 
-@dataclass
-class Results:
-    """Measurements by system and case."""
+@dataclass(frozen=True)
+class Environments:
+    """Interpreters that have the peers."""
 
-    costs: dict[tuple[str, str], list[Cost]] = field(default_factory=dict)
-    checks: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    embedded: str
+    spark4: str
+    spark3: str
+    jars: str
 
-    def add(self, system: str, lines: Iterable[str]) -> None:
-        for line in lines:
-            found = json.loads(line)
-            at = (system, found.pop("case"))
-            self.checks.setdefault(at, []).append(found.pop("check"))
-            self.costs.setdefault(at, []).append(Cost(**found))
-
-    def typical(self, system: str, case: str) -> Cost | None:
-        """Medians of wall and CPU time; the greatest peak."""
-        found = self.costs.get((system, case))
-        if not found:
-            return None
-        return Cost(
-            statistics.median(c.wall_s for c in found),
-            statistics.median(c.cpu_s for c in found),
-            max(c.peak_bytes for c in found),
-        )
-
-    def differences(self) -> list[str]:
-        """Cases in which two systems have different rows; answers that are left empty have nothing to compare."""
-        by_case: dict[str, dict[tuple[str, ...], list[str]]] = {}
-        for (system, case), checks in self.checks.items():
-            answers = tuple(sorted(set(checks)))
-            if answers != ("",):
-                by_case.setdefault(case, {}).setdefault(answers, []).append(system)
-        return [f"{case}: {found}" for case, found in by_case.items() if len(found) > 1]
+    def interpreter(self, system: Planned) -> str:
+        own = self.embedded if system.kind is Kind.PEER else sys.executable
+        chosen = {Lane.SPARK4: self.spark4, Lane.SPARK3: self.spark3}.get(system.lane, own)
+        return str(Path(chosen).absolute())  # not resolved: a link is how an environment's interpreter knows its own
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the bulk load")
-    parser.add_argument("--batch", type=int, default=50_000, help=f"rows of each of the {BATCHES} upserts")
-    parser.add_argument(
-        "--quick", action="store_true", help="one process for all embedded steps of a system: peaks say less"
-    )
-    parser.add_argument("--no-spark", action="store_true", help="only the embedded cases")
-    parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md")
-    parser.add_argument(
-        "--folder", type=Path, help="where the tables go, on the disk to measure (default: a temporary folder)"
-    )
-    args = parser.parse_args(argv)
-    if args.folder is not None:
-        args.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="hoodie-bench-", dir=args.folder) as name:
-        folder = Path(name)
-        make_rides(folder, rows=args.rows, batch_rows=args.batch)
-        size = load(folder, "base").nbytes
-        results = Results()
-        for system in embedded.SYSTEMS:
-            steps = [step for step in STEPS if (system, step) != ("cow", "compact")]
-            for together in [steps] if args.quick else [[step] for step in steps]:
-                results.add(system, measure("benchmarks.embedded", str(folder), system, *together))
-        for system in () if args.no_spark else with_spark.SYSTEMS:
-            results.add(system, measure("benchmarks.with_spark", str(folder), system))
-    differences = [d for d in results.differences() if not d.startswith(("aggregate", "incremental"))]
-    differences += _reads_that_differ(results)
-    for difference in differences:
-        print(f"the systems disagree: {difference}", file=sys.stderr)
-    if differences:
+    args = _arguments().parse_args(argv)
+    if not args.report_only:
+        try:
+            systems = chosen(args.only, full=args.full, peers=not args.no_peers, spark=not args.no_spark)
+        except ValueError as exc:
+            print(exc, file=sys.stderr)
+            return 2
+        homes = Environments(args.embedded_python, args.spark4_python, args.spark3_python, args.jars)
+        sizes = [args.rows] if args.rows else [ROWS, *((500_000, 8_000_000) if args.full else ())]
+        for rows in sizes:
+            mine = systems if rows == sizes[0] else [s for s in systems if s.name in _AT_EVERY_SIZE]
+            path = _run(args, mine, homes, rows)
+            run = records.read(path)
+            if _complain(run) or run.failed:
+                print(f"no page is written; the measurements are in {path}", file=sys.stderr)
+                return 1
+    runs = [records.read(path) for path in sorted(args.records.glob("*.jsonl"))]
+    if not runs:
+        print(f"no run in {args.records}", file=sys.stderr)
+        return 2
+    disagreeing = [run for run in runs if _complain(run)]
+    if disagreeing:
+        print("no page is written: remove the files of the runs in which systems disagree", file=sys.stderr)
         return 1
-    args.out.write_text(
-        report(results, rows=args.rows, batch=args.batch, size=size, spark=not args.no_spark), encoding="utf-8"
-    )
+    args.out.write_text(report(runs), encoding="utf-8")
     print(args.out)
     return 0
 
 
-def _reads_that_differ(results: Results) -> list[str]:
-    """Plain Spark appends instead of merging, so its snapshot has other rows; every other system must agree."""
-    merged = Results(checks={at: checks for at, checks in results.checks.items() if at[0] != "spark"})
-    return [d for d in merged.differences() if d.startswith(("aggregate", "incremental"))]
+def _complain(run: records.Run) -> bool:
+    """Say what is wrong with a run; True when its systems disagree about the rows."""
+    differences = run.differences()
+    for problem in (*(f"the systems disagree: {d}" for d in differences), *(f"failed: {f}" for f in run.failed)):
+        print(f"{run.name}: {problem}", file=sys.stderr)
+    return bool(differences)
 
 
-def measure(module: str, *arguments: str) -> list[str]:
-    """The JSON lines of one measuring process; its errors go to our stderr."""
-    print(f"{module.rpartition('.')[2]} {' '.join(arguments[1:])}", file=sys.stderr, flush=True)
-    paths = [str(HERE.parent), str(HERE.parent / "spark_ext")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*paths, os.environ.get("PYTHONPATH")]))}
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True, check=True, env=environment
+_AT_EVERY_SIZE = {
+    "embedded/arrow",
+    "embedded/hoodie-mor",
+    "spark4/spark",
+    "spark4/hoodie-mor",
+    "spark4/hoodie-mor-tasks",
+}
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--rows", type=int, help=f"rows of the bulk load (default: {ROWS:,}; --full: 500,000 and 8,000,000 too)"
     )
-    return done.stdout.splitlines()
+    parser.add_argument("--batch", type=int, default=50_000, help="rows of each of the five upserts")
+    parser.add_argument("--commits", type=int, default=50, help="number of small commits")
+    parser.add_argument(
+        "--reads", type=int, default=7, help="how often each read of ours is measured; peers less often"
+    )
+    parser.add_argument("--only", nargs="+", default=[], metavar="SYSTEM", help="names or patterns, such as 'spark4/*'")
+    parser.add_argument("--no-peers", action="store_true", help="hoodie and the floors only, in this environment")
+    parser.add_argument("--no-spark", action="store_true", help="embedded systems only")
+    parser.add_argument("--full", action="store_true", help="everything, at three sizes: hours")
+    parser.add_argument(
+        "--report-only", action="store_true", help="measure nothing, write the page of the runs that are there"
+    )
+    parser.add_argument("--records", type=Path, default=Path("build/bench"), help="where the runs' files are kept")
+    parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md")
+    parser.add_argument(
+        "--folder", type=Path, help="where the tables go, on the disk to measure (default: a temporary folder)"
+    )
+    parser.add_argument("--embedded-python", default=sys.executable, help="has polars and deltalake")
+    parser.add_argument("--spark4-python", default=sys.executable, help="has PySpark and Delta of one version")
+    parser.add_argument(
+        "--spark3-python", default=sys.executable, help="has the PySpark that Apache Hudi's bundle is made for"
+    )
+    parser.add_argument("--jars", default="build/jars", help="folder with the jars of the peers")
+    return parser
 
 
-# -- the report ------------------------------------------------------------------------------------------------------
+def _run(args: argparse.Namespace, systems: Sequence[Planned], homes: Environments, rows: int) -> Path:
+    """Measure the systems on data of so many rows; gives the file with the measurements."""
+    started = time.monotonic()
+    path: Path = args.records / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{rows}.jsonl"
+    records.begin(path, _about(args, rows))
+    if args.folder is not None:
+        args.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="hoodie-bench-", dir=args.folder) as name:
+        folder = Path(name)
+        make_rides(folder, rows=rows, batch_rows=args.batch, small_count=args.commits)
+        if any(system.lane is not Lane.EMBEDDED for system in systems):
+            make_sources(folder)
+            make_rides(
+                folder / WARM, rows=max(rows // 100, 2_000), batch_rows=max(args.batch // 100, 50), small_count=0
+            )
+            make_sources(folder / WARM)
+        for system in systems:
+            effort = Effort(reads=3 if system.kind is Kind.PEER else args.reads)
+            steps = system.steps_of(full=args.full) or tuple(system.steps)
+            together = EMBEDDED_STEPS if system.lane is Lane.EMBEDDED else (steps,)
+            for group in together:
+                mine = [step for step in group if step in steps]
+                if mine and not _measure(path, folder, system, homes, effort, mine):
+                    break
+            print(f"{time.monotonic() - started:6.0f} s  {system.name}", file=sys.stderr, flush=True)
+    records.note(path, load=os.getloadavg()[0], seconds=round(time.monotonic() - started))
+    return path
 
 
-def report(results: Results, *, rows: int, batch: int, size: int, spark: bool) -> str:
-    machine = f"{os.cpu_count()} cores, {_memory_gb():.0f} GB, load average {os.getloadavg()[0]:.1f} at the end"
-    lines = [
-        "# Benchmark results",
-        "",
-        "Made by `make bench` (`benchmarks/run.py`); do not edit. "
-        f"Python {platform.python_version()}, pyarrow {version('pyarrow')}, {machine}.",
-        "",
-        f"Data: rides of 15 columns in {PARTITIONS} partitions, {rows:,} rows, {size / 1e6:,.0f} MB as Arrow, in the order of their "
-        f"days; random keys of 24 characters. {BATCHES} upserts of {batch:,} rows each: {UPDATES:.0%} updates in the {RECENT} newest "
-        "partitions, the rest new.",
-        "",
-        "Each cell is wall seconds / CPU seconds / peak memory of the whole process tree (median; the peak is the greatest). "
-        "The ratio in brackets is CPU to the floor's CPU. All systems gave the same rows.",
-        "",
-        "## Embedded",
-        "",
-        "The floor is plain pyarrow with the same codec (zstd): no keys looked up, no log, no commit, no fsync. For the upsert of "
-        "merge-on-read it only writes the batch beside the table; for copy-on-write it reads, merges and rewrites the touched "
-        "partitions; an incremental read is a scan with a filter on the time of update.",
-        "",
-        *_table(results, "arrow", {"mor": "merge-on-read", "cow": "copy-on-write"}, _EMBEDDED_FLOORS, "upsert"),
-    ]
-    if spark:
-        lines += [
-            "",
-            "## PySpark",
-            "",
-            f"PySpark {version('pyspark')}, one local session with `conf/`; starting the JVM is not counted. The floor is plain "
-            "Parquet: the write of the same DataFrame, for copy-on-write upserts and the compaction a copy of the table "
-            "(`spark.read.parquet(…).write.parquet(…)`).",
-            "",
-            *_table(
-                results,
-                "spark",
-                {"spark-mor": "merge-on-read", "spark-cow": "copy-on-write"},
-                _SPARK_FLOORS,
-                "copy of the table",
-            ),
-        ]
-    return "\n".join(lines) + "\n"
+def _measure(
+    out: Path, folder: Path, system: Planned, homes: Environments, effort: Effort, steps: Sequence[str]
+) -> bool:
+    """Run one measuring process; its errors go to our stderr, and that it failed into the run's file."""
+    paths = [str(HERE.parent), str(HERE.parent / "spark_ext")]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, [*paths, os.environ.get("PYTHONPATH")])),
+        "HOODIE_BENCH_JARS": str(Path(homes.jars).resolve()),
+    }
+    command = [homes.interpreter(system), "-m", "benchmarks.measure", str(folder), system.name, str(out.resolve())]
+    done = subprocess.run([*command, json.dumps(asdict(effort)), *steps], check=False, env=environment, cwd=folder)
+    if done.returncode:
+        records.note(out, failed=f"{system.name} in {', '.join(steps)} (status {done.returncode})")
+    return done.returncode == 0
 
 
-def _table(
-    results: Results, floor: str, systems: Mapping[str, str], floors: Mapping[str, str], rewrite: str
-) -> list[str]:
-    lines = ["| case | floor | " + " | ".join(systems.values()) + " |", "|---|---|" + "---|" * len(systems)]
-    cases = list(dict.fromkeys(case for system, case in results.costs if system in systems))
-    for case in cases:
-        if case == "upsert":
-            continue
-        base = results.typical(floor, floors[case])
-        cells = [_cell(results.typical(system, case), base) for system in systems]
-        lines.append(f"| {case} | {_cell(base)} | {' | '.join(cells)} |")
-    merge, copy = systems
-    appended, rewritten = results.typical(floor, "append"), results.typical(floor, rewrite)
-    upserts = [
-        f"| upsert, floor: write the batch | {_cell(appended)} | {_cell(results.typical(merge, 'upsert'), appended)} | |",
-        f"| upsert, floor: {'read, merge, write' if rewrite == 'upsert' else rewrite} | {_cell(rewritten)} | | "
-        f"{_cell(results.typical(copy, 'upsert'), rewritten)} |",
-    ]
-    return lines[:3] + upserts + lines[3:]
-
-
-def _cell(cost: Cost | None, base: Cost | None = None) -> str:
-    if cost is None:
-        return ""
-    ratio = f" ({cost.cpu_s / base.cpu_s:.1f}×)" if base is not None and base.cpu_s else ""
-    return f"{cost.wall_s:.2f} / {cost.cpu_s:.2f}{ratio} / {cost.peak_bytes / 1e6:,.0f} MB"
-
-
-def _memory_gb() -> float:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+def _about(args: argparse.Namespace, rows: int) -> dict[str, object]:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    return {
+        "rows": rows,
+        "batch": args.batch,
+        "commits": args.commits,
+        "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "machine": f"{os.cpu_count()} cores, {memory:.0f} GB",
+        "load": round(os.getloadavg()[0], 1),
+        "versions": f"Python {platform.python_version()}, pyarrow {version('pyarrow')}",
+    }
 
 
 if __name__ == "__main__":

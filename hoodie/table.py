@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,8 +52,12 @@ from hoodie.view.schema import CREATE_SCHEMA
 from hoodie.write.conduct import Conduct, Replaces
 from hoodie.write.keys import key_columns, operation_on
 from hoodie.write.layout import with_layout
+from hoodie.write.load import loads_in_one_pass, run_load
 from hoodie.write.operations import batch_of_no_rows, run_batch, staged_batch
 from hoodie.write.schema import storable
+from hoodie.write.streams import is_committed
+
+log = logging.getLogger("hoodie")
 
 MAX_TRIES = 10
 """How often a write is run again on a new snapshot after another writer was faster."""
@@ -211,13 +216,28 @@ class HoodieTable:
         *,
         engine: Engine,
         in_memory: bool,
+        repeatable: bool = False,
     ) -> CommitResult:
-        """Write an engine's records: the path that all writes take. `in_memory`: prepared rows stay in this process."""
-        operation = operation_on(self.config, operation, options)
+        """Write an engine's records: the path that all writes take.
+
+        `in_memory`: prepared rows stay in this process. `repeatable`: the records can be evaluated anew, as a load in one pass
+        has to when it loses against another writer.
+        """
+        operation = operation_on(self.config, operation, options, schema.names)
         context = replace(self._context, lock_timeout_s=options.concurrency.lock_timeout_s)
         options = replace(options, operation=operation)  # which combine.before.* counts goes by what is really done
         check_writable(context.config)
+        if options.stream is not None and is_committed(context.snapshot(), options.stream, table=self.uri):
+            log.info(
+                "batch %d of stream %s is in table %s already", options.stream.number, options.stream.stream, self.uri
+            )
+            return CommitResult(None, operation)
         rollback_failed(context)
+        if repeatable:
+            loaded = self._loaded(context, records, schema, operation, options, engine)
+            if loaded is not None:
+                after_commit(context, options)
+                return loaded
         with staged_batch(
             context, records, schema, operation=operation, options=options, engine=engine, in_memory=in_memory
         ) as batch:
@@ -226,6 +246,37 @@ class HoodieTable:
                 return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
             result = self._retried(lambda: run_batch(self._with_layout(context, options), batch, options))
         after_commit(context, options)
+        return result
+
+    def _loaded(
+        self,
+        context: TableContext,
+        records: Any,
+        schema: pa.Schema,
+        operation: WriteOperation,
+        options: WriteOptions,
+        engine: Engine,
+    ) -> CommitResult | None:
+        """Write in one pass what can be written so. None when it cannot, or when it lost against another writer.
+
+        Then the usual way is taken, which evaluates the input anew and no more than once, however often it is tried: of this
+        try nothing is visible.
+        """
+        context = self._with_layout(context, options)
+        if not loads_in_one_pass(context, operation, options):
+            return None
+        try:
+            result = run_load(context, records, schema, operation=operation, options=options, engine=engine)
+        except CommitConflictError:
+            rollback_failed(context)
+            return None
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            self._roll_back_quietly()
+            raise
+        if result.instant is None:
+            self._roll_back_quietly()
         return result
 
     def _with_layout(self, context: TableContext, options: WriteOptions) -> TableContext:

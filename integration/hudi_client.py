@@ -120,6 +120,11 @@ class HudiPeer:
             parquet = Path(data)
         self._ask("write", path=str(path), parquet=str(parquet), options=dict(options), mode=mode)
 
+    def stream(self, path: str | Path, folder: Path, checkpoint: Path, options: Mapping[str, str]) -> str:
+        """Stream the Parquet files of a folder into a table by Hudi's sink, a batch each; gives the id of the query."""
+        asked = {"folder": str(folder), "checkpoint": str(checkpoint), "options": dict(options)}
+        return str(self._ask("stream", path=str(path), **asked)["id"])
+
     def keys(self, data: pa.Table, options: Mapping[str, str]) -> pa.Table:
         """Columns key, key_error, path, path_error: what Hudi's key generator makes of each row; text or what it threw."""
         parquet = self._scratch / f"{uuid.uuid4().hex}.parquet"

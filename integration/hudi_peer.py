@@ -135,6 +135,16 @@ class Peer:
         frame.write.format("hudi").options(**{**WRITE_DEFAULTS, **options}).mode(mode).save(path)
         return {}
 
+    def stream(self, *, path: str, folder: str, checkpoint: str, options: dict[str, str]) -> dict[str, object]:
+        """Stream the Parquet files of a folder into a table, a batch each, until there are no more; gives the query's id."""
+        schema = self.spark.read.parquet(folder).schema
+        frame = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", "1").parquet(folder)
+        writer = frame.writeStream.format("hudi").options(**{**WRITE_DEFAULTS, **options})
+        writer = writer.option("checkpointLocation", checkpoint).outputMode("append").trigger(availableNow=True)
+        query = writer.start(path)
+        query.awaitTermination()
+        return {"id": query.id}
+
     def keys(self, *, parquet: str, options: dict[str, str], out: str) -> dict[str, object]:
         """What a key generator makes of each row of a Parquet file, in the rows' order: of Avro records, as upserts do it."""
         frame = self.spark.read.parquet(parquet)
@@ -175,6 +185,7 @@ def serve(bundle_jar: str) -> None:
     spark = start_session(bundle_jar)
     peer = Peer(spark)
     calls = {"read": peer.read, "keys": peer.keys, "read_many": peer.read_many, "write": peer.write, "sql": peer.sql}
+    calls["stream"] = peer.stream
     print(json.dumps({"ok": {"spark": spark.version}}), file=answers)
     for line in sys.stdin:
         request = json.loads(line)

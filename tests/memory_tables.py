@@ -1,14 +1,14 @@
 """Small tables in memory with a clock that tests own: what the model, the crash tests and the rules' tests write to."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 import hoodie
 from hoodie.engine.local import LocalEngine
-from hoodie.model.names import HEARTBEATS, MARKERS, STAGING
+from hoodie.model.names import HEARTBEATS, MARKERS, ROW_COPIES, STAGING, parse_row_copy
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.memory import MemoryStorage
@@ -84,6 +84,31 @@ def opened(storage: Storage, clock: FakeClock | None = None, options: Mapping[st
     return open_at(storage, engine=LocalEngine(1), options=options, sleep=clock.sleep)
 
 
+class Parts(LocalEngine):
+    """Records are a list of parts, each a list of batches, as a cluster's workers get them; counts how often they are read."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.read_parts = 0
+        self.labels: list[str] = []
+
+    def stage(self, records: Any, fn: Any, *, label: str) -> list[Any]:
+        self.labels.append(label)
+        found = []
+        for number, batches in enumerate(records):
+            self.read_parts += 1
+            found += fn(number, iter(batches() if callable(batches) else batches))
+        return found
+
+    def run(self, fn: Any, tasks: Sequence[Any], *, label: str) -> list[Any]:
+        self.labels.append(label)
+        return super().run(fn, tasks, label=label)
+
+
+def parts_of(*tables: pa.Table) -> list[list[pa.RecordBatch]]:
+    return [table.to_batches(max_chunksize=100) for table in tables]
+
+
 _numbers = itertools.count()
 
 
@@ -132,12 +157,14 @@ def leftovers(storage: Storage) -> list[str]:
 
 
 def stray_files(storage: Storage, table: HoodieTable) -> list[str]:
-    """Base files that no completed commit names, and log files that neither a commit nor a rollback explains."""
+    """Base files that no completed commit names, and row copies of instants that did not complete."""
     named = set()
+    times = {instant.time for instant in table.timeline.commits}
     for instant in table.timeline.commits:
         for stat in table._context.active.read_commit(instant).stats():
             named.add(stat.path)
-    return [
+    copies = [info.path for info in storage.list(ROW_COPIES)]
+    return [path for path in copies if parse_row_copy(path.rpartition("/")[2]) not in times] + [
         info.path
         for info in storage.list("", recursive=True)
         if info.path.endswith(".parquet") and not info.path.startswith(".hoodie/") and info.path not in named

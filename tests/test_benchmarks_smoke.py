@@ -1,32 +1,130 @@
+import json
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
-from benchmarks.meter import Meter
+from benchmarks.goals import Ratio
+from benchmarks.meter import Cost, Meter
+from benchmarks.plan import SYSTEMS, chosen
+from benchmarks.records import At, Run, pair, read
+from benchmarks.report import report
+from benchmarks.rides import digest, load, make_rides
 from benchmarks.run import main
+
+ABOUT = {"rows": 2_000_000, "batch": 50_000, "started": "today", "load": 0.1, "machine": "2 cores", "versions": "none"}
+OURS, FLOOR = At("spark4/hoodie-mor", "upsert"), At("spark4/spark", "append")
+
+
+def run_of(name, costs, checks=None, **about):
+    found = {at: [Cost(seconds, seconds, 1)] for at, seconds in costs.items()}
+    return Run(name, {**ABOUT, **about}, found, checks or {})
 
 
 def test_a_small_run_measures_every_embedded_case_and_all_systems_agree(tmp_path):
-    out = tmp_path / "RESULTS.md"
-    assert (
-        main(["--rows", "5000", "--batch", "500", "--no-spark", "--out", str(out), "--folder", str(tmp_path / "work")])
-        == 0
-    )
-    rows = [line.split(" | ")[0].strip("| ") for line in out.read_text().splitlines() if line.startswith("| ")]
-    assert rows == [
-        "case",
-        "bulk load",
-        "upsert, floor: write the batch",
-        "upsert, floor: read, merge, write",
-        "aggregate, snapshot",
-        "full scan, snapshot",
-        "aggregate, read-optimized",
-        "full scan, read-optimized",
-        "incremental, last commit",
-        "compaction",
-    ]
+    out, kept = tmp_path / "RESULTS.md", tmp_path / "kept"
+    sizes = ["--rows", "20000", "--batch", "1000", "--commits", "20", "--reads", "1"]
+    systems = ["--no-peers", "--no-spark", "--only", "embedded/arrow", "embedded/hoodie-mor"]
+    places = ["--records", str(kept), "--out", str(out), "--folder", str(tmp_path / "work")]
+    assert main([*sizes, *systems, *places]) == 0
     assert not any((tmp_path / "work").iterdir())
+    (file,) = kept.iterdir()
+    run = read(file)
+    assert {at.case for at in run.costs if at.system == "embedded/hoodie-mor"} == {
+        "bulk load",
+        "upsert",
+        "incremental, last commit",
+        "upsert, random 1 %",
+        "upsert, random 10 %",
+        *(
+            f"{query}, {view}, {state}"
+            for query in ("aggregate", "full scan", "point lookup")
+            for view in ("snapshot", "read-optimized", "plain scan of its files")
+            for state in ("before compaction", "after compaction")
+        ),
+        "compaction",
+        "small commit",
+        "rows after the upserts",
+        "rows after compaction",
+        "rows after the small commits",
+    }
+    before, after = (
+        run.checks[At("embedded/hoodie-mor", f"rows after {what}")] for what in ("the upserts", "compaction")
+    )
+    assert before == after == run.checks[At("embedded/arrow", "rows after the upserts")]
+    assert run.typical(At("embedded/hoodie-mor", "upsert")).written_bytes > 100_000
+    page = out.read_text()
+    assert "| embedded: hoodie, merge-on-read | 20 |" in page
+    assert "| embedded merge-on-read upsert | ≤ 0.4 s wall, 0.5 s CPU | " in page
+
+
+def test_a_name_that_no_system_has_ends_the_run_before_anything_is_measured(tmp_path, capsys):
+    assert main(["--only", "spark4/huddi", "--records", str(tmp_path)]) == 2
+    assert "no system is named 'spark4/huddi'" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+def test_without_peers_only_ours_and_the_floors_of_this_environment_are_measured():
+    names = {system.name for system in chosen([], full=False, peers=False, spark=True)}
+    assert {"embedded/arrow", "embedded/hoodie-mor", "spark4/spark", "spark4/hoodie-cow"} <= names
+    assert not any(name.startswith("spark3/") for name in names)
+    assert not names & {"spark4/delta", "embedded/polars"}
+
+
+def test_every_system_is_named_once_and_belongs_to_a_lane():
+    assert len({system.name for system in SYSTEMS}) == len(SYSTEMS)
+    assert {system.lane for system in SYSTEMS} == {"embedded", "spark4", "spark3"}
+
+
+def test_a_ratio_comes_from_one_run_and_from_the_newest_that_has_both():
+    runs = [run_of("a", {OURS: 1.0, FLOOR: 2.0}), run_of("b", {OURS: 9.0}), run_of("c", {FLOOR: 0.1})]
+    mine, floor = pair(runs, OURS, FLOOR)
+    assert (mine.cpu_s, floor.cpu_s) == (1.0, 2.0)
+    assert pair(runs[1:], OURS, FLOOR) is None
+
+
+@pytest.mark.parametrize(("seconds", "met"), [(1.5, True), (1.6, False)])
+def test_a_goal_is_met_at_its_limit_and_not_above(seconds, met):
+    goal = Ratio("upsert", OURS, FLOOR, 1.5)
+    assert goal.judge([run_of("a", {OURS: seconds, FLOOR: 1.0})]).met is met
+
+
+def test_the_page_says_what_is_not_met_and_what_was_not_measured():
+    page = report([run_of("a", {OURS: 2.0, FLOOR: 1.0})])
+    assert (
+        "| merge-on-read upsert, in process | ≤ 1.5 × spark: append | CPU 2.00, wall 2.00 (2.00 ÷ 1.00, 2.00 ÷ 1.00 s) | **not met** |"
+        in page
+    )
+    assert "| compaction, logs on every file | ≤ 2 s wall, 3.5 s CPU | not measured |  |" in page
+
+
+def test_the_page_shows_upserts_of_other_sizes_beside_those_of_the_page():
+    runs = [run_of("a", {OURS: 1.2, FLOOR: 1.0}), run_of("b", {OURS: 3.0, FLOOR: 1.0}, rows=8_000_000)]
+    page = report(runs)
+    assert "| merge-on-read upsert, in process | ≤ 1.5 × spark: append | CPU 1.20" in page
+    assert "| merge-on-read upsert, in process, 8,000,000 rows | ≤ 1.5 × spark: append | CPU 3.00" in page
+
+
+def test_systems_that_disagree_about_the_rows_end_the_run(tmp_path, capsys):
+    lines = [ABOUT]
+    for system, check in (("spark4/delta", "2 rows"), ("spark4/iceberg", "3 rows"), ("spark4/spark", "")):
+        lines.append(
+            {"system": system, "case": "rows after the upserts", "check": check, **Cost(0.0, 0.0, 0).as_dict()}
+        )
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert main(["--report-only", "--records", str(tmp_path), "--out", str(tmp_path / "RESULTS.md")]) == 1
+    assert "rows after the upserts: spark4/delta say 2 rows; spark4/iceberg say 3 rows" in capsys.readouterr().err
+    assert not (tmp_path / "RESULTS.md").exists()
+
+
+def test_the_digest_knows_every_row_and_no_order(tmp_path):
+    make_rides(tmp_path, rows=1000, batch_rows=50, small_count=0)
+    rows = load(tmp_path, "base")
+    assert digest(rows) == digest(rows.take(pa.array(range(999, -1, -1))))
+    others = [rows.slice(1), pa.concat_tables([rows, rows.slice(0, 1)])]
+    swapped = rows.set_column(2, "updated_at", rows.column("updated_at").take(pa.array([1, 0, *range(2, 1000)])))
+    assert len({digest(rows), *(digest(other) for other in (*others, swapped))}) == 4
 
 
 def test_the_meter_counts_a_child_that_has_ended():
@@ -35,3 +133,16 @@ def test_the_meter_counts_a_child_that_has_ended():
     assert meter.cost.cpu_s == pytest.approx(0.2, abs=0.15)
     assert meter.cost.wall_s >= 0.2
     assert meter.cost.peak_bytes > 10_000_000
+
+
+def test_the_meter_counts_files_that_are_new_or_other_than_they_were(tmp_path):
+    for name in ("kept", "changed", "removed"):
+        (tmp_path / name).write_bytes(b"1234")
+    with Meter(tmp_path) as meter:
+        (tmp_path / "changed").write_bytes(b"123456")
+        (tmp_path / "removed").unlink()
+        (tmp_path / "passing").write_bytes(b"1")
+        (tmp_path / "passing").unlink()
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "folder" / "new").write_bytes(b"12")
+    assert (meter.cost.written_bytes, meter.cost.written_files) == (8, 2)

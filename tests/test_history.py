@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 from hoodie.model.enums import Action
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from tests.change_feed import check_feed
+from tests.final_rows import check as check_final_rows
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
 
@@ -169,6 +170,8 @@ class Histories(RuleBasedStateMachine):
         assert found == self.model.snapshot()
         assert len({row[:2] for row in found}) == len(found), "a key is there twice"
         assert plain(table.scan(query="read_optimized", meta_columns=True)) == self.model.read_optimized()
+        if self.known:
+            check_final_rows(table)
 
     @invariant()
     def nothing_is_left_over(self):

@@ -151,10 +151,10 @@ def declared() -> tuple[set[str], set[str]]:
         return "".join(letters).split()[0].replace("-", "_")
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = {key: values for key, values in project["optional-dependencies"].items() if key != "dev"}
+    extras = {key: values for key, values in project["optional-dependencies"].items() if key not in ("dev", "test")}
     return (
         {name(line) for line in project["dependencies"]},
-        {name(line) for lines in extras.values() for line in lines} - SPARK,
+        {name(line) for lines in extras.values() for line in lines} - SPARK - {project["name"]},
     )
 
 

@@ -83,6 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_archived(listed)
     listed = add("files", "the newest file slices", lambda _, t, a: show.files(t, partition=a.partition))
     listed.add_argument("--partition", metavar="P", help="only this partition path")
+    explained = add("explain", "which files a query opens", lambda _, t, a: show.explain(t, where=a.where))
+    explained.add_argument("--where", metavar="CONDITION", help="rows to read, as SQL-like text")
     add("schema", "columns, types and their roles", lambda _, t, __: show.schema(t))
 
     compaction = commands.add_parser("compaction", help="merge log files into base files")

@@ -151,6 +151,15 @@ def files(table: HoodieTable, *, partition: str | None) -> Report:
     return Report({"file_slices": [_slice_data(s) for s in slices]}, (*format_table(header, rows), total))
 
 
+def explain(table: HoodieTable, *, where: str | None) -> Report:
+    """Which files a query reads, and what left the others out."""
+    scan = table.scan(where=where)
+    names = [file.name for task in scan.plan.tasks for file in (task.slice.base, *task.slice.logs) if file is not None]
+    return Report(
+        {**scan.plan.pruning._asdict(), "read": len(scan.plan.tasks), "files": names}, tuple(scan.explain().split("\n"))
+    )
+
+
 def _slice_data(piece: FileSlice) -> dict[str, Any]:
     return {
         "partition": piece.group.partition_path,

@@ -12,13 +12,13 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from hoodie.model.plans import Chunk
-
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S")
 
 Records = Any
-StageBatches = Callable[[Iterator[pa.RecordBatch]], Iterable[Chunk]]
+StageBatches = Callable[[int, Iterator[pa.RecordBatch]], Iterable[S]]
+"""Takes the number of a part of the records, from 0, and its batches; gives small values: chunks, names of files."""
 
 
 class Engine(Protocol):
@@ -30,8 +30,10 @@ class Engine(Protocol):
         """
         ...
 
-    def stage(self, records: Records, fn: StageBatches, *, label: str) -> list[Chunk]:
-        """Evaluate `records` once, hand its batches to `fn` where they are, and return all chunks in arrival order."""
+    def stage(self, records: Records, fn: StageBatches[S], *, label: str) -> list[S]:
+        """Evaluate `records` once, hand the batches of each part to `fn` where they are, and return all that it gives, in
+        arrival order. When a part is run more than once (retries, speculation) the values of exactly one run are returned.
+        """
         ...
 
     def read(self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema) -> Records:

@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from itertools import islice
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from hoodie.engine.base import StageBatches
+from hoodie.engine.progress import Progress
 from hoodie.errors import SchemaError
-from hoodie.model.plans import Chunk
 
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S")
+
+AHEAD_BYTES = 32 * 1024 * 1024
+"""Arrow bytes of batches that a task which reads holds for its consumer."""
+TASK_BYTES = 256 * 1024 * 1024
+"""What a task that writes is taken to need: a row group and its columns as they are written, its share of the batch, and keys."""
 
 
 class LocalEngine:
     """The reference engine: `Records` is a `pyarrow.RecordBatchReader` (in: anything Arrow-like)."""
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._threads = threads or min(32, os.cpu_count() or 1)
+        self._clock = clock
+
+    def within(self, memory_bytes: int) -> LocalEngine:
+        """This engine, running as many tasks at once as fit into the memory, at least one."""
+        threads = max(1, min(self._threads, memory_bytes // TASK_BYTES))
+        if threads == self._threads:
+            return self
+        fewer = copy(self)
+        fewer._threads = threads
+        return fewer
 
     def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str) -> list[R]:
-        if len(tasks) <= 1 or self._threads == 1:
+        if len(tasks) <= 1:
             return [fn(task) for task in tasks]
+        progress = Progress(label, len(tasks), clock=self._clock)
+
+        def counted(task: T) -> R:
+            result = fn(task)
+            progress.add()
+            return result
+
+        if self._threads == 1:
+            return [counted(task) for task in tasks]
         with ThreadPoolExecutor(self._threads, thread_name_prefix="hoodie") as pool:
-            futures = [pool.submit(fn, task) for task in tasks]
+            futures = [pool.submit(counted, task) for task in tasks]
             try:
                 return [future.result() for future in futures]
             except BaseException:
@@ -36,8 +65,8 @@ class LocalEngine:
                     future.cancel()
                 raise
 
-    def stage(self, records: Any, fn: StageBatches, *, label: str) -> list[Chunk]:
-        return list(fn(iter(batches_of(records))))
+    def stage(self, records: Any, fn: StageBatches[S], *, label: str) -> list[S]:
+        return list(fn(0, iter(batches_of(records))))
 
     def read(
         self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema
@@ -45,28 +74,74 @@ class LocalEngine:
         return pa.RecordBatchReader.from_batches(schema, self._batches(fn, tasks))
 
     def _batches(self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T]) -> Iterator[pa.RecordBatch]:
-        """Batches in task order; as many tasks ahead of the consumer as there are threads, so memory stays bounded."""
+        """Batches in task order; as many tasks run ahead of the consumer as there are threads, each by so many bytes."""
         if len(tasks) <= 1 or self._threads == 1:
             for task in tasks:
                 yield from fn(task)
             return
         with ThreadPoolExecutor(self._threads, thread_name_prefix="hoodie") as pool:
             waiting = iter(tasks)
-            running = [pool.submit(_collect, fn, task) for task in islice(waiting, self._threads + 1)]
+            running = deque(_Ahead(pool, fn, task) for task in islice(waiting, self._threads + 1))
             try:
                 while running:
-                    batches = running.pop(0).result()
+                    yield from running[0].batches()
+                    running.popleft()
                     following = next(waiting, None)
                     if following is not None:
-                        running.append(pool.submit(_collect, fn, following))
-                    yield from batches
+                        running.append(_Ahead(pool, fn, following))
             finally:
-                for future in running:
-                    future.cancel()
+                for ahead in running:
+                    ahead.stop()
 
 
-def _collect(fn: Callable[[T], Iterator[pa.RecordBatch]], task: T) -> list[pa.RecordBatch]:
-    return list(fn(task))
+class _Ahead:
+    """One task in a thread of its own, which waits when its batches are not taken: a file slice may be larger than memory.
+
+    Tasks are started in the order in which they are consumed, so the one that is waited for always has a thread.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, fn: Callable[[T], Iterator[pa.RecordBatch]], task: T) -> None:
+        self._ready: deque[pa.RecordBatch] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._ended = self._stopped = False
+        self._future: Future[None] = pool.submit(self._run, fn, task)
+
+    def _run(self, fn: Callable[[T], Iterator[pa.RecordBatch]], task: T) -> None:
+        try:
+            for batch in fn(task):
+                with self._changed:
+                    self._ready.append(batch)
+                    self._bytes += batch.nbytes
+                    self._changed.notify_all()
+                    while self._bytes > AHEAD_BYTES and not self._stopped:
+                        self._changed.wait()
+                    if self._stopped:
+                        return
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            with self._changed:
+                while not self._ready and not self._ended:
+                    self._changed.wait()
+                if not self._ready:
+                    break
+                batch = self._ready.popleft()
+                self._bytes -= batch.nbytes
+                self._changed.notify_all()
+            yield batch
+        self._future.result()
+
+    def stop(self) -> None:
+        """Nobody takes the rest: end soon."""
+        self._future.cancel()
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
 
 def batches_of(data: Any) -> Iterable[pa.RecordBatch]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.filegroup.conform import conform
+from hoodie.filegroup.footer_keys import FooterKeys
+from hoodie.filegroup.slice_reader import with_encoded
 from hoodie.filegroup.staging import open_staged
-from hoodie.format.base_file import footer_metadata
+from hoodie.format.base_file import BaseFileFooter
+from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.plans import FileOptions
+from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import Storage
 
 ROW_GROUP_ROWS = 1024 * 1024
@@ -29,6 +34,7 @@ class BaseFileWriter:
     Args:
         schema: the table's columns with the meta columns in front; batches must conform to it.
         file_name: the final name, which every row carries in `_hoodie_file_name`.
+        more_rows: a bound on the rows that come besides those of the file that this one follows.
     """
 
     def __init__(
@@ -41,17 +47,23 @@ class BaseFileWriter:
         schema: pa.Schema,
         avro: Mapping[str, Any],
         options: FileOptions,
+        more_rows: int = 0,
     ) -> None:
         self._schema = schema
-        self._file_name = file_name
+        at = schema.get_field_index(FILE_NAME)
+        self._without_name = schema if at < 0 else schema.remove(at)
+        self._file_name = pa.array([file_name], pa.string())
+        self._more_rows = more_rows
         self._options = options
         self._avro = avro
         self._staged = staged
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
-        self._keys: list[pa.Array] = []
+        self._keys: FooterKeys | None = None
         self.rows = 0
         self.size_bytes = 0
+        self.ranges: dict[str, ValueRange] = {}
+        self._footers: list[pq.FileMetaData] = []
         self._output = open_staged(storage, staged, folder=folder)
 
     def __enter__(self) -> BaseFileWriter:
@@ -60,15 +72,22 @@ class BaseFileWriter:
         self._writer: Any = None
         return self
 
-    def write(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Append rows. Their `_hoodie_file_name` is set here: copied rows get the new file's name too."""
+    def write(self, data: pa.RecordBatch | pa.Table, *, before: BaseFileFooter | None = None, new: bool = True) -> None:
+        """Append rows. Their `_hoodie_file_name` is set here: copied rows get the new file's name too.
+
+        Text columns may be dictionary arrays. `before`: the footer of the file that this one follows, the same with each call
+        until rows are `new`: then their keys are not in that file.
+        """
         if not data.num_rows:
             return
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-        at = self._schema.get_field_index(FILE_NAME)
-        name = pa.repeat(pa.scalar(self._file_name, pa.string()), table.num_rows)
-        table = conform(table.set_column(at, self._schema.field(at), name), self._schema, path=self._staged)
-        self._keys.extend(table.column(RECORD_KEY).chunks)
+        table = conform(table, with_encoded(self._without_name, table.schema), path=self._staged)
+        if self._keys is None:
+            at_most = (before.record_count if before is not None else 0) + max(self._more_rows, table.num_rows)
+            self._keys = FooterKeys(
+                self._options, before=before, at_most=at_most if self._more_rows or before else None
+            )
+        self._keys.add(table.column(RECORD_KEY), new=new)
         self.rows += table.num_rows
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
@@ -78,29 +97,28 @@ class BaseFileWriter:
     def _flush(self) -> None:
         """Write what waits as one row group: merges hand over many small pieces, and each would become its own."""
         if self._waiting:
-            rows = pa.concat_tables(self._waiting)
-            self._waiting, self._waiting_bytes = [], 0
-            self._opened(rows).write_table(rows, row_group_size=ROW_GROUP_ROWS)
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            rows = self._named(one_encoding(waiting))
+            self._opened(rows)
+            self._writer.write_table(_as_opened(rows, self._writer.schema), row_group_size=ROW_GROUP_ROWS)
+
+    def _named(self, rows: pa.Table) -> pa.Table:
+        at = self._schema.get_field_index(FILE_NAME)
+        if at < 0:
+            return rows
+        name = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), self._file_name)
+        return rows.add_column(at, self._schema.field(at).with_type(name.type), name)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         try:
             if kind is None:
                 self._flush()
-                keys = pa.chunked_array(self._keys, pa.string())
-                options = self._options
+                keys = self._keys or FooterKeys(self._options)
                 writer = self._opened(self._schema.empty_table())
-                writer.add_key_value_metadata(
-                    footer_metadata(
-                        keys,
-                        bloom_type=options.bloom_type,
-                        fpp=options.bloom_fpp,
-                        num_entries=options.bloom_num_entries,
-                        max_entries=options.bloom_max_entries,
-                        avro_schema_json=json.dumps(self._avro, separators=(",", ":")),
-                    )
-                )
+                writer.add_key_value_metadata(keys.metadata(json.dumps(self._avro, separators=(",", ":"))))
                 writer.close()
                 self.size_bytes = self._sink.tell()
+                self.ranges = ranges_of_footer(self._footers[-1], stated_columns(self._schema), cut=True)
         except BaseException as exc:
             self._output.__exit__(type(exc), exc, exc.__traceback__)
             raise
@@ -111,21 +129,73 @@ class BaseFileWriter:
         if self._writer is None:
             self._writer = _parquet_writer(
                 self._sink,
-                self._schema,
+                first.schema,
                 compression=self._options.compression,
                 store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
-                use_dictionary=_dictionary_columns(first),
+                use_dictionary=dictionary_columns(first),
                 write_page_index=False,
+                metadata_collector=self._footers,
                 write_page_checksum=True,  # as Hudi's writers: zstd by itself does not notice a flipped bit
             )
         return self._writer
+
+
+def one_encoding(tables: Sequence[pa.Table]) -> pa.Table:
+    """The tables as one. A column that one of them has as a dictionary array is one in all, with one dictionary of what it holds."""
+    fields = list(tables[0].schema)
+    encoded = [
+        name
+        for i, name in enumerate(tables[0].column_names)
+        if any(_is_encoded(t.schema.field(i).type) for t in tables)
+    ]
+    if not encoded:
+        return pa.concat_tables(tables)
+    columns: list[Any] = []
+    for i, field in enumerate(fields):
+        chunks = [chunk for table in tables for chunk in table.column(i).chunks]
+        if field.name not in encoded:
+            columns.append(pa.chunked_array(chunks, field.type))
+            continue
+        chunks = [chunk if _is_encoded(chunk.type) else _as_codes(chunk) for chunk in chunks]
+        kind = next(chunk.type for chunk in chunks)
+        column = pa.chunked_array(chunks, kind).unify_dictionaries().combine_chunks()
+        columns.append(_without_unused(column))
+        fields[i] = field.with_type(kind)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _is_encoded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind))
+
+
+def _as_codes(column: Any) -> Any:
+    return pc.dictionary_encode(column)
+
+
+def _without_unused(column: Any) -> Any:
+    """A dictionary array without values that no row has: they would be carried from file to file for ever."""
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) and column.num_chunks == 1 else column
+    if isinstance(column, pa.ChunkedArray):
+        return column
+    there = pc.drop_null(column.indices) if column.null_count else column.indices
+    used = np.zeros(len(column.dictionary), dtype=bool)
+    used[there.to_numpy(zero_copy_only=False)] = True
+    if used.all():
+        return column
+    moved = pa.array(np.cumsum(used, dtype=np.int32) - 1, pa.int32())
+    return pa.DictionaryArray.from_arrays(moved.take(column.indices), column.dictionary.filter(pa.array(used)))
+
+
+def _as_opened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the encodings of the first ones, by which the file was opened."""
+    return rows if rows.schema.equals(schema) else rows.cast(schema)
 
 
 _parquet_writer: Any = pq.ParquetWriter
 """Its stubs know neither a codec chosen at run time nor dictionaries by column."""
 
 
-def _dictionary_columns(first: pa.Table) -> list[str]:
+def dictionary_columns(first: pa.Table) -> list[str]:
     """Leaf paths of the columns that get a dictionary: all but those whose values hardly repeat in a sample.
 
     Trying a dictionary on a column of different values is a third of the whole cost of writing a table of 15 columns.
@@ -134,7 +204,7 @@ def _dictionary_columns(first: pa.Table) -> list[str]:
     different = {
         field.name
         for field in sample.schema
-        if not pa.types.is_nested(field.type)
+        if not (pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type))
         and sample.num_rows
         and 2 * pc.count_distinct(sample.column(field.name)).as_py() > sample.num_rows
     }

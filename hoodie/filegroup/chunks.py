@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hoodie.filegroup.hashing import key_hash
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import join
-from hoodie.model.plans import Chunk, ChunkPiece, ChunkRange, Inserts, Matches
+from hoodie.model.plans import PLACE, Chunk, ChunkPiece, ChunkRange, Inserts, Matches
 from hoodie.storage.base import Storage
 
 _new_ipc_file: Any = pa.ipc.new_file
@@ -21,11 +21,17 @@ _new_ipc_file: Any = pa.ipc.new_file
 
 
 def make_chunk(
-    table: pa.Table, *, storage: Storage | None = None, stage_to: str | None = None, sort_by_key: bool = False
+    table: pa.Table,
+    *,
+    storage: Storage | None = None,
+    stage_to: str | None = None,
+    within: str | None = None,
+    sort_by_key: bool = False,
 ) -> Chunk:
     """A chunk of prepared rows, sorted by partition path here; staged when a folder is given, else kept in memory.
 
     `sort_by_key`: the rows of a partition in the order of their record keys, not in that of arrival.
+    `within`: as `Storage.open_output` takes it.
     """
     table = table.combine_chunks()
     if sort_by_key:
@@ -34,15 +40,18 @@ def make_chunk(
     if storage is None or stage_to is None:
         return Chunk(ranges, table.num_rows, table.nbytes, table=table)
     path = join(stage_to, f"{uuid.uuid4().hex}.arrow")
-    with storage.open_output(path, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
+    with storage.open_output(path, within=within, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Chunk(ranges, table.num_rows, table.nbytes, path=path)
 
 
 def sorted_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Chunks in memory as others of about the same size, whose ranges of (partition path, record key) do not overlap."""
+    """Chunks in memory as others of about the same size, whose ranges of (partition path, record key) do not overlap.
+
+    Where some are staged all stay as they are, each sorted in itself: what does not fit into memory is not sorted as a whole.
+    """
     tables = [chunk.table for chunk in chunks if chunk.table is not None]
-    if len(tables) < 2:
+    if len(tables) < max(2, len(chunks)):
         return list(chunks)
     both = pa.concat_tables([table.select([PARTITION_PATH, RECORD_KEY]) for table in tables])
     order = pc.sort_indices(both, sort_keys=[(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
@@ -105,14 +114,30 @@ def load_rows(storage: Storage, matches: Matches) -> np.ndarray:
     return rows
 
 
+def load_places(storage: Storage, matches: Matches) -> np.ndarray:
+    """For each matched row the row number in the base file, int32; -1 where it is not known."""
+    if matches.rows is None:
+        with storage.open_input(str(matches.path)) as source:
+            table = pa.ipc.open_file(source).read_all().slice(matches.start, matches.count)
+        if table.num_columns > 1:
+            places: np.ndarray = table.column(1).combine_chunks().to_numpy(zero_copy_only=False)
+            return places
+    return np.full(matches.count, -1, np.int32) if matches.places is None else matches.places
+
+
 def make_matches(
-    number: int, rows: np.ndarray, *, storage: Storage | None = None, stage_to: str | None = None
+    number: int,
+    rows: np.ndarray,
+    places: np.ndarray | None = None,
+    *,
+    storage: Storage | None = None,
+    stage_to: str | None = None,
 ) -> Matches:
-    """Row numbers inside chunk `number`; staged when a folder is given."""
+    """Row numbers inside chunk `number`, with the numbers of the stored rows in the base file; staged when a folder is given."""
     rows = rows.astype(np.int32)
     if storage is None or stage_to is None:
-        return Matches(number, rows=rows, count=len(rows))
-    table = pa.table({"row": pa.array(rows)})
+        return Matches(number, rows=rows, count=len(rows), places=places)
+    table = pa.table({"row": rows} if places is None else {"row": rows, "place": places.astype(np.int32)})
     path = join(stage_to, f"{uuid.uuid4().hex}.rows")
     with storage.open_output(path, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
@@ -125,14 +150,19 @@ def piece_keys(storage: Storage, piece: ChunkPiece) -> pa.Array:
     return keys.combine_chunks()
 
 
-def matched_rows(storage: Storage, pieces: Sequence[ChunkPiece], updates: Sequence[Matches]) -> list[pa.Table]:
-    """The matched rows, a table for each chunk, in arrival order."""
+def matched_rows(
+    storage: Storage, pieces: Sequence[ChunkPiece], updates: Sequence[Matches], *, places: bool = False
+) -> list[pa.Table]:
+    """The matched rows, a table for each chunk, in arrival order. `places`: with the column `PLACE`."""
     chunks = {piece.number: piece.chunk for piece in pieces}
     tables = []
     for matches in sorted(updates, key=lambda m: m.number):
         rows = load_rows(storage, matches)
         if len(rows):
-            tables.append(load_chunk(storage, chunks[matches.number]).take(pa.array(rows)))
+            table = load_chunk(storage, chunks[matches.number]).take(pa.array(rows))
+            if places:
+                table = table.append_column(PLACE, pa.array(load_places(storage, matches), pa.int32()))
+            tables.append(table)
     return tables
 
 

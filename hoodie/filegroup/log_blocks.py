@@ -61,6 +61,26 @@ def live_blocks(storage: Storage, logs: tuple[LogFile, ...], visible: VisibleIns
     return LiveBlocks([block for blocks in found.values() for block in blocks], found is not groups)
 
 
+def changes_nothing(storage: Storage, log: LogFile, visible: VisibleInstants, among: frozenset[str]) -> bool:
+    """Whether a slice is the same without this log file: nothing in it is visible, and it takes back none of these instants.
+
+    Only small files are looked into, such as those that a rollback writes; False for others.
+    """
+    if log.size_bytes > _SMALL:
+        return False
+    for block in _whole_blocks(storage, log):
+        instant = block.header.get(HeaderKey.INSTANT_TIME, "")
+        if block.kind is BlockKind.COMMAND:
+            if block.header.get(HeaderKey.TARGET_INSTANT_TIME, "") in among:
+                return False
+        elif visible.sees(instant) and not (log.committed_bytes is None and instant in visible.completed):
+            return False
+    return True
+
+
+_SMALL = 64 * 1024
+
+
 def _log_compacted(groups: dict[str, Blocks]) -> dict[str, Blocks]:
     """The groups, with those that a log compaction merged replaced by its blocks, at the place of the newest of them.
 

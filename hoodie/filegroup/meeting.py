@@ -72,6 +72,7 @@ def meet(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met: np.ndarray) 
     else:
         replaced, live = wins | ~dead, ~dead
         older = pa.Table.from_batches([batch.take(pa.array(rows[live]))])
+        older = older if older.schema.equals(newer.rows.schema) else older.cast(newer.rows.schema)
         merged = _merged(older, newer, entries[live], wins[live], rule)
     keep = np.ones(batch.num_rows, dtype=bool)
     keep[rows[replaced]] = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,11 @@ from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, uncondit
 from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import completed_rows
-from hoodie.filegroup.slice_reader import read_slice, read_task
+from hoodie.filegroup.row_copies import copied_rows, write_row_copy
+from hoodie.filegroup.slice_reader import REWRITE_BYTES, Rewrite, read_slice, read_task
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
+from hoodie.format.column_stats import ranges_of_rows
+from hoodie.model.enums import RowCopies
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import (
     COMMIT_SEQNO,
@@ -45,6 +48,7 @@ from hoodie.model.names import (
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import (
     DELETED,
+    PLACE,
     ChangeTask,
     CompactTask,
     ReadContext,
@@ -68,7 +72,7 @@ def run_read(storage: Storage, context: ReadContext, task: ReadTask | ChangeTask
 
 def run_write(storage: Storage, context: WriteContext, task: WriteTask) -> WriteResult | None:
     """Write the task's file under a staging name. None when nothing is left to write (deletes of unknown keys only)."""
-    attempt = _new_attempt()
+    attempt = new_attempt()
     match task.kind:
         case "append":
             return _append(storage, context, attempt, task)
@@ -80,13 +84,13 @@ def run_write(storage: Storage, context: WriteContext, task: WriteTask) -> Write
 
 def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> WriteResult:
     """Merge a slice into a new base file. Rows keep their commit times and sequence numbers."""
-    attempt = _new_attempt()
+    attempt = new_attempt()
     piece = task.slice
-    schema = with_meta_fields(context.schema)
-    with _base_writer(storage, context, attempt, number=task.number, piece=piece) as writer:
-        for batch in read_slice(storage, piece, schema, rule=context.rule, visible=context.visible, full=schema):
-            writer.out.write(batch)
-    return _base_result(
+    with NewBaseFile(storage, context, attempt, number=task.number, piece=piece) as writer:
+        rewrite = _rewrite(context)
+        for batch in _stored_rows(storage, context, piece, rewrite):
+            writer.out.write(batch, before=rewrite.before, new=rewrite.only_new or piece.base is None)
+    return base_result(
         writer,
         "MERGE",
         piece,
@@ -96,7 +100,7 @@ def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> W
     )
 
 
-def _new_attempt() -> int:
+def new_attempt() -> int:
     """Different for every run of a task, also in other processes: a retried or speculative run writes other names."""
     return secrets.randbits(31)
 
@@ -107,7 +111,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
     if rows is None:
         return None
     live, deleted = _split(rows)
-    stamped = _stamp(live, context, task.number, file_name=task.file_id)
+    stamped = stamp(live, context, task.number, file_name=task.file_id)
     name = format_log_file(
         LogFileName(task.file_id, piece.base_instant, task.log_version, str(WriteToken(task.number, _STAGE, attempt)))
     )
@@ -138,7 +142,15 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
         base_file=piece.base.name if piece.base else "",
         log_files=(*(log.name for log in piece.logs), name),
     )
-    return WriteResult(stat, StagedFile(staged, final, "APPEND"))
+    result = WriteResult(
+        stat, StagedFile(staged, final, "APPEND"), ranges_of_rows(stamped, commit_time=context.instant)
+    )
+    if context.row_copies is RowCopies.NONE:
+        return result
+    copied = copied_rows(stamped, live, deleted, context.rule)
+    if context.row_copies is RowCopies.HELD:
+        return replace(result, rows=copied)
+    return replace(result, copy=write_row_copy(storage, context, 1 + task.number, [(stat, copied)], attempt=attempt))
 
 
 def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
@@ -146,15 +158,15 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
     rows = _rows_of(storage, context, task)
     if rows is None:
         return None
-    schema = with_meta_fields(context.schema)
     incoming = _Incoming.of(rows, context, task.number)
-    with _base_writer(storage, context, attempt, number=task.number, piece=piece) as writer:
-        for batch in read_slice(storage, piece, schema, rule=context.rule, visible=context.visible, full=schema):
+    with NewBaseFile(storage, context, attempt, number=task.number, piece=piece, more_rows=rows.num_rows) as writer:
+        rewrite = _rewrite(context)
+        for batch in _stored_rows(storage, context, piece, rewrite):
             for kept in (batch,) if task.concat else incoming.replace_in(batch, context):
-                writer.out.write(kept)
+                writer.out.write(kept, before=rewrite.before, new=rewrite.only_new or piece.base is None)
         inserted = incoming.unmet()
         writer.out.write(inserted)
-    return _base_result(
+    return base_result(
         writer,
         "MERGE",
         piece,
@@ -163,6 +175,24 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
         num_updates=incoming.updated,
         num_deletes=incoming.deleted,
     )
+
+
+def _rewrite(context: WriteContext) -> Rewrite:
+    rule = context.rule
+    if rule.fill is not None or rule.merger is not None:
+        return Rewrite()  # every value may be looked at
+    marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
+    looked_at = {RECORD_KEY, *rule.ordering_fields, *marker}
+    return Rewrite(frozenset(with_meta_fields(context.schema).names) - looked_at)
+
+
+def _stored_rows(
+    storage: Storage, context: WriteContext, piece: FileSlice, rewrite: Rewrite
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a slice for its next base file; without the file name, which the writer gives them."""
+    full = with_meta_fields(context.schema)
+    schema = full.remove(full.get_field_index(FILE_NAME))
+    return read_slice(storage, piece, schema, rule=context.rule, visible=context.visible, full=full, rewrite=rewrite)
 
 
 def _create(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
@@ -174,11 +204,18 @@ def _create(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
         return None
     if context.sort_by_key:
         live = live.take(pc.sort_indices(live.column(RECORD_KEY)))
-    with _base_writer(
+    with NewBaseFile(
         storage, context, attempt, number=task.number, partition_path=task.partition_path, file_id=task.file_id
     ) as writer:
-        writer.out.write(_stamp(live, context, task.number, file_name=""))
-    return _base_result(writer, "CREATE", None, num_writes=live.num_rows, num_inserts=live.num_rows)
+        for part in _slices(live):  # meta columns are nearly as large as the rows of a narrow table: a part at a time
+            writer.out.write(stamp(part, context, task.number, file_name="", first=writer.out.rows))
+    return base_result(writer, "CREATE", None, num_writes=live.num_rows, num_inserts=live.num_rows)
+
+
+def _slices(rows: pa.Table) -> Iterator[pa.Table]:
+    step = max(1, int(rows.num_rows * REWRITE_BYTES / max(1, rows.nbytes)))
+    for start in range(0, rows.num_rows, step):
+        yield rows.slice(start, step)
 
 
 def _rows_of(storage: Storage, context: WriteContext, task: WriteTask) -> pa.Table | None:
@@ -217,7 +254,7 @@ def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | No
 
 def _in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:
     """The rows with the columns that the table has now; it may have got more, or wider ones, since they were prepared."""
-    prepared = (RECORD_KEY, PARTITION_PATH, DELETED)
+    prepared = (RECORD_KEY, PARTITION_PATH, DELETED, PLACE)
     fields = [rows.schema.field(name) for name in prepared if name in rows.column_names]
     fields += [field.with_nullable(True) for field in without_meta_fields(context.schema)]
     return conform(rows, pa.schema(fields), path=f"the batch for table {context.table_name!r}")
@@ -236,7 +273,8 @@ def _deletes_of(
 
 
 def _gather(storage: Storage, context: WriteContext, task: WriteTask) -> list[pa.Table]:
-    tables = matched_rows(storage, task.pieces, task.updates)
+    copies = task.kind == "append" and context.row_copies is not RowCopies.NONE
+    tables = matched_rows(storage, task.pieces, task.updates, places=copies)
     if task.inserts is not None:
         # A row's number in its chunk is what is known of a generated key before the instant is.
         prefix = context.instant if context.generates_keys else None
@@ -252,10 +290,10 @@ def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     return rows.filter(pc.invert(deleted)), rows.filter(deleted)
 
 
-def _stamp(rows: pa.Table, context: WriteContext, number: int, *, file_name: str) -> pa.Table:
-    """The rows with meta columns and in the table's schema."""
+def stamp(rows: pa.Table, context: WriteContext, number: int, *, file_name: str, first: int = 0) -> pa.Table:
+    """The rows with meta columns and in the table's schema; `first` counts the rows before them that have this number."""
     count = rows.num_rows
-    counters = pa.array(np.arange(count)).cast(pa.string())
+    counters = pa.array(np.arange(first, first + count)).cast(pa.string())
     prefix = pa.repeat(pa.scalar(f"{context.instant}_{number}"), count)
     meta = {
         COMMIT_TIME: pa.repeat(pa.scalar(context.instant), count),
@@ -283,7 +321,7 @@ class _Incoming:
     def of(cls, rows: pa.Table, context: WriteContext, number: int) -> _Incoming:
         ordering, is_delete, always = _deletes_of(rows, context)
         keys = rows.column(RECORD_KEY).combine_chunks()
-        stamped = _stamp(rows, context, number, file_name="")
+        stamped = stamp(rows, context, number, file_name="").drop_columns([FILE_NAME])
         return cls(Newer(keys, stamped, ordering, is_delete, always), np.zeros(rows.num_rows, dtype=bool))
 
     def replace_in(self, batch: pa.RecordBatch, context: WriteContext) -> Iterator[pa.RecordBatch | pa.Table]:
@@ -301,8 +339,8 @@ class _Incoming:
         return self.newer.rows if fresh.all() else self.newer.rows.filter(pa.array(fresh))
 
 
-class _base_writer:
-    """A `BaseFileWriter` with the names of this task's next base file."""
+class NewBaseFile:
+    """A `BaseFileWriter` with the names of a base file: the next one of the slice `piece`, else the first of a new group."""
 
     def __init__(
         self,
@@ -314,6 +352,7 @@ class _base_writer:
         piece: FileSlice | None = None,
         partition_path: str = "",
         file_id: str = "",
+        more_rows: int = 0,
     ) -> None:
         self.partition_path = piece.group.partition_path if piece else partition_path
         self.file_id = piece.group.file_id if piece else file_id
@@ -329,9 +368,11 @@ class _base_writer:
             schema=with_meta_fields(context.schema),
             avro=_avro(context),
             options=context.files,
+            more_rows=more_rows
+            + sum(count for log in (piece.logs if piece else ()) for _, count in log.committed_entries),
         )
 
-    def __enter__(self) -> _base_writer:
+    def __enter__(self) -> NewBaseFile:
         self.out.__enter__()
         return self
 
@@ -339,7 +380,8 @@ class _base_writer:
         self.out.__exit__(*exc)
 
 
-def _base_result(writer: _base_writer, marker: str, piece: FileSlice | None, **counts: Any) -> WriteResult:
+def base_result(writer: NewBaseFile, marker: str, piece: FileSlice | None, **counts: Any) -> WriteResult:
+    """What a finished file comes to; `counts` are fields of its `WriteStat`."""
     stat = WriteStat(
         file_id=writer.file_id,
         partition_path=writer.partition_path,
@@ -350,7 +392,7 @@ def _base_result(writer: _base_writer, marker: str, piece: FileSlice | None, **c
         prev_base_file=piece.base.name if piece and piece.base else None,
         **counts,
     )
-    return WriteResult(stat, StagedFile(writer.staged, writer.final, marker))
+    return WriteResult(stat, StagedFile(writer.staged, writer.final, marker), writer.out.ranges)
 
 
 def _avro(context: WriteContext) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,8 @@ from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.meeting import Newer, meet
 from hoodie.filegroup.renamed import renames_for
-from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches
+from hoodie.format.base_file import BaseFileFooter, read_footer
+from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants, sort_key
@@ -24,6 +26,10 @@ from hoodie.storage.base import Storage
 
 MIN_BATCH_ROWS = 64 * 1024
 MAX_BATCH_ROWS = 1024 * 1024
+MAPPED_BYTES = 128 * 1024 * 1024
+"""Larger base files are read and not mapped: all of a file would count as memory of the process before the end."""
+REWRITE_BYTES = 32 * 1024 * 1024
+"""Bytes of a base file's batches on their way into the next one: large, for each costs a look at the newer records' keys."""
 
 
 def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -86,8 +92,11 @@ def read_slice(
     span: InstantRange | None = None,
     whole: WholeSlice | None = None,
     history: ColumnHistory | None = None,
+    rewrite: Rewrite | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Merged rows of a slice with the columns of `schema`; `full` is the table's schema with meta columns.
+
+    For a `rewrite` into a new base file texts may come as dictionary arrays.
 
     With a `span` (then `schema` has the commit time) stored rows that were committed outside of it do not take part in
     the merge: a late row that lost against one is pulled, as Apache Hudi does. `history`: where columns were renamed.
@@ -96,14 +105,15 @@ def read_slice(
     """
     if not piece.logs:
         if piece.base is not None:
-            yield from read_base_file(storage, piece.base, schema, history=history)
+            yield from read_base_file(storage, piece.base, schema, history=history, rewrite=rewrite)
         return
     wanted = merge_columns(schema, rule, full)
     logs = read_log_records(storage, piece, wanted, rule=rule, visible=visible, history=history)
     if logs.present is not None and whole is not None:
         piece, span = whole.slice, None
         logs = read_log_records(storage, piece, wanted, rule=rule, visible=whole.visible, history=history)
-    for batch in merge_with_base(storage, piece.base, logs, wanted, rule=rule, span=span, history=history):
+    merged = merge_with_base(storage, piece.base, logs, wanted, rule=rule, span=span, history=history, rewrite=rewrite)
+    for batch in merged:
         yield batch if wanted.names == schema.names else batch.select(schema.names)
 
 
@@ -123,6 +133,7 @@ def merge_with_base(
     rule: MergeRule,
     span: InstantRange | None = None,
     history: ColumnHistory | None = None,
+    rewrite: Rewrite | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Stream the base file past the reduced log records: kept rows, then the merged ones, batch by batch; new keys last."""
     is_delete = np.arange(len(logs.keys)) >= logs.live
@@ -131,11 +142,13 @@ def merge_with_base(
     if base is not None:
         # Each batch rebuilds a hash table of the log keys, so batches grow with them.
         rows = int(min(MAX_BATCH_ROWS, max(MIN_BATCH_ROWS, 2 * len(logs.keys))))
-        for batch in read_base_file(storage, base, schema, batch_rows=rows, history=history):
+        for batch in read_base_file(storage, base, schema, batch_rows=rows, history=history, rewrite=rewrite):
             found = meet(keep_rows(batch, None, span), newer, rule, met)
             yield found.kept
             yield from found.merged.combine_chunks().to_batches()
     fresh = np.flatnonzero(~met[: logs.live])
+    if rewrite is not None:
+        rewrite.only_new = True
     if len(fresh):
         inserted = logs.data if len(fresh) == logs.live else logs.data.take(pa.array(fresh))
         yield from inserted.combine_chunks().to_batches()
@@ -148,15 +161,22 @@ def read_base_file(
     *,
     batch_rows: int = MIN_BATCH_ROWS,
     history: ColumnHistory | None = None,
+    rewrite: Rewrite | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a base file, conformed to the schema: columns that the file lacks are null.
+
+    For a `rewrite` its texts that repeat come as dictionary arrays, and batches have about `REWRITE_BYTES`.
 
     Raises:
         CorruptFileError: the file is missing, truncated or does not decode.
     """
     renames = None if history is None else renames_for(history, base.instant, path=base.path)
     where = f"{base.path} of table {storage.uri}"
-    with open_base_file(storage, base) as (file, _):
+    with open_base_file(storage, base, encode=() if rewrite is None else rewrite.encode) as (file, metadata):
+        if rewrite is not None:
+            rewrite.before = read_footer(metadata, path=where)
+            batch_rows = int(min(MAX_BATCH_ROWS, max(batch_rows, REWRITE_BYTES / row_bytes(file))))
+            schema = with_encoded(schema, file.schema_arrow)
         present = set(file.schema_arrow.names)
         wanted = schema.names if renames is None else renames.sources(schema.names)
         columns = [name for name in wanted if name in present]
@@ -164,13 +184,37 @@ def read_base_file(
             yield conform(batch if renames is None else renames.apply(batch), schema, path=where)
 
 
+@dataclass
+class Rewrite:
+    """A read whose rows go into the next base file of their group; says what the writer wants to know."""
+
+    encode: frozenset[str] = frozenset()
+    """Columns that may come as dictionary arrays: those whose values nobody looks at on the way."""
+    before: BaseFileFooter | None = None
+    """Once the first batch is there: the footer of the base file; None: there is none."""
+    only_new: bool = False
+    """From here on rows have keys that the base file has not."""
+
+
+def with_encoded(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
+    """The schema with the types of those text columns that `stored` has as dictionary arrays."""
+    fields = []
+    for field in schema:
+        at = stored.get_field_index(field.name)
+        kind = stored.field(at).type if at >= 0 else field.type
+        encoded = pa.types.is_dictionary(kind) and pa.types.is_string(field.type)
+        fields.append(field.with_type(kind) if encoded else field)
+    return pa.schema(fields)
+
+
 class open_base_file:
     """`with open_base_file(storage, base) as (parquet_file, footer_metadata)`; foreign errors are translated."""
 
-    def __init__(self, storage: Storage, base: BaseFile) -> None:
+    def __init__(self, storage: Storage, base: BaseFile, *, encode: Collection[str] = ()) -> None:
+        self._encode = encode
         self._where = f"{base.path} of table {storage.uri}"
         try:
-            self._input = storage.open_input(base.path)
+            self._input = storage.open_input(base.path, mapped=base.size_bytes <= MAPPED_BYTES)
         except FileNotFoundError as exc:
             raise CorruptFileError(
                 f"{self._where} is gone: it was removed while it was still needed; run the operation again"
@@ -180,7 +224,7 @@ class open_base_file:
 
     def __enter__(self) -> tuple[pq.ParquetFile, pq.FileMetaData]:
         try:
-            file = open_parquet(self._input, path=self._where)
+            file = open_parquet(self._input, path=self._where, encode=self._encode)
             check_meta_columns(file, path=self._where)
         except CorruptFileError:
             self._input.close()

@@ -66,10 +66,14 @@ def footer_metadata(
     if num_entries is None:
         num_entries = max_entries = entries_for(len(keys), fpp)
     bloom = build_bloom(bloom_type, keys, num_entries=num_entries, fpp=fpp, max_entries=max_entries)
+    return footer_entries(bloom, key_range(keys), avro_schema_json)
+
+
+def footer_entries(bloom: BloomFilter, bounds: tuple[str, str] | None, avro_schema_json: str | None) -> dict[str, str]:
+    """The key-values for the footer of a base file with this filter and these least and greatest keys."""
     found = {BLOOM: base64.b64encode(bloom.to_bytes()).decode("ascii")}
     if bloom.type_code != SIMPLE:
         found[BLOOM_TYPE] = bloom.type_code
-    bounds = key_range(keys)
     if bounds is not None:
         found[MIN_KEY], found[MAX_KEY] = bounds
     if avro_schema_json is not None:

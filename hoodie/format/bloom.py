@@ -16,7 +16,7 @@ import itertools
 import math
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -182,6 +182,11 @@ class HudiBloomFilter:
         found[slice(None) if left is None else left] = np.logical_or.reduce(alive, axis=0)
         return found
 
+    @property
+    def rate(self) -> float:
+        """How often it says yes to a key that it does not hold, by the bits that are set; of filters of one row."""
+        return float((_ONES[self.rows].sum() / self.bits) ** self.hashes)
+
     def to_bytes(self) -> bytes:
         row_header = _ROW_HEADER.pack(_VERSION, self.hashes, _MURMUR, self.bits)
         if self.type_code == SIMPLE:
@@ -190,6 +195,65 @@ class HudiBloomFilter:
             _VERSION, self.hashes, _MURMUR, self.bits, self.row_entries, self.newest_count, len(self.rows)
         )
         return head + b"".join(row_header + row.tobytes() for row in self.rows)
+
+
+_ONES = np.array([bin(byte).count("1") for byte in range(256)], np.uint8)
+_FLAG_BITS = 1 << 26
+
+
+class BloomBuilder:
+    """A SIMPLE or DYNAMIC_V0 filter of one row, made of keys that come in parts."""
+
+    def __init__(self, start: HudiBloomFilter) -> None:
+        self._start = start
+        self._count = start.newest_count
+        self._flags: npt.NDArray[np.bool_] | None = None
+        self._row = start.rows[0].copy()
+
+    @classmethod
+    def of(cls, type_code: str, num_entries: int, fpp: float) -> BloomBuilder:
+        """An empty filter for so many keys; its type must be one that `builds_by_row`."""
+        bits, hashes = bloom_size(num_entries, fpp)
+        row = np.zeros((1, (bits + 7) // 8), np.uint8)
+        made = cls(HudiBloomFilter(type_code, bits, hashes, row, num_entries, 0))
+        if bits <= _FLAG_BITS:  # one byte a bit, as `_set_bits` says; a filter that is carried on gets few
+            made._flags = np.zeros(row.size * 8, np.bool_)
+        return made
+
+    def add(self, keys: pa.Array[Any]) -> None:
+        """Raises KeyFieldError where a key is null or empty."""
+        text = _as_text(keys)
+        hashed = 0
+        for block in _blocks(text, at_most=_BLOCK_KEYS):
+            hashed += len(block)
+            for _ in range(self._start.hashes):
+                place = block.next_places(self._start.bits)
+                if self._flags is not None:
+                    self._flags[place] = True
+                else:
+                    mask = np.left_shift(np.uint8(1), (place & 7).astype(np.uint8))
+                    np.bitwise_or.at(self._row, place >> 3, mask)
+        if hashed < len(text):
+            raise KeyFieldError(f"{len(text) - hashed} record keys are empty: a base file cannot hold them")
+        self._count += len(text)
+
+    def finished(self) -> HudiBloomFilter:
+        row = self._row if self._flags is None else np.packbits(self._flags, bitorder="little")
+        return replace(self._start, rows=row.reshape(1, -1), newest_count=self._count)
+
+
+def builds_by_row(type_code: str) -> bool:
+    """Whether a `BloomBuilder` makes filters of this type."""
+    return type_code in (SIMPLE, DYNAMIC_V0)
+
+
+def continued_bloom(found: BloomFilter | None, *, type_code: str, fpp: float, keys: int) -> BloomBuilder | None:
+    """A builder that goes on with a filter; None where that is not one of this type and rate, for about so many `keys`."""
+    if not isinstance(found, HudiBloomFilter) or found.type_code != type_code or len(found.rows) != 1 or keys < 1:
+        return None
+    bits, hashes = bloom_size(min(keys, most_entries(fpp)), fpp)
+    fits = bits // 2 <= found.bits <= max(4 * bits, 1 << 14) and abs(found.hashes - hashes) <= 1
+    return BloomBuilder(found) if fits else None
 
 
 def _build_simple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -154,7 +155,8 @@ def _stat_from_json(stat: _Fields, partition: str) -> WriteStat:
         prev_base_file=stat.text("prevBaseFile"),
         log_version=None if stat.get("logVersion") is None else stat.count("logVersion"),
         base_file=stat.text("baseFile"),
-        log_files=stat.texts("logFiles"),
+        # Each commit names all logs of its slices again: one text each, however many commits are kept.
+        log_files=tuple(map(sys.intern, stat.texts("logFiles"))),
         **{name: stat.count(key) for key, name in _COUNTS.items()},
     )
 

@@ -9,7 +9,7 @@ schema and in the Avro schema beside it, and the rows that come out.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,10 +24,16 @@ _FOREIGN = (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError, 
 """What pyarrow raises on bytes that are no Parquet file: ValueError for names that are no UTF-8, MemoryError for sizes
 that no file of this length can have."""
 _ADVICE = "restore the file from a copy"
+_CODE_BYTES = 2
+_DICTIONARY_BYTES = 64 * 1024
+"""A column of texts counts as repeating up to these bytes a row and these for its dictionary."""
 
 
-def open_parquet(source: pa.NativeFile, *, path: str) -> pq.ParquetFile:
+def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = ()) -> pq.ParquetFile:
     """The file in `source`, its footer checked; `path` is for messages.
+
+    Of the columns in `encode` those texts whose values repeat come as they are stored, as dictionary arrays: a rewrite need not
+    look at each value then.
 
     Raises:
         CorruptFileError: it is no whole Parquet file, or its footer contradicts itself.
@@ -36,11 +42,38 @@ def open_parquet(source: pa.NativeFile, *, path: str) -> pq.ParquetFile:
     try:
         file: pq.ParquetFile = opened(source, page_checksum_verification=True)
         _check_footer(file, path)
+        repeating = _repeating(file, encode) if encode else []
+        if repeating:
+            file = opened(source, metadata=file.metadata, page_checksum_verification=True, read_dictionary=repeating)
     except CorruptFileError:
         raise
     except _FOREIGN as exc:
         raise CorruptFileError(f"{path} is no whole Parquet file ({exc}); {_ADVICE}") from exc
     return file
+
+
+def _repeating(file: pq.ParquetFile, names: Collection[str]) -> list[str]:
+    """Columns of texts that are stored as numbers of a small dictionary, in all row groups."""
+    metadata, schema = file.metadata, file.schema_arrow
+    texts = {field.name for field in schema if pa.types.is_string(field.type) and field.name in names}
+    for number in range(metadata.num_row_groups if texts else 0):
+        group = metadata.row_group(number)
+        for i in range(group.num_columns):
+            column = group.column(i)
+            if column.path_in_schema not in texts:
+                continue
+            encoded = any("DICTIONARY" in str(encoding) for encoding in column.encodings)
+            # A writer gives a dictionary up when it grows too large, and says so nowhere but in the size.
+            if not encoded or column.total_uncompressed_size > _CODE_BYTES * group.num_rows + _DICTIONARY_BYTES:
+                texts.discard(column.path_in_schema)
+    return [name for name in schema.names if name in texts]
+
+
+def row_bytes(file: pq.ParquetFile) -> float:
+    """Bytes of a row, decompressed but as encoded in the file; 1 for a file without rows."""
+    metadata = file.metadata
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return max(1.0, sum(group.total_byte_size for group in groups) / max(1, metadata.num_rows))
 
 
 def read_batches(

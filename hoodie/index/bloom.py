@@ -3,7 +3,7 @@
 On storage that reads fast, reading and hashing a file's keys (about 70 ns a key) costs less than probing many keys in
 its filter; the filter pays where few keys meet a large file. Each task therefore chooses by cost when it has
 seen the footer, and the result says what decided. It looks at base files only: on a table where inserts go to base
-files every key is in one.
+files every key is in one. Keys of files that it meets again stay in memory (`stored_keys.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
@@ -22,6 +21,7 @@ from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.bloom import BloomFilter
+from hoodie.index.stored_keys import KNOWN_FILES, places_among
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import VisibleInstants
@@ -41,6 +41,7 @@ _STORED_KEY_NS = 70
 _PROBE_NS = 120
 _DECODE_NS = 8
 _OPEN_COLUMN_NS = 400_000
+_TYPICAL_KEY_BYTES = 40
 
 
 def pieces_by_partition(chunks: Sequence[Chunk]) -> dict[str, list[ChunkPiece]]:
@@ -106,7 +107,7 @@ def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
     logged = read_log_records(storage, task.logs, schema, rule=rule, visible=task.visible).keys
     matches = []
     for piece in task.pieces:
-        found = piece.span.start + np.flatnonzero(_is_in(piece_keys(storage, piece), logged))
+        found = piece.span.start + np.flatnonzero(places_among(piece_keys(storage, piece), logged) >= 0)
         found = np.union1d(in_base.get(piece.number, found[:0]), found)
         if len(found):
             matches.append(make_matches(piece.number, found, storage=storage, stage_to=task.stage_to))
@@ -114,17 +115,31 @@ def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
 
 
 def _look_into_base(storage: Storage, task: LookupTask) -> LookupResult:
+    name = KNOWN_FILES.name_of(storage, task.base)
+    known = KNOWN_FILES.get(name)
+    if known is not None and known.keys is not None:
+        pieces = _pieces_in_range(task, known.footer)
+        if not pieces:
+            return LookupResult(task.base, (), "range", known.footer.record_count)
+        keys_and_rows = [_candidates(storage, p, known.footer, False) for p in pieces]
+        matches = _matches(storage, task, pieces, keys_and_rows, known.places)
+        return LookupResult(task.base, matches, "keys", known.footer.record_count)
     where = f"{task.base.path} of table {storage.uri}"
     with open_base_file(storage, task.base) as (file, metadata):
         footer = read_footer(metadata, path=where)
-        low, high = _comparable_range(footer.min_key, footer.max_key) if task.prune_by_range else (None, None)
-        pieces = [p for p in task.pieces if _in_range(p, low, high)]
+        if known is None:
+            KNOWN_FILES.put(name, footer)
+        pieces = _pieces_in_range(task, footer)
         if not pieces or not footer.record_count:
             return LookupResult(task.base, (), "range", footer.record_count)
         candidates = [_candidates(storage, p, footer, task.prune_by_range) for p in pieces]
         total = sum(len(keys) for keys, _ in candidates)
         how = "keys"
-        bloom = _filter_of(footer) if _filter_is_cheaper(total, footer.record_count) else None
+        # A file that is looked into for the second time will be for a third: then its keys are worth more than an answer.
+        keeps = known is not None and KNOWN_FILES.takes(footer.record_count * _TYPICAL_KEY_BYTES, footer.record_count)
+        bloom = None
+        if not keeps and _filter_is_cheaper(total, footer.record_count):
+            bloom = _filter_of(footer)
         if bloom is not None and total:
             candidates = [_possible(keys, rows, bloom.might_contain(keys)) for keys, rows in candidates]
             if not any(len(keys) for keys, _ in candidates):
@@ -136,12 +151,33 @@ def _look_into_base(storage: Storage, task: LookupTask) -> LookupResult:
             stored = file.read(columns=[RECORD_KEY]).column(RECORD_KEY).combine_chunks()
         except (pa.ArrowInvalid, OSError, KeyError) as exc:
             raise CorruptFileError(f"the record keys of {where} cannot be read: {exc}") from exc
-    matches: list[Matches] = []
+    if keeps:
+        KNOWN_FILES.put(name, footer, stored)
+    matches = _matches(storage, task, pieces, candidates, lambda keys: places_among(keys, stored))
+    return LookupResult(task.base, matches, how, footer.record_count)
+
+
+def _pieces_in_range(task: LookupTask, footer: BaseFileFooter) -> list[ChunkPiece]:
+    low, high = _comparable_range(footer.min_key, footer.max_key) if task.prune_by_range else (None, None)
+    return [p for p in task.pieces if _in_range(p, low, high)] if footer.record_count else []
+
+
+def _matches(
+    storage: Storage,
+    task: LookupTask,
+    pieces: Sequence[ChunkPiece],
+    candidates: Sequence[tuple[pa.Array, np.ndarray]],
+    places_of: Callable[[pa.Array], np.ndarray],
+) -> tuple[Matches, ...]:
+    matches = []
     for piece, (keys, rows) in zip(pieces, candidates, strict=True):
-        found = rows[_is_in(keys, stored)]
+        places = places_of(keys)
+        there = places >= 0
+        found = rows[there]
         if len(found):
-            matches.append(make_matches(piece.number, found, storage=storage, stage_to=task.stage_to))
-    return LookupResult(task.base, tuple(matches), how, footer.record_count)
+            known = places[there]
+            matches.append(make_matches(piece.number, found, known, storage=storage, stage_to=task.stage_to))
+    return tuple(matches)
 
 
 def _comparable_range(low: str | None, high: str | None) -> tuple[str | None, str | None]:
@@ -189,17 +225,3 @@ def _filter_of(footer: BaseFileFooter) -> BloomFilter | None:
     except CorruptFileError as exc:
         log.warning("%s; its keys are read instead", exc)
         return None
-
-
-def _is_in(keys: pa.Array, stored: pa.Array) -> np.ndarray:
-    # Arrow hashes the value set: make it the smaller side, and come back by position when it is the candidates.
-    if len(stored) <= 2 * len(keys):
-        result: np.ndarray = pc.is_in(keys, value_set=stored).to_numpy(zero_copy_only=False)
-        return result
-    present = pc.unique(pc.drop_null(pc.index_in(stored, value_set=keys)))
-    found = np.zeros(len(keys), dtype=bool)
-    found[present.to_numpy(zero_copy_only=False)] = True
-    if len(keys) > 1 and pc.count_distinct(keys).as_py() != len(keys):
-        result = pc.is_in(keys, value_set=keys.filter(pa.array(found))).to_numpy(zero_copy_only=False)
-        return result
-    return found

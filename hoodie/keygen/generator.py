@@ -117,14 +117,14 @@ class KeyGenerator:
         # Over distinct values: each stands for a folder, so they are few.
         segments = []
         for place, value in enumerate(encoded.dictionary.to_pylist()):
-            folders = _escape(value) if self.url_encode else value
+            folders = escaped(value) if self.url_encode else value
             if self.slash_dates and not dated and len(self.partition_fields) == 1:
                 folders = folders.replace("-", "/")
             segment = f"{field}={folders}" if self.hive_style else folders
             reason = self._unsafe(folders, segment, first=not number, dated=dated)
             if reason:
                 row = start + pc.index(encoded.indices, place).as_py()
-                cured = not self.url_encode and _escape(value) != value
+                cured = not self.url_encode and escaped(value) != value
                 cure = "change the value" + (f", or create the table with {_ENCODE_OPTION}=true" if cured else "")
                 made_of = f"{'makes' if dated else 'holds'} {_shown(value)} in row {row} (from 0)"
                 raise KeyFieldError(f"partition column {field!r} {made_of}: {reason}\n  fix:     {cure}")
@@ -166,7 +166,8 @@ def _shown(value: str) -> str:
     return repr(value) if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS]!r}…"
 
 
-def _escape(value: str) -> str:
+def escaped(value: str) -> str:
+    """A value as it stands in an encoded path."""
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
 
 

@@ -55,6 +55,16 @@ class WriteOperation(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+class RowCopies(StrEnum):
+    """How rows that a write appends to logs get into a row copy."""
+
+    NONE = "none"
+    HELD = "held"
+    """Tasks run in the writer's process and hand the rows over: the commit gets one copy."""
+    STAGED = "staged"
+    """Each task writes a copy of its own."""
+
+
 class QueryType(StrEnum):
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"

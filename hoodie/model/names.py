@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ HOODIE = ".hoodie"
 PRIVATE = ".hoodie/.hoodie_py"
 """Our own folder in a table: Hudi's readers and writers leave it alone."""
 STAGING = f"{PRIVATE}/staging"
+ROW_COPIES = f"{PRIVATE}/rows"
+"""What commits appended to logs once more, as Parquet files: `filegroup/row_copies.py`."""
 MARKERS = f"{HOODIE}/.temp"
 HEARTBEATS = f"{HOODIE}/.heartbeat"
 METADATA_TABLE = f"{HOODIE}/metadata"
@@ -23,6 +26,8 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 PARQUET = ".parquet"
 MAX_NAME = 1024
 """Longer names are nobody's; refused before any parsing."""
+_REMEMBERED = 1 << 15
+"""Names whose parts are kept: each operation lists the same folders several times."""
 
 
 def join(*parts: str) -> str:
@@ -82,6 +87,7 @@ def format_base_file(name: BaseFileName, extension: str = PARQUET) -> str:
     return f"{name.file_id}_{name.write_token}_{name.instant}{extension}"
 
 
+@lru_cache(_REMEMBERED)
 def parse_base_file(name: str) -> BaseFileName | None:
     """None for anything that is no base file's name."""
     if len(name) > MAX_NAME or name.startswith(".") or "/" in name:
@@ -108,6 +114,7 @@ def format_log_file(name: LogFileName) -> str:
     return f".{name.file_id}_{name.base_instant}.log.{name.version}{token}{name.suffix}"
 
 
+@lru_cache(_REMEMBERED)
 def parse_log_file(name: str) -> LogFileName | None:
     """None for anything that is no log file's name."""
     if len(name) > MAX_NAME or not name.startswith(".") or "/" in name:
@@ -123,6 +130,7 @@ def parse_log_file(name: str) -> LogFileName | None:
     return LogFileName(file_id, instant, int(version), token, suffix)
 
 
+@lru_cache(_REMEMBERED)
 def log_sort_key(name: LogFileName) -> tuple[str, int, tuple[int, ...], str]:
     """Order in which log files are read: instant, version, write token part by part, suffix."""
     token = parse_write_token(name.write_token)
@@ -149,6 +157,7 @@ def format_instant_file(time: str, action: Action, state: State, completion: str
     return f"{time}.{action}.{state}"
 
 
+@lru_cache(_REMEMBERED)
 def parse_instant_file(name: str, layout: int = 1) -> Instant | None:
     """None for anything that is no timeline file of that layout (also temporary `<name>.<uuid>` files).
 
@@ -168,6 +177,17 @@ def parse_instant_file(name: str, layout: int = 1) -> Instant | None:
     if bool(underscore) is not (layout > 1 and not dot):
         return None
     return Instant(time, Action(action), State(state) if state else State.COMPLETED, completion or None)
+
+
+def format_row_copy(instant_time: str, number: int) -> str:
+    """Name of a row copy of an instant, in `ROW_COPIES`."""
+    return f"{instant_time}_{number}{PARQUET}"
+
+
+def parse_row_copy(name: str) -> str | None:
+    """The instant time in the name of a row copy; None for other names."""
+    time, _, number = name.removesuffix(PARQUET).partition("_")
+    return time if name.endswith(PARQUET) and is_instant_time(time) and number.isdigit() else None
 
 
 def marker_path(time: str, partition_path: str, file_name: str, kind: str) -> str:

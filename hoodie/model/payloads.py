@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hoodie.model.enums import Action, WriteOperation
+
+NEW_GROUPS_ONLY = "hoodie.python.new.file.groups.only"
+"""Key in an inflight file's extra metadata: the write names no file group because it touches none that is there."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,23 @@ class CommitMetadata:
     def stats(self) -> Iterator[WriteStat]:
         for stats in self.write_stats.values():
             yield from stats
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """Path -> size of each file that the commit wrote."""
+        found: dict[str, int] = {}
+        for stat in self.stats():
+            found[stat.path] = max(stat.file_size_bytes, found.get(stat.path, 0))
+        return found
+
+    @cached_property
+    def records(self) -> Mapping[str, int]:
+        """Path -> records and deletes that the commit wrote into it; files without any are left out."""
+        found: dict[str, int] = {}
+        for stat in self.stats():
+            if stat.num_writes + stat.num_deletes:
+                found[stat.path] = found.get(stat.path, 0) + stat.num_writes + stat.num_deletes
+        return found
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ too, but meant for engines of the same process.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.enums import ChangeFormat, Fill, MergeMode
+from hoodie.model.enums import ChangeFormat, Fill, MergeMode, RowCopies
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.payloads import WriteStat
+from hoodie.model.statistics import Pruning, ValueRange
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,13 @@ class Chunk:
     """Relative to the table; exactly one of `table` and `path` is set."""
 
 
+COLUMNAR_SHRINK = 3
+"""Rows of a first write are guessed to take a third of their Arrow size in a base file."""
+
 DELETED = "*deleted"
 """Column of prepared rows that marks deletes; no table has a column of a name that Avro does not allow."""
+PLACE = "*place"
+"""Column of rows on their way into a log: the row number in the base file of the stored row, -1 where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,11 @@ class ChunkPiece:
     number: int
     chunk: Chunk
     span: ChunkRange
+
+
+def _share(pieces: Iterable[ChunkPiece]) -> int:
+    """Bytes of the rows in the pieces."""
+    return sum(p.chunk.size_bytes * p.span.length // max(p.chunk.rows, 1) for p in pieces)
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,8 @@ class Matches:
     count: int = 0
     start: int = 0
     """With `path`: where in that file they begin; one file may hold the rows of many buckets."""
+    places: np.ndarray | None = None
+    """With `rows`, where they are known: int32, row number in the base file of the row that is stored under the key, -1 unknown."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,11 @@ class LookupTask:
     """Logs that may hold keys which the base file lacks, as a slice of their own."""
     visible: VisibleInstants | None = None
     """With `logs`: whose blocks count."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what has to be looked at: of the file its keys, guessed as a tenth, and of the chunks these partitions' share."""
+        return self.base.size_bytes // 10 + _share(self.pieces)
 
 
 @dataclass(frozen=True)
@@ -117,6 +135,10 @@ class Inserts:
     rows: int = 0
     """Planned number of rows."""
 
+    @property
+    def size_bytes(self) -> int:
+        return _share(self.pieces) * (self.high - self.low) // self.of
+
 
 @dataclass(frozen=True)
 class WriteTask:
@@ -137,6 +159,14 @@ class WriteTask:
     log_version: int = 0
     concat: bool = False
     """`merge` only: add the rows without looking at keys (the `insert` operation keeps duplicates)."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what has to be read and written, roughly."""
+        stored = self.slice.size_bytes if self.slice is not None and self.kind == "merge" else 0
+        rows = sum(piece.span.length for piece in self.pieces)
+        changed = _share(self.pieces) * sum(m.count for m in self.updates) // max(rows, 1)
+        return COLUMNAR_SHRINK * stored + changed + (self.inserts.size_bytes if self.inserts is not None else 0)
 
 
 class DeleteMarker(NamedTuple):
@@ -207,6 +237,8 @@ class WriteContext:
     """Columns that the batch has, where absent ones keep their stored values; None: absent ones are null."""
     sort_by_key: bool = False
     """`create` only: rows stand in the order of their record keys."""
+    row_copies: RowCopies = RowCopies.NONE
+    """What is done so that rows that go to logs stand in a row copy too."""
     generates_keys: bool = False
     """The table has no key columns: the instant and the chunk's number come before the row's to make its key."""
 
@@ -225,6 +257,12 @@ class StagedFile:
 class WriteResult:
     stat: WriteStat
     file: StagedFile
+    ranges: Mapping[str, ValueRange] = field(default_factory=dict)
+    """Bounds of the file's columns, as far as they are stated in commits."""
+    rows: pa.Table | None = None
+    """With `RowCopies.HELD`: what a row copy has of the log file."""
+    copy: StagedFile | None = None
+    """With `RowCopies.STAGED`: the row copy."""
 
 
 class WholeSlice(NamedTuple):
@@ -286,6 +324,10 @@ class CompactTask:
     number: int
     slice: FileSlice
 
+    @property
+    def size_bytes(self) -> int:
+        return self.slice.size_bytes
+
 
 @dataclass(frozen=True)
 class ReadContext:
@@ -306,5 +348,5 @@ class ReadPlan:
     tasks: tuple[ReadTask | ChangeTask, ...]
     context: ReadContext
     output: pa.Schema
-    files_total: int = 0
-    """Slices before pruning."""
+    pruning: Pruning = field(default_factory=Pruning)
+    """How many file slices, or file groups that a range touched, were considered for the tasks, and what left them out."""

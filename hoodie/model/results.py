@@ -9,7 +9,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.payloads import WriteStat
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CommitResult:
     """Outcome of one write or table service."""
 
@@ -30,9 +30,13 @@ class CommitResult:
     index: Mapping[str, int] = field(default_factory=dict)
     """How many base files each way of the look-up decided: "range", "bloom", "bloom+keys", "keys"; file groups
     that the key's hash chose: "bucket"."""
+    opened: int = 0
+    """Stored files that were opened to look keys up; those that the index ruled out by their ranges were not."""
     seconds: float = 0.0
     engine: str = ""
     """Where the rows were worked on: "embedded" or "spark"."""
+    jobs: int = 0
+    """Jobs that were run on Spark; 0 without Spark."""
     completed: str | None = None
     """When it was completed; None on version 6, which does not say."""
 
@@ -72,4 +76,18 @@ class CommitResult:
         return (
             f"{self.instant} {self.operation.value.lower()}: {self.inserted:,} inserted, {self.updated:,} updated, "
             f"{self.deleted:,} deleted{replaced}; {self.files} files, {self.bytes_written / 1e6:,.1f} MB, {self.seconds:.2f} s"
+            f"{self._how()}"
         )
+
+    def __repr__(self) -> str:
+        return f"<CommitResult {self}>"
+
+    def _how(self) -> str:
+        """By what means, as far as it is known: not of commits that are read from the timeline."""
+        ways = ", ".join(f"{count} {way}" for way, count in self.index.items())
+        told = [
+            f"index: {ways}" if ways else "",
+            f"{self.opened} files opened" if self.opened else "",
+            f"{self.engine}, {self.jobs} jobs" if self.jobs else self.engine,
+        ]
+        return "".join(f"; {each}" for each in told if each)

@@ -258,6 +258,13 @@ MOR_INSERTS: Key[MorInserts | None] = Key(
     "Where new rows of a merge-on-read table go: `base_file`, so that every key is in the bloom filter of a base file. "
     "Apache Hudi's writers would not find keys that stand in logs only, and insert them a second time.",
 )
+ROW_COPIES = Key(
+    "hoodie.python.mor.row.copies",
+    boolean(),
+    True,
+    "Merge-on-read: rows that go to logs are written once more, as Parquet in a folder of our own, so that Spark reads them natively. "
+    "False: less is written, and queries with logs are slower.",
+)
 
 TABLE_CHECKS = (
     _check(
@@ -292,7 +299,6 @@ TABLE_CHECKS = (
         "partition metadata files are written as text",
         "Partition metadata as a Parquet file.",
     ),
-    _check("hoodie.table.cdc.enabled", "false", "no change logs are written", "Write change logs."),
 )
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -399,6 +405,13 @@ DRIVER_MAX_BYTES = Key(
     whole(0),
     64 * 1024 * 1024,
     "Spark: when the staged rows of a batch are at most so many bytes, the driver looks them up and writes them itself.",
+)
+MEMORY_LIMIT_MB = Key(
+    "hoodie.python.memory.limit.mb",
+    whole(64),
+    1024,
+    "Embedded: memory that a write keeps to, MB. Half of it holds the rows of the batch, and what is more is staged in files of the "
+    "table's private folder; as many files are written at once as fit into the other half, at least one.",
 )
 WRITE_CHECKS = (
     _check(
@@ -551,6 +564,55 @@ LOCK_WAIT = Key(
     "hoodie.write.lock.wait_time_ms", whole(0), 60_000, "Milliseconds to wait for the table lock before giving up."
 )
 
+# -- streams that are written --------------------------------------------------------------------------------------
+
+STREAM_ID: Key[str | None] = Key(
+    "hoodie.python.stream.id",
+    text("a name"),
+    None,
+    "Name of a stream whose batches are each written once. Streams of Spark are known by the id of their query.",
+)
+STREAM_BATCH: Key[int | None] = Key(
+    "hoodie.python.stream.batch",
+    whole(0),
+    None,
+    "With a stream's name: number of the batch. When the table holds this batch of the stream already, or a later one, nothing is "
+    "written.",
+)
+STREAM_IDENTIFIER: Key[str | None] = Key(
+    "hoodie.datasource.write.streaming.checkpoint.identifier",
+    text("a name"),
+    None,
+    "Name by which Apache Hudi's streaming sink knows the stream (its default: `default_single_writer`). Set it where a job with one "
+    "checkpoint goes over from Hudi or to it. Unset: Hudi's records are neither looked at nor written.",
+)
+STREAM_RETRIES = Key(
+    "hoodie.datasource.write.streaming.retry.count",
+    whole(1),
+    3,
+    "Streaming sink: how often a batch is tried that fails for a conflict, a lock or the storage.",
+)
+STREAM_RETRY_INTERVAL = Key(
+    "hoodie.datasource.write.streaming.retry.interval.ms",
+    whole(0),
+    2000,
+    "Streaming sink: milliseconds before the second try; doubled before each further one.",
+)
+STREAM_CHECKS = (
+    _check(
+        "hoodie.datasource.write.streaming.ignore.failed.batch",
+        "false",
+        "a batch that cannot be written stops the stream, its rows would be lost otherwise",
+        "Streaming sink: whether failed batches are dropped.",
+    ),
+)
+COMMIT_ENTRIES = Key(
+    "hoodie.datasource.write.commitmeta.key.prefix",
+    text("a prefix"),
+    "_",
+    "Options whose keys begin with it, and not with `hoodie.` or `_hoodie.`, are kept in the metadata of the commit.",
+)
+
 # -- reading -------------------------------------------------------------------------------------------------------
 
 QUERY_TYPE: Key[QueryType] = Key(
@@ -594,6 +656,24 @@ AS_OF: Key[str | None] = Key(
 )
 WHERE: Key[str | None] = Key("where", text("a condition"), None, "Rows to read, as SQL-like text.")
 COLUMNS: Key[tuple[str, ...] | None] = Key("columns", fields(), None, "Columns to read. Unset: all.")
+START_OFFSET = Key(
+    "hoodie.datasource.streaming.startOffset",
+    text("earliest, latest or an instant"),
+    "earliest",
+    "Streaming source without a checkpoint: begin with all rows, with what is committed from now on, or after an instant.",
+)
+MAX_COMMITS: Key[int | None] = Key(
+    "maxCommitsPerTrigger",
+    whole(1),
+    None,
+    "Streaming source: commits that one batch takes at most. Unset: all there are.",
+)
+MAX_BYTES: Key[int | None] = Key(
+    "maxBytesPerTrigger",
+    whole(1),
+    None,
+    "Streaming source: bytes that the commits of one batch wrote at most; one commit is always taken. Unset: no bound.",
+)
 READ_CHECKS = (
     _check(
         "hoodie.datasource.merge.type",
@@ -617,6 +697,8 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(DROP_DUPLICATES, DUPLICATE_POLICY, ALLOW_DUPLICATES, SORT_MODE, PARTIAL_UPSERT),
             *(OVERWRITE_MODE, STATIC_OVERWRITE, PARTITIONS_TO_DELETE),
             *(UPSERT_PARALLELISM, INSERT_PARALLELISM, BULK_PARALLELISM, DELETE_PARALLELISM, DRIVER_MAX_BYTES),
+            MEMORY_LIMIT_MB,
+            ROW_COPIES,
             *WRITE_CHECKS,
         ),
         "Files": (
@@ -631,6 +713,10 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO, METADATA_ENABLE),
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, LOCK_WAIT),
         ),
+        "Streams that are written": (
+            *(STREAM_ID, STREAM_BATCH, STREAM_IDENTIFIER, STREAM_RETRIES, STREAM_RETRY_INTERVAL, *STREAM_CHECKS),
+            COMMIT_ENTRIES,
+        ),
         "Reading": (
             QUERY_TYPE,
             BEGIN_INSTANT,
@@ -640,6 +726,9 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             AS_OF,
             WHERE,
             COLUMNS,
+            START_OFFSET,
+            MAX_COMMITS,
+            MAX_BYTES,
             *READ_CHECKS,
         ),
     }

@@ -18,14 +18,15 @@ from hoodie.errors import OptionError
 from hoodie.model.enums import MergeMode, QueryType, WriteOperation
 from hoodie.model.instant import sort_key
 from hoodie.model.plans import DeleteMarker
+from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.keys import Key
 from hoodie.options.merging import PAYLOADS, special_payload
-from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
+from hoodie.options.read import ReadOptions, StreamReadOptions, parse_begin_option, parse_instant_option
 from hoodie.options.services import CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, did_you_mean
-from hoodie.options.write import IndexOptions, WriteOptions, WriteRequest
+from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
 T = TypeVar("T")
 
@@ -210,6 +211,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         },
         delete_marker=given.options.delete_marker() or given.defaults.delete_marker(),
         driver_max_bytes=get(keys.DRIVER_MAX_BYTES),
+        memory_limit_bytes=get(keys.MEMORY_LIMIT_MB) * 1024 * 1024,
         max_file_size_bytes=get(keys.MAX_FILE_SIZE),
         small_file_limit_bytes=get(keys.SMALL_FILE_LIMIT),
         compression=get(keys.COMPRESSION),
@@ -218,6 +220,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         log_block_format=get(keys.LOG_BLOCK_FORMAT),
         log_block_max_size_bytes=get(keys.LOG_BLOCK_MAX_SIZE),
         mor_inserts=get(keys.MOR_INSERTS),
+        row_copies=get(keys.ROW_COPIES),
         metadata_enable=get(keys.METADATA_ENABLE),
         index=IndexOptions(
             type=get(keys.INDEX_TYPE),
@@ -240,8 +243,23 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             heartbeat_misses=get(keys.HEARTBEAT_MISSES),
             lock_timeout_s=get(keys.LOCK_WAIT) / 1000,
         ),
+        stream=_stream(given),
+        stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),
+        commit_entries=_commit_entries(options, get(keys.COMMIT_ENTRIES)),
     )
     return WriteRequest(given.options.table(), write, given.ignored(), given.defaults.table())
+
+
+def _stream(given: _Layers) -> StreamBatch | None:
+    name, number = given.get(keys.STREAM_ID), given.get(keys.STREAM_BATCH)
+    if (name is None) != (number is None):
+        raise OptionError(f"{keys.STREAM_ID.name} and {keys.STREAM_BATCH.name} go together: set both, or none of them")
+    return None if name is None or number is None else StreamBatch(name, number, given.get(keys.STREAM_IDENTIFIER))
+
+
+def _commit_entries(options: Mapping[str, str], prefix: str) -> dict[str, str]:
+    found = {name: str(text) for name, text in options.items() if name.lower().startswith(prefix.lower())}
+    return {name: text for name, text in found.items() if not name.lower().startswith(keys.PREFIXES)}
 
 
 def parse_read_options(
@@ -282,6 +300,7 @@ def parse_read_options(
         full_scan_fallback=given.get(keys.FULL_SCAN_FALLBACK),
         where=given.get(keys.WHERE),
         columns=given.get(keys.COLUMNS),
+        stream=StreamReadOptions(given.get(keys.START_OFFSET), given.get(keys.MAX_COMMITS), given.get(keys.MAX_BYTES)),
         ignored=given.ignored(),
     )
     if begin is not None and end is not None and sort_key(begin) > sort_key(end):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.instant import InstantRange, format_instant, is_instant_time, parse_instant
+from hoodie.options import keys
 
 BEGINNING = "000"
 """Sorts before every instant."""
@@ -16,6 +17,16 @@ _DATE_TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
 )
 _FORMS = "17 or 14 digits (yyyyMMddHHmmss[SSS]), yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS] or ISO 8601"
+
+
+@dataclass(frozen=True)
+class StreamReadOptions:
+    """Where a stream begins that has no checkpoint, and how much of it one batch takes."""
+
+    start: str = keys.START_OFFSET.default
+    """`earliest`, `latest`, or an instant."""
+    max_commits: int | None = keys.MAX_COMMITS.default
+    max_bytes: int | None = keys.MAX_BYTES.default
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,7 @@ class ReadOptions:
     where: str | None = None
     columns: tuple[str, ...] | None = None
     """None: all."""
+    stream: StreamReadOptions = field(default_factory=StreamReadOptions)
     ignored: tuple[str, ...] = ()
     """Options of Apache Hudi that are not needed here, as the user spelled them; the door warns once of all."""
 

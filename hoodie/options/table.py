@@ -57,8 +57,8 @@ _TIMELINE_FOLDER = "hoodie.timeline.path"
 _HISTORY_FOLDER = "hoodie.timeline.history.path"
 _TIMEZONE = "hoodie.table.timeline.timezone"
 META_FIELDS = "hoodie.populate.meta.fields"
-_HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
-_URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 _DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 CDC = "hoodie.table.cdc.enabled"
 METADATA = "hoodie.table.metadata.partitions"
@@ -254,8 +254,8 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         "hoodie.timeline.history.path": "history",
         _TIMEZONE: "UTC",
         META_FIELDS: "true",
-        _HIVE_STYLE: flag_text(options.hive_style),
-        _URL_ENCODE: flag_text(options.url_encode),
+        HIVE_STYLE: flag_text(options.hive_style),
+        URL_ENCODE: flag_text(options.url_encode),
         _DROP_COLUMNS: "false",
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.table.partition_extractor_class": f"org.apache.hudi.hive.{_extractor(partition, options)}",
@@ -351,8 +351,8 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
         partition_fields=partition,
         ordering_fields=ordering,
         keygen=_key_generator(read) or infer_key_generator(keys, typed),
-        hive_style=read.flag(_HIVE_STYLE, default=False),
-        url_encode=read.flag(_URL_ENCODE, default=False),
+        hive_style=read.flag(HIVE_STYLE, default=False),
+        url_encode=read.flag(URL_ENCODE, default=False),
         rule=read.merge_rule(version, ordering),
         timezone=(read.get(_TIMEZONE) or "LOCAL").upper(),
         archive_folder=read.get(_ARCHIVE) or "archived",

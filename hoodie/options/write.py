@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hoodie.model.enums import WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
+from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.keygen import KeySettings
 from hoodie.options.services import CompactionOptions, ConcurrencyOptions
@@ -34,6 +35,15 @@ class IndexOptions:
     bloom_type: str = keys.BLOOM_TYPE.default
     bloom_max_entries: int = keys.BLOOM_MAX_ENTRIES.default
     prune_by_ranges: bool = keys.BLOOM_PRUNE.default
+
+
+@dataclass(frozen=True)
+class StreamRetries:
+    """How a streaming sink writes a batch that failed for a reason that may pass."""
+
+    tries: int = keys.STREAM_RETRIES.default
+    interval_s: float = keys.STREAM_RETRY_INTERVAL.default / 1000
+    """Before the second try; doubled before each further one."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,7 @@ class WriteOptions:
     delete_marker: DeleteMarker | None = None
     """Of this write, for tables that do not store one."""
     driver_max_bytes: int = keys.DRIVER_MAX_BYTES.default
+    memory_limit_bytes: int = keys.MEMORY_LIMIT_MB.default * 1024 * 1024
     max_file_size_bytes: int = keys.MAX_FILE_SIZE.default
     small_file_limit_bytes: int = keys.SMALL_FILE_LIMIT.default
     compression: str = keys.COMPRESSION.default
@@ -77,10 +88,16 @@ class WriteOptions:
     log_block_max_size_bytes: int = keys.LOG_BLOCK_MAX_SIZE.default
     mor_inserts: MorInserts | None = keys.MOR_INSERTS.default
     """None: as the table remembers it."""
+    row_copies: bool = keys.ROW_COPIES.default
     metadata_enable: bool | None = keys.METADATA_ENABLE.default
     index: IndexOptions = field(default_factory=IndexOptions)
     compaction: CompactionOptions = field(default_factory=CompactionOptions)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
+    stream: StreamBatch | None = None
+    """The batch of a stream that is written: skipped where the table holds it already."""
+    stream_retries: StreamRetries = field(default_factory=StreamRetries)
+    commit_entries: Mapping[str, str] = field(default_factory=dict)
+    """Options of the user's own that the commit's metadata keep."""
 
     @property
     def combine(self) -> bool:

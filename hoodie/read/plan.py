@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import compress, zip_longest
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, WholeSlice
 from hoodie.options.read import ReadOptions
 from hoodie.read.changes import plan_changes
+from hoodie.read.prune import prune
 from hoodie.read.ranges import plan_range, refuse_cleaned
 from hoodie.read.where import parse_filter
 from hoodie.txn.context import Snapshot, TableContext
@@ -77,8 +78,10 @@ def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOption
         context, snapshot, options, until=None, visible=snapshot.timeline.visible(), meta_columns=with_meta
     )
     output = change_schema(pa.schema([read_context.schema.field(name) for name in images]), options.changes)
-    tasks = tuple(ChangeTask(*step, tuple(output.names), tuple(images), options.changes) for step in steps)
-    return ReadPlan(tasks, read_context, output, files_total=len(tasks))
+    tasks = [ChangeTask(*step, tuple(output.names), tuple(images), options.changes) for step in steps]
+    candidates = [[piece for piece in (task.before, task.after) if piece is not None] for task in tasks]
+    found = prune(context, snapshot, read_context, options.where, candidates)
+    return ReadPlan(tuple(compress(tasks, found.kept)), read_context, output, found.counts)
 
 
 def _plan(
@@ -96,11 +99,14 @@ def _plan(
     read_context, columns = _context_of(
         context, snapshot, options, until=until, visible=visible, meta_columns=meta_columns
     )
-    tasks = tuple(
+    tasks = [
         ReadTask(piece, tuple(columns), span, whole) for piece, whole in zip_longest(slices, wholes[: len(slices)])
-    )
+    ]
+    # Where its log records hold some columns only, rows of a range are made of the whole slice.
+    candidates = [[task.slice] if task.whole is None else [task.slice, task.whole.slice] for task in tasks]
+    found = prune(context, snapshot, read_context, options.where, candidates)
     output = pa.schema([read_context.schema.field(name) for name in columns])
-    return ReadPlan(tasks, read_context, output, files_total=len(slices))
+    return ReadPlan(tuple(compress(tasks, found.kept)), read_context, output, found.counts)
 
 
 def _context_of(

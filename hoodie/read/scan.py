@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.filegroup.run import run_read
+from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
 from hoodie.read.plan import plan_read
@@ -69,17 +70,36 @@ class Scan:
         span = self._options.range
         lines = [
             f"{self._options.query.value} query of {self._context.storage.uri}",
-            f"  file slices: {self.plan.files_total} total, {len(tasks)} read; {logs} with logs ({log_files} log files)",
+            f"  {self._considered()} -> {len(tasks):,} read; {logs:,} with logs ({log_files:,} log files)",
             f"  bytes: {size:,} in base and log files",
             f"  columns: {', '.join(self.plan.output.names)}",
         ]
-        if self._options.where:
+        if self._options.where is not None:
             lines.append(f"  where: {self._options.where}")
+            lines += self._unknown()
         if self._options.as_of:
             lines.append(f"  as of: {self._options.as_of}")
         if span.begin or span.end:
             lines.append(f"  committed in: ({span.begin or 'beginning'}, {span.end or 'latest'}]")
         return "\n".join(lines)
+
+    def _considered(self) -> str:
+        found = self.plan.pruning
+        if self._options.query is not QueryType.INCREMENTAL:
+            what = f"file slices: {found.total:,} total"
+        elif self._options.changes is ChangeFormat.LATEST_STATE:
+            what = f"file groups: {found.total:,} touched by the range"
+        else:
+            what = f"changes of file groups by commits of the range: {found.total:,} total"
+        return f"{what} -> {found.after_partitions:,} after partitions -> {found.after_statistics:,} after statistics"
+
+    def _unknown(self) -> list[str]:
+        """What the statistics cost, and where there are none."""
+        found = self.plan.pruning
+        lines = [f"  footers read for statistics: {found.footers:,}"] if found.footers else []
+        if found.without_statistics:
+            lines.append(f"  without statistics, and so read: {found.without_statistics:,}")
+        return lines
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         reader: Any = self.to_reader()

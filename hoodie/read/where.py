@@ -99,7 +99,7 @@ def text_as(text: str, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(text).cast(kind)
 
 
-def _as_array(values: list[Any], kind: pa.DataType) -> pa.Array | None:
+def exact_array(values: list[Any], kind: pa.DataType) -> pa.Array | None:
     """The values as that type, for a set look-up; None where one of them is no exact value of it."""
     texts = [isinstance(value, str) for value in values]
     if values and all(texts):
@@ -224,7 +224,7 @@ class FilterParser:
         """What `left = item OR left = item …` says: null where left is, and where no item is equal but one is null."""
         column, kind = self._operand(left, None), self._type_of(left)
         values = [value for value in (self._value(item, left) for item in items) if value is not None]
-        one_set = _as_array(values, kind) if kind is not None else None
+        one_set = exact_array(values, kind) if kind is not None else None
         if one_set is not None:
             found = pc.if_else(column.is_valid(), column.isin(one_set), pc.scalar(pa.scalar(None, pa.bool_())))
         elif values:

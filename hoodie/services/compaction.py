@@ -7,19 +7,21 @@ new slice. A scheduled compaction is never taken back; a failed run goes back to
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError, OptionError
+from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.filegroup.run import run_compact
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
-from hoodie.model.payloads import CompactionOperation, CompactionPlan
+from hoodie.model.payloads import NEW_GROUPS_ONLY, CompactionOperation, CompactionPlan
 from hoodie.model.plans import CompactTask, FileOptions, WriteContext
 from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_version
@@ -31,6 +33,8 @@ from hoodie.txn.gate import PATIENCE_S, PAUSE_S, closed_gate
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.write.seal import commit_metadata, publish_files
+
+log = logging.getLogger("hoodie")
 
 DEFAULT_TARGET_IO_BYTES = 500 * 1024 * 1024 * 1024
 """Hudi's `hoodie.compaction.target.io` default (500 GB): one plan reads and writes at most this much."""
@@ -208,10 +212,19 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
     except BaseException:
         transaction.abandon()
         raise
+    _drop_old_copies(context, snapshot.timeline)
     return replace(
         CommitResult.of(instant.time, WriteOperation.COMPACT, [r.stat for r in results]),
         seconds=time.monotonic() - started,
     )
+
+
+def _drop_old_copies(context: TableContext, timeline: Timeline) -> None:
+    """Remove row copies from before the last compaction but this one: who reads slices as old as that can decode their logs."""
+    try:
+        drop_row_copies(context.storage, before=max(timeline.compactions, default=None))
+    except OSError as exc:
+        log.warning("row copies of table %s were not removed: %s", context.storage.uri, exc)
 
 
 def _named_by_pending_writes(context: TableContext, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
@@ -219,6 +232,8 @@ def _named_by_pending_writes(context: TableContext, snapshot: Snapshot) -> froze
     groups: set[FileGroupId] = set()
     for instant in snapshot.timeline.pending_writes:
         named = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
+        if named is not None and NEW_GROUPS_ONLY in named.extra:
+            continue
         if named is None or not named.write_stats:
             return None
         for stat in named.stats():

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable
 
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
+from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.log_block import LogBlock, rollback_block, scan_blocks
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
 from hoodie.lock.liveness import LIVE_FOLDER
@@ -258,6 +259,7 @@ def fenced_folder(instant_time: str) -> str:
 def _forget(context: TableContext, instant_time: str, action: Action) -> None:
     """Remove what is left of a rolled-back instant; its timeline files and heartbeat go last."""
     storage = context.storage
+    drop_row_copies(storage, of=instant_time)
     storage.delete_folder(join(MARKERS, instant_time))
     storage.delete_folder(fenced_folder(instant_time))
     storage.delete_folder(scratch_folder(instant_time))

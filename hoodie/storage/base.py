@@ -7,9 +7,9 @@ present ones `FileExistsError`: the builtins, because the room above knows which
 What every implementation promises (tests/contract/test_storage.py):
 - A file made by `create_new`, `replace`, `move_new` or a closed `open_output` is durable and is seen whole or
   not at all under its final name. `create_new` and `move_new` never replace another file: of several racers
-  exactly one wins.
+  exactly one wins. What is not durable says so.
 - No append: log files are written once.
-- `list` shows every file that was published before it began.
+- `list` and `names` show every file that was published before they began.
 """
 
 from __future__ import annotations
@@ -46,8 +46,12 @@ class Storage(Protocol):
         """
         ...
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable Arrow input over the file, for Parquet and Arrow IPC readers; the caller closes it."""
+    def open_input(self, path: str, *, mapped: bool = True) -> pa.NativeFile:
+        """A seekable Arrow input over the file, for Parquet and Arrow IPC readers; the caller closes it.
+
+        `mapped=False`: for a file that is read through once and may be larger than memory. A map counts as memory of the process,
+        page by page, until it is closed.
+        """
         ...
 
     def open_output(
@@ -56,7 +60,8 @@ class Storage(Protocol):
         """A new file to stream into, durable when the block ends without an exception.
 
         For private (staging) names only: the file can be seen while it grows. Makes missing parent folders, but only
-        below `within` where that is given: a task of a rolled-back writer must not bring its staging folder back.
+        below `within` where that is given: a task of a rolled-back writer must not bring its staging folder back. There only
+        the bytes are durable: a power cut may take the name, until `move_new` gives the file its final one.
         `durable=False`: other processes see the whole file, but a power cut may take it; for what dies with its writer.
 
         Raises:
@@ -64,8 +69,10 @@ class Storage(Protocol):
         """
         ...
 
-    def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
+    def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         """Publish a whole file; never replaces one. Makes missing parent folders of `path`.
+
+        `durable=False`: a power cut may take it until the next durable file is published in the same folder.
 
         `via` names an *existing* folder where the temporary file is written before it is linked to its name
         (default: a scratch folder of the storage, made as needed). When that folder was renamed away in the meantime the call fails
@@ -88,6 +95,14 @@ class Storage(Protocol):
         """
         ...
 
+    def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
+        """`move_new` of each (source, target), in order; all of them are durable when it returns, none has to be before.
+
+        Raises:
+            As `move_new`, for the first that fails: those before it have their final names.
+        """
+        ...
+
     def rename_folder(self, source: str, target: str) -> None:
         """Atomically rename a folder with all in it.
 
@@ -98,6 +113,10 @@ class Storage(Protocol):
 
     def list(self, folder: str, *, recursive: bool = False) -> Sequence[FileInfo]:
         """Files (and, when not recursive, folders) in `folder`, sorted by path; empty when it does not exist."""
+        ...
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Names of the files in `folder`, in any order; empty when it does not exist. Costs less than `list`."""
         ...
 
     def stat(self, path: str) -> FileInfo:
@@ -114,7 +133,7 @@ class Storage(Protocol):
         """Remove a folder with all in it; nothing happens when it is not there."""
         ...
 
-    def mkdirs(self, path: str) -> None: ...
+    def mkdirs(self, path: str, *, durable: bool = True) -> None: ...
 
     def touch(self, path: str) -> None:
         """Create an empty file when absent and set its modification time to now; may be forgotten in a power cut."""

@@ -125,8 +125,8 @@ class FaultStorage:
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         return self._living().read(path, offset, length)
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        return self._living().open_input(path)
+    def open_input(self, path: str, *, mapped: bool = True) -> pa.NativeFile:
+        return self._living().open_input(path, mapped=mapped)
 
     @contextmanager
     def open_output(self, path: str, *, within: str | None = None, durable: bool = True) -> Iterator[BinaryIO]:
@@ -152,11 +152,11 @@ class FaultStorage:
         if failure is not None:
             raise failure
 
-    def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
+    def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         self._change(
             "create_new",
             path,
-            lambda: self._inner.create_new(path, data, via=via),
+            lambda: self._inner.create_new(path, data, via=via, durable=durable),
             torn=lambda fault: self._leave_temporary(via, _reached(data, fault)),
         )
 
@@ -176,11 +176,19 @@ class FaultStorage:
             torn=lambda _: self._inner.create_new(target, self._inner.read(source)),
         )
 
+    def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
+        """Each is a call of its own, so that a process can die between any two."""
+        for source, target in moves:
+            self.move_new(source, target)
+
     def rename_folder(self, source: str, target: str) -> None:
         self._change("rename_folder", f"{source} -> {target}", lambda: self._inner.rename_folder(source, target))
 
     def list(self, folder: str, *, recursive: bool = False) -> Sequence[FileInfo]:
         return self._living().list(folder, recursive=recursive)
+
+    def names(self, folder: str) -> Sequence[str]:
+        return self._living().names(folder)
 
     def stat(self, path: str) -> FileInfo:
         return self._living().stat(path)
@@ -199,8 +207,8 @@ class FaultStorage:
             torn=lambda _: self._delete_half(path),
         )
 
-    def mkdirs(self, path: str) -> None:
-        self._change("mkdirs", path, lambda: self._inner.mkdirs(path))
+    def mkdirs(self, path: str, *, durable: bool = True) -> None:
+        self._change("mkdirs", path, lambda: self._inner.mkdirs(path, durable=durable))
 
     def touch(self, path: str) -> None:
         self._change("touch", path, lambda: self._inner.touch(path))

@@ -49,11 +49,11 @@ class LocalStorage:
             stream.seek(offset)
             return stream.read(-1 if length is None else length)
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, *, mapped: bool = True) -> pa.NativeFile:
         """A memory map: Arrow IPC batches are read from it without a copy, and tasks share the page cache."""
         if self.stat(path).is_folder:
             raise _os_error(errno.EISDIR, self._absolute(path))
-        return pa.memory_map(self._absolute(path), "r")
+        return pa.memory_map(self._absolute(path), "r") if mapped else pa.OSFile(self._absolute(path), "r")
 
     @contextmanager
     def open_output(self, path: str, *, within: str | None = None, durable: bool = True) -> Iterator[BinaryIO]:
@@ -66,7 +66,9 @@ class LocalStorage:
         absolute = self._writable(path)
         if within is not None:
             refuse_outside(path, within)
-        self._make_folders(os.path.dirname(absolute), None if within is None else self._absolute(within))
+        self._make_folders(
+            os.path.dirname(absolute), None if within is None else self._absolute(within), durable=within is None
+        )
         _refuse_taken(absolute)
         _delete_twin(absolute)
         descriptor = os.open(absolute, _CREATE, _MODE)
@@ -80,17 +82,17 @@ class LocalStorage:
                 raise _os_error(errno.ENOENT, absolute)
         finally:
             os.close(descriptor)
-        if durable:
+        if durable and within is None:
             _sync_folder(os.path.dirname(absolute))
 
-    def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
+    def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         absolute = self._writable(path)
         folder = self._scratch() if via is None else self._writable(via, may_be_root=True)
         os.stat(folder)  # a fenced-off writer hears FileNotFoundError, also when the name is taken
         _refuse_taken(absolute)
-        temporary = _write_temporary(folder, data)
+        temporary = _write_temporary(folder, data, durable=durable)
         try:
-            self._make_folders(os.path.dirname(absolute))
+            self._make_folders(os.path.dirname(absolute), durable=durable)
             _delete_twin(absolute)
             try:
                 _link(temporary, absolute)
@@ -102,7 +104,8 @@ class LocalStorage:
             # After the link the folder may be renamed away before we get here: published is published.
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
-        _sync_folder(os.path.dirname(absolute))
+        if durable:
+            _sync_folder(os.path.dirname(absolute))
 
     def replace(self, path: str, data: bytes) -> None:
         absolute = self._writable(path)
@@ -119,19 +122,30 @@ class LocalStorage:
 
     def move_new(self, source: str, target: str) -> None:
         """As the protocol says, by link and unlink: a crash between the two leaves the file under both names."""
-        absolute_source, absolute = self._writable(source), self._writable(target)
-        if self.stat(source).is_folder:
-            raise _os_error(errno.EISDIR, absolute_source)
-        _refuse_taken(absolute)
-        self._make_folders(os.path.dirname(absolute))
-        _delete_twin(absolute)
-        _link(absolute_source, absolute)
-        _sync_folder(os.path.dirname(absolute))  # before the unlink: a power cut must not take both names
-        _delete_twin(absolute_source)
-        # The source's folder may have been renamed away since the link: published is published.
-        with suppress(FileNotFoundError):
-            os.unlink(absolute_source)
-            _sync_folder(os.path.dirname(absolute_source))
+        self.move_all_new(((source, target),))
+
+    def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
+        """All links, then one sync of each folder: that is what a move costs, and files of a write share their folders."""
+        linked: list[tuple[str, str]] = []
+        try:
+            for source, target in moves:
+                absolute_source, absolute = self._writable(source), self._writable(target)
+                if self.stat(source).is_folder:
+                    raise _os_error(errno.EISDIR, absolute_source)
+                _refuse_taken(absolute)
+                self._make_folders(os.path.dirname(absolute))
+                _delete_twin(absolute)
+                _link(absolute_source, absolute)
+                linked.append((absolute_source, absolute))
+        finally:
+            # Before the unlinks: a power cut must not take both names. That it brings an old name back does no harm.
+            for folder in dict.fromkeys(os.path.dirname(absolute) for _, absolute in linked):
+                _sync_folder(folder)
+            for absolute_source, _ in linked:
+                _delete_twin(absolute_source)
+                # The source's folder may have been renamed away since the link: published is published.
+                with suppress(FileNotFoundError):
+                    os.unlink(absolute_source)
 
     def rename_folder(self, source: str, target: str) -> None:
         """As the protocol says; makes missing parent folders of `target`.
@@ -164,6 +178,19 @@ class LocalStorage:
             raise _os_error(errno.ENOTDIR, absolute)
         return sorted(_walk(absolute, prefix, recursive=recursive))
 
+    def names(self, folder: str) -> Sequence[str]:
+        absolute = self._writable(folder, may_be_root=True)
+        if folder and os.path.islink(absolute):
+            raise _is_link(absolute)
+        try:
+            with os.scandir(absolute) as entries:
+                # What an entry is comes with it; only of links (to files, here) the system has to be asked.
+                return [entry.name for entry in entries if not entry.is_dir()]
+        except (FileNotFoundError, NotADirectoryError):
+            if os.path.lexists(absolute):
+                raise
+            return []
+
     def stat(self, path: str) -> FileInfo:
         with _absence_below_a_file():
             return _file_info(path, os.stat(self._absolute(path, may_be_root=True)))
@@ -192,15 +219,15 @@ class LocalStorage:
             raise _os_error(errno.ENOTDIR, absolute)  # a link too: what it leads to is not ours to delete
         _delete_tree(absolute)
 
-    def mkdirs(self, path: str) -> None:
+    def mkdirs(self, path: str, *, durable: bool = True) -> None:
         absolute = self._writable(path, may_be_root=True)
         if os.path.lexists(absolute) and not os.path.isdir(absolute):
             raise _os_error(errno.EEXIST, absolute)
-        self._make_folders(absolute)
+        self._make_folders(absolute, durable=durable)
 
     def touch(self, path: str) -> None:
         absolute = self._writable(path)
-        self._make_folders(os.path.dirname(absolute))
+        self._make_folders(os.path.dirname(absolute), durable=False)
         if not os.path.lexists(absolute):
             _delete_twin(absolute)
         descriptor = os.open(absolute, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE)
@@ -255,21 +282,22 @@ class LocalStorage:
         self._make_folders(folder)
         return folder
 
-    def _make_folders(self, absolute: str, within: str | None = None) -> None:
-        """Durably make a folder and those above it, below `within`; NotADirectoryError when a file is in the way."""
+    def _make_folders(self, absolute: str, within: str | None = None, *, durable: bool = True) -> None:
+        """Make a folder and those above it, below `within`; NotADirectoryError when a file is in the way."""
         if os.path.isdir(absolute):
             return
         if absolute == within:
             raise _os_error(errno.ENOENT, absolute)
         parent = os.path.dirname(absolute)
         if parent != absolute:
-            self._make_folders(parent, within)
+            self._make_folders(parent, within, durable=durable)
         try:
             os.mkdir(absolute)
         except FileExistsError as exc:
             if not os.path.isdir(absolute):  # else another thread was faster
                 raise _os_error(errno.ENOTDIR, absolute) from exc
-        _sync_folder(parent)
+        if durable:
+            _sync_folder(parent)
 
 
 def _os_error(number: int, absolute: str) -> OSError:
@@ -310,15 +338,16 @@ def _is_same_file(one: str, other: str) -> bool:
         return False
 
 
-def _write_temporary(folder: str, data: bytes) -> str:
-    """A synced file of this content under a name nobody can guess; the absolute path."""
+def _write_temporary(folder: str, data: bytes, *, durable: bool = True) -> str:
+    """A file of this content, synced when it is to be durable, under a name nobody can guess; the absolute path."""
     temporary = os.path.join(folder, temporary_name())
     descriptor = os.open(temporary, _CREATE, _MODE)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)

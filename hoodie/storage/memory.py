@@ -72,7 +72,7 @@ class MemoryStorage:
         data = self._content(path)
         return data[offset:] if length is None else data[offset : offset + length]
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, *, mapped: bool = True) -> pa.NativeFile:
         return pa.BufferReader(self._content(path))
 
     @contextmanager
@@ -105,7 +105,7 @@ class MemoryStorage:
             if self._files.get(path) is not file:
                 raise self._error(errno.ENOENT, path)
 
-    def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
+    def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         self._checked(path)
         if via is not None:
             self._checked(via, may_be_root=True)
@@ -133,6 +133,10 @@ class MemoryStorage:
             self._refuse_taken(target)
             self._make_folders(_parent(target))
             self._files[target] = self._files.pop(source)
+
+    def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
+        for source, target in moves:
+            self.move_new(source, target)
 
     def rename_folder(self, source: str, target: str) -> None:
         """As the protocol says; makes missing parent folders of `target`."""
@@ -163,6 +167,15 @@ class MemoryStorage:
                 ]
         return sorted(info for info in found if recursive or "/" not in info.path[len(prefix) :])
 
+    def names(self, folder: str) -> Sequence[str]:
+        self._checked(folder, may_be_root=True)
+        prefix = f"{folder}/" if folder else ""
+        with self._mutex:
+            if folder in self._files:
+                raise self._error(errno.ENOTDIR, folder)
+            found = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
+        return [name for name in found if "/" not in name]
+
     def stat(self, path: str) -> FileInfo:
         self._checked(path, may_be_root=True)
         with self._mutex:
@@ -191,7 +204,7 @@ class MemoryStorage:
             self._files = {name: file for name, file in self._files.items() if not _is_within(name, path)}
             self._folders = {name: mtime_s for name, mtime_s in self._folders.items() if not _is_within(name, path)}
 
-    def mkdirs(self, path: str) -> None:
+    def mkdirs(self, path: str, *, durable: bool = True) -> None:
         self._checked(path, may_be_root=True)
         with self._mutex:
             if path in self._files:

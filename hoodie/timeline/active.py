@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.format.commit_avro import decode_commit_file
@@ -29,31 +29,42 @@ P = TypeVar("P")
 
 _READ_TRIES = 3
 _READ_PAUSE_S = 0.02
-_CACHED_PAYLOADS = 4096
+_CACHED_BYTES = 32 * 1024 * 1024
+"""Bytes of completed files whose content is kept parsed; parsed they take two to three times as much."""
 
 
 class _PayloadCache:
     """Completed payloads never change, so each is parsed once in a process; least recently used go first."""
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._entries: OrderedDict[tuple[str, str, int, float], CommitMetadata] = OrderedDict()
+    def __init__(self, capacity_bytes: int) -> None:
+        self._capacity = capacity_bytes
+        self._entries: OrderedDict[_PayloadKey, CommitMetadata] = OrderedDict()
+        self._bytes = 0
         self._lock = Lock()
 
-    def get(self, key: tuple[str, str, int, float], load: Callable[[], CommitMetadata]) -> CommitMetadata:
+    def get(self, key: _PayloadKey, load: Callable[[], CommitMetadata]) -> CommitMetadata:
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 return self._entries[key]
         value = load()
         with self._lock:
+            if key not in self._entries:
+                self._bytes += key.size_bytes
             self._entries[key] = value
-            if len(self._entries) > self._capacity:
-                self._entries.popitem(last=False)
+            while self._bytes > self._capacity and len(self._entries) > 1:
+                self._bytes -= self._entries.popitem(last=False)[0].size_bytes
         return value
 
 
-_COMMITS = _PayloadCache(_CACHED_PAYLOADS)
+class _PayloadKey(NamedTuple):
+    uri: str
+    path: str
+    size_bytes: int
+    mtime_s: float
+
+
+_COMMITS = _PayloadCache(_CACHED_BYTES)
 
 
 def instant_path(
@@ -63,17 +74,23 @@ def instant_path(
 
 
 class ActiveTimeline:
-    """Timeline files of one table. Holds no state but the storage: `load` gives a value that stays as it is."""
+    """Timeline files of one table. `load` lists them each time, and gives a value that stays as it is."""
 
     def __init__(self, storage: Storage, *, layout: int = 1, folder: str = HOODIE) -> None:
         self._storage = storage
         self._layout = layout
         self._folder = folder
+        self._last: tuple[frozenset[str], Timeline] | None = None
 
     def load(self) -> Timeline:
-        entries = self._storage.list(self._folder)
-        names = (e.path.rpartition("/")[2] for e in entries if not e.is_folder)
-        return Timeline.from_file_names(names, layout=self._layout)
+        """The timeline as it is now; the same object as the last time where the folder has the same names."""
+        names = frozenset(self._storage.names(self._folder))
+        last = self._last
+        if last is not None and last[0] == names:
+            return last[1]
+        timeline = Timeline.from_file_names(names, layout=self._layout)
+        self._last = names, timeline
+        return timeline
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction.
@@ -83,7 +100,7 @@ class ActiveTimeline:
         """
         path = self._path(instant._replace(state=State.COMPLETED))
         info = self._storage.stat(path)
-        key = (self._storage.uri, path, info.size_bytes, info.mtime_s)
+        key = _PayloadKey(self._storage.uri, path, info.size_bytes, info.mtime_s)
         return _COMMITS.get(
             key,
             lambda: self._read(
@@ -145,8 +162,8 @@ class ActiveTimeline:
         except (FileNotFoundError, CorruptFileError):
             return None
 
-    def create(self, instant: Instant, data: bytes = b"", *, via: str | None = None) -> None:
-        """Reach a state by publishing its file; `via` as in `Storage.create_new`.
+    def create(self, instant: Instant, data: bytes = b"", *, via: str | None = None, durable: bool = True) -> None:
+        """Reach a state by publishing its file; `via` and `durable` as in `Storage.create_new`.
 
         Raises:
             CommitConflictError: the state file is there already, so somebody else acts on this instant.
@@ -154,7 +171,7 @@ class ActiveTimeline:
         """
         path = self._path(instant)
         try:
-            self._storage.create_new(path, data, via=via)
+            self._storage.create_new(path, data, via=via, durable=durable)
         except FileExistsError as exc:
             raise CommitConflictError(
                 f"{self._full(path)} is there already: another process works on instant {instant.time}; "

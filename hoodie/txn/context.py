@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -31,13 +32,20 @@ class Snapshot:
     """A timeline and the view of the files under it; what it has answered once stays so."""
 
     def __init__(
-        self, storage: Storage, active: ActiveTimeline, properties: Mapping[str, str], archived: ArchivedTimeline
+        self,
+        storage: Storage,
+        active: ActiveTimeline,
+        properties: Mapping[str, str],
+        archived: ArchivedTimeline,
+        *,
+        seen: FileSystemView | None = None,
     ) -> None:
         self.active = active
         self.properties = properties
         self.timeline: Timeline = active.load()
         self.archived = archived
-        self.view = FileSystemView(storage, active, self.timeline, archived)
+        same = seen is not None and seen.timeline == self.timeline
+        self.view = seen if seen is not None and same else FileSystemView(storage, active, self.timeline, archived)
 
     @cached_property
     def schema(self) -> pa.Schema | None:
@@ -48,6 +56,27 @@ class Snapshot:
     def pending_writes(self) -> tuple[Instant, ...]:
         """Pending instants that will bring rows: a clustering only moves them, and they keep their commit times."""
         return tuple(i for i in self.timeline.pending_writes if not self.active.is_pending_clustering(i))
+
+
+class KeptView:
+    """What the last write of an open table listed, with what it published; for the next write. One writer has it at a time."""
+
+    def __init__(self) -> None:
+        self._view: FileSystemView | None = None
+        self._mutex = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[KeptView], tuple[()]]:
+        """Another process begins with nothing."""
+        return KeptView, ()
+
+    def take(self) -> FileSystemView | None:
+        with self._mutex:
+            view, self._view = self._view, None
+        return view
+
+    def put(self, view: FileSystemView | None) -> None:
+        with self._mutex:
+            self._view = view
 
 
 @dataclass(frozen=True)
@@ -62,6 +91,7 @@ class TableContext:
     liveness: Liveness
     clock: Clock
     lock_timeout_s: float = 60.0
+    kept: KeptView = field(default_factory=KeptView)
 
     @classmethod
     def open(cls, storage: Storage, engine: Engine, *, sleep: Callable[[float], None] = time.sleep) -> TableContext:
@@ -81,8 +111,9 @@ class TableContext:
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
         )
 
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.storage, self.active, self.config.raw, self.archived())
+    def snapshot(self, seen: FileSystemView | None = None) -> Snapshot:
+        """The table as it is now. Where the timeline is that of `seen`, what that has listed is not listed again."""
+        return Snapshot(self.storage, self.active, self.config.raw, self.archived(), seen=seen)
 
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""

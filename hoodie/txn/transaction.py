@@ -15,12 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError
 from hoodie.format.commit_json import decode_commit, encode_commit
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import MARKERS, join
 from hoodie.model.payloads import CommitMetadata
+from hoodie.model.streams import repeats
 from hoodie.timeline.active import instant_path, scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
@@ -29,6 +30,7 @@ from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat
 from hoodie.txn.metadata_table import drop_metadata_table
 from hoodie.view.schema import stated_schema, table_schema
+from hoodie.view.view import FileSystemView
 
 P = TypeVar("P")
 log = logging.getLogger("hoodie")
@@ -46,6 +48,8 @@ class Transaction:
     action: Action
     started_on: Timeline
     heartbeat: Heartbeat
+    planned_on: FileSystemView | None = None
+    """What the plan went by; None: nothing was listed."""
 
     @property
     def staging(self) -> str:
@@ -61,17 +65,19 @@ class Transaction:
         describe: Callable[[P], CommitMetadata],
         *,
         requested: bytes = b"",
+        seen: FileSystemView | None = None,
     ) -> tuple[Transaction, P]:
         """Plan on the newest snapshot and make the instant known, in one critical section.
 
         `plan` runs under the lock: it must be quick and do no IO but listings. `describe` gives the content of the
-        inflight file: the file groups that the plan touches. `requested`: that of the requested file.
+        inflight file: the file groups that the plan touches. `requested`: that of the requested file. `seen`: a view that
+        still holds if the timeline is the same.
         """
         wait_at_gate(context)
         with context.lock.held(context.lock_timeout_s):
             _require_same_table(context, places_rows=True)
             drop_metadata_table(context.storage)
-            snapshot = context.snapshot()
+            snapshot = context.snapshot(seen)
             planned = plan(snapshot)
             time = context.clock.allot(snapshot.timeline.latest_time)
             transaction = cls(
@@ -80,12 +86,14 @@ class Transaction:
                 action,
                 snapshot.timeline,
                 Heartbeat(time, storage=context.storage, liveness=context.liveness),
+                snapshot.view,
             )
             try:
                 context.storage.delete_folder(transaction.staging)
-                context.storage.mkdirs(transaction.staging)
+                context.storage.mkdirs(transaction.staging, durable=False)
                 transaction.heartbeat.start()
-                context.active.create(Instant(time, action, State.REQUESTED), requested)
+                # An empty file is durable with the next one of its folder: nothing is published before that.
+                context.active.create(Instant(time, action, State.REQUESTED), requested, durable=bool(requested))
                 context.active.create(Instant(time, action, State.INFLIGHT), encode_commit(describe(planned)))
             except BaseException:
                 transaction.heartbeat.abandon()
@@ -117,7 +125,7 @@ class Transaction:
             context.active.create(Instant(instant, Action.COMPACTION, State.INFLIGHT))
             try:
                 context.storage.delete_folder(transaction.staging)
-                context.storage.mkdirs(transaction.staging)
+                context.storage.mkdirs(transaction.staging, durable=False)
                 transaction.heartbeat.start()
             except BaseException:
                 transaction.heartbeat.abandon()
@@ -139,7 +147,8 @@ class Transaction:
             _require_same_table(context, places_rows=self.action is not Action.COMPACTION)
             self._check(metadata, based_on, inserted_partitions)
             drop_metadata_table(context.storage)  # a writer of Apache Hudi may have made one meanwhile
-            self._publish(metadata)
+            timeline = self._publish(metadata)
+        self._keep_view(timeline)
         self._clean_up()
 
     def abandon(self) -> None:
@@ -149,6 +158,9 @@ class Transaction:
     def _check(self, metadata: CommitMetadata, based_on: BasedOn, inserted_partitions: Partitions) -> None:
         context = self.context
         snapshot = context.snapshot()
+        view = snapshot.view
+        if self.planned_on is not None and self._others(snapshot.timeline) == self._others(self.started_on):
+            view = self.planned_on  # nobody has done anything since, so another listing could show nothing else
         for state in (State.REQUESTED, State.INFLIGHT):
             if not context.active.exists(Instant(self.instant, self.action, state)):
                 raise CommitConflictError(
@@ -161,9 +173,12 @@ class Transaction:
         reason = find_conflict(
             based_on=based_on,
             inserted_partitions=inserted_partitions,
-            current={group: snapshot.view.slice_of(group) for group in based_on},
+            current={group: view.slice_of(group) for group in based_on},
             others=others,
         )
+        repeated = next((i for i, theirs in others if repeats(metadata.extra, theirs.extra)), None)
+        if reason is None and repeated is not None:
+            reason = f"{repeated} holds the same batch of its stream"
         if reason is None and others:
             ours = stated_schema(Instant(self.instant, self.action, State.INFLIGHT), metadata)
             reason = find_schema_conflict(
@@ -175,7 +190,11 @@ class Transaction:
         if reason is not None:
             raise CommitConflictError(self._conflict(reason))
 
-    def _publish(self, metadata: CommitMetadata) -> None:
+    def _others(self, timeline: Timeline) -> tuple[Instant, ...]:
+        return tuple(instant for instant in timeline if instant.time != self.instant)
+
+    def _publish(self, metadata: CommitMetadata) -> Timeline:
+        """Give the timeline with the completed instant."""
         context = self.context
         completed = Instant(self.instant, self.action, State.COMPLETED)
         data = encode_commit(metadata)
@@ -187,13 +206,15 @@ class Transaction:
             if not self._landed(metadata, exc):
                 raise
         self._stamp(instant_path(*completed))
-        if self._rolled_back_since():
+        timeline = self._timeline_since()
+        if self._rolled_back_by(timeline):
             # Only a writer that does not take our lock can get here. Its rollback may have deleted our files.
             context.active.remove(completed)
             raise CommitOutcomeUnknownError(
                 f"instant {self.instant} of table {context.storage.uri} was rolled back by another writer while it was being "
                 "published; check the table before writing again, and let all writers share one lock"
             )
+        return timeline
 
     def _stamp(self, path: str) -> None:
         """Hudi 1.x reads the modification time as completion time: never before T."""
@@ -204,9 +225,9 @@ class Transaction:
         except OSError as exc:  # the commit has landed, and only this finer point has not
             log.warning("the modification time of %s could not be set right: %s", path, exc)
 
-    def _rolled_back_since(self) -> bool:
+    def _timeline_since(self) -> Timeline:
         try:
-            return self._rolled_back_by(self.context.active.load())
+            return self.context.active.load()
         except OSError as exc:
             raise CommitOutcomeUnknownError(
                 f"instant {self.instant} of table {self.context.storage.uri} was published, but then its timeline could not be "
@@ -234,6 +255,16 @@ class Transaction:
         before = {i.time for i in self.started_on}
         rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and i.time not in before]
         return any(self.context.active.rollback_target(r) == self.instant for r in rollbacks)
+
+    def _keep_view(self, timeline: Timeline) -> None:
+        """Leave what was listed, and what this commit added to it, to the next write."""
+        completed = timeline.commit_at.get(self.instant)
+        if self.planned_on is None or completed is None:
+            return
+        try:
+            self.context.kept.put(self.planned_on.following(timeline, completed))
+        except (HoodieError, OSError) as exc:  # the commit stands; the next write lists anew
+            log.debug("the files of table %s are listed again by its next write: %s", self.context.storage.uri, exc)
 
     def _clean_up(self) -> None:
         # Hudi's order: complete first, markers after. A failure here costs space, never the commit.

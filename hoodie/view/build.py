@@ -14,6 +14,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import sort_key
 from hoodie.model.names import log_sort_key, parse_base_file, parse_log_file
+from hoodie.model.payloads import WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles
@@ -106,6 +107,44 @@ def fold_slices(
         FileSlice(group, instant, by_instant.get(instant), tuple(owned.get(instant, ())))
         for instant in sorted(begins, key=sort_key)
     )
+
+
+def with_written(
+    partition_path: str, groups: tuple[FileGroup, ...], stats: Iterable[WriteStat], instant: str
+) -> tuple[FileGroup, ...] | None:
+    """The file groups of a partition (version 6) with the files of one more commit: as a listing after it would give them.
+
+    None where a file does not simply come last in its group.
+    """
+    found = {group.id.file_id: group for group in groups}
+    written: dict[str, int] = {}
+    for stat in stats:
+        count = stat.num_writes + stat.num_deletes
+        folder, _, name = stat.path.rpartition("/")
+        group = found.get(stat.file_id, FileGroup(FileGroupId(partition_path, stat.file_id), ()))
+        last = group.slices[-1] if group.slices else None
+        base, log = parse_base_file(name), parse_log_file(name)
+        if stat.path in written or folder != partition_path or not stat.file_size_bytes:
+            return None
+        written[stat.path] = count
+        if base is not None and base.file_id == stat.file_id and base.instant == instant:
+            if last is not None and sort_key(last.base_instant) >= sort_key(instant):
+                return None
+            file = BaseFile(partition_path, base.file_id, instant, name, stat.file_size_bytes)
+            slices = (*group.slices, FileSlice(group.id, instant, file, ()))
+        elif log is not None and not log.suffix and log.file_id == stat.file_id:
+            entries = ((instant, count),) if count else ()
+            size = stat.file_size_bytes
+            added = LogFile(partition_path, log.file_id, log.base_instant, log.version, name, size, size, entries)
+            if last is None or last.base_instant != log.base_instant:
+                return None
+            if last.logs and _reading_order(last.logs[-1]) > _reading_order(added):
+                return None
+            slices = (*group.slices[:-1], last._replace(logs=(*last.logs, added)))
+        else:
+            return None
+        found[stat.file_id] = FileGroup(group.id, slices)
+    return tuple(found[file_id] for file_id in sorted(found))
 
 
 def _owner(written: str, begins: Iterable[str], completion_of: CompletionOf) -> str:

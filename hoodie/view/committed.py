@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from hoodie.model.files import BaseFile, FileGroupId
@@ -17,37 +17,63 @@ class CommittedFiles:
 
     def __init__(self, timeline: Timeline, read_commit: Callable[[Instant], CommitMetadata]) -> None:
         self._commits = timeline.commits
-        self._by_time = {i.time: i for i in timeline.commits}
-        self._read_commit = read_commit
-        self._files: dict[str, dict[str, int]] = {}
+        self._by_time = timeline.commit_at
+        self._payload = read_commit
+        self._payloads: dict[Instant, CommitMetadata] = {}
         self._logs: dict[str, int] = {}
-        self._wrote: dict[str, dict[str, int]] = {}
         self._log_entries: dict[str, tuple[tuple[str, int], ...]] = {}
         self._logs_since: str | None = None
         self._onto: dict[str, str] = {}
         self._onto_since: str | None = None
+
+    def following(self, timeline: Timeline, commit: Instant) -> CommittedFiles:
+        """The same after one more commit, the newest of `timeline`; what was read for this one is not read again."""
+        later = CommittedFiles(timeline, self._payload)
+        later._logs, later._log_entries, later._onto = self._logs.copy(), self._log_entries.copy(), self._onto.copy()
+        later._logs_since, later._onto_since = self._logs_since, self._onto_since
+        if later._logs_since is not None:
+            later._add_logs((commit,))
+        if later._onto_since is not None:
+            later._add_onto(commit)
+        return later
 
     def base_size(self, path: str, instant_time: str) -> int | None:
         """Committed size of a base file; -1 when its commit is active and does not name it (a stray), None when archived."""
         commit = self._by_time.get(instant_time)
         if commit is None:
             return None
-        return self._of(commit).get(path, -1)
+        return self._read_commit(commit).sizes.get(path, -1)
 
     def log_sizes(self, since: str) -> dict[str, int]:
-        """Path -> committed size of every log file that commits from instant `since` on name."""
+        """Path -> committed size of every log file that commits from instant `since` on name (0: named without a size)."""
         if self._logs_since is None or sort_key(since) < sort_key(self._logs_since):
             stop = self._logs_since
-            for commit in self._commits:
-                below = sort_key(commit.time) < sort_key(since)
-                if below or (stop is not None and sort_key(commit.time) >= sort_key(stop)):
-                    continue
-                for path, size in self._of(commit).items():
-                    self._logs[path] = max(size, self._logs.get(path, 0))
-                for path, count in self._wrote[commit.time].items():
-                    self._log_entries[path] = (*self._log_entries.get(path, ()), (commit.time, count))
+            self._add_logs(
+                commit
+                for commit in self._commits
+                if sort_key(commit.time) >= sort_key(since) and (stop is None or sort_key(commit.time) < sort_key(stop))
+            )
             self._logs_since = since
         return self._logs
+
+    def _add_logs(self, commits: Iterable[Instant]) -> None:
+        named: dict[FileGroupId, tuple[str, ...]] = {}
+        for commit in commits:
+            metadata = self._read_commit(commit)
+            for path, size in metadata.sizes.items():
+                self._logs[path] = max(size, self._logs.get(path, 0))
+            for path, count in metadata.records.items():
+                self._log_entries[path] = (*self._log_entries.get(path, ()), (commit.time, count))
+            for stat in metadata.stats():
+                if not stat.log_files:
+                    continue
+                # Each commit names all logs of the slice again: only those count that the one before did not name.
+                group = FileGroupId(stat.partition_path, stat.file_id)
+                known = named.get(group, ())
+                fresh = stat.log_files[len(known) :] if stat.log_files[: len(known)] == known else stat.log_files
+                named[group] = stat.log_files
+                for name in fresh:
+                    self._logs.setdefault(join(stat.partition_path, name), 0)
 
     def log_entries(self, since: str) -> dict[str, tuple[tuple[str, int], ...]]:
         """Path -> (instant, records and deletes written) of every file that commits from instant `since` on wrote."""
@@ -57,7 +83,7 @@ class CommittedFiles:
     def named_instead(self, base: BaseFile) -> str | None:
         """The base file that the commit of `base` names for its file group, when that is another one; else None."""
         commit = self._by_time.get(base.instant)
-        for path in self._of(commit) if commit is not None else ():
+        for path in self._read_commit(commit).sizes if commit is not None else ():
             folder, _, name = path.rpartition("/")
             other = parse_base_file(name)
             if (
@@ -73,11 +99,14 @@ class CommittedFiles:
         if self._onto_since is None or sort_key(since) < sort_key(self._onto_since):
             for commit in self._commits:
                 if sort_key(commit.time) >= sort_key(since):
-                    for stat in self._read_commit(commit).stats():
-                        if stat.base_file is not None:
-                            self._onto[stat.path] = stat.base_file
+                    self._add_onto(commit)
             self._onto_since = since
         return self._onto.get(path)
+
+    def _add_onto(self, commit: Instant) -> None:
+        for stat in self._read_commit(commit).stats():
+            if stat.base_file is not None:
+                self._onto[stat.path] = stat.base_file
 
     @cached_property
     def replaced(self) -> dict[FileGroupId, str]:
@@ -90,15 +119,9 @@ class CommittedFiles:
                 found.update({FileGroupId(partition_path, file_id): commit.time for file_id in file_ids})
         return found
 
-    def _of(self, commit: Instant) -> dict[str, int]:
-        if commit.time not in self._files:
-            files: dict[str, int] = {}
-            wrote: dict[str, int] = {}
-            for stat in self._read_commit(commit).stats():
-                for name in stat.log_files:
-                    files.setdefault(join(stat.partition_path, name), 0)
-                files[stat.path] = max(stat.file_size_bytes, files.get(stat.path, 0))
-                if stat.num_writes + stat.num_deletes:
-                    wrote[stat.path] = wrote.get(stat.path, 0) + stat.num_writes + stat.num_deletes
-            self._files[commit.time], self._wrote[commit.time] = files, wrote
-        return self._files[commit.time]
+    def _read_commit(self, commit: Instant) -> CommitMetadata:
+        """Each is asked for once: to look whether a file has changed costs a call of the storage."""
+        found = self._payloads.get(commit)
+        if found is None:
+            found = self._payloads[commit] = self._payload(commit)
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -33,12 +34,18 @@ def table_schema(
     return None
 
 
+@lru_cache(maxsize=64)
+def _columns_of(text: str) -> pa.Schema:
+    """Each snapshot asks for the newest commit's schema, which is nearly always that of the one before."""
+    return without_meta_fields(arrow_from_avro(parse_schema(text)))
+
+
 def stated_schema(instant: Instant, metadata: CommitMetadata) -> pa.Schema | None:
     """Columns, without meta columns, that a commit's metadata states; None when it states none."""
     text = metadata.schema_json
     if not text:
         return None
     try:
-        return without_meta_fields(arrow_from_avro(parse_schema(text)))
+        return _columns_of(text)
     except CorruptFileError as exc:
         raise CorruptFileError(f"the schema in the metadata of {instant} is unreadable: {exc}") from exc

@@ -1,4 +1,8 @@
-"""`FileSystemView`: answers which file slices a query or a write has to touch. Immutable; lists a partition once."""
+"""`FileSystemView`: answers which file slices a query or a write has to touch. Immutable; lists a partition once.
+
+Which files count is settled by the timeline alone. So where that is the same, or has one more commit of this very process,
+a write goes on with what was listed before (`following`); reads list anew.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action
 from hoodie.model.files import FileGroup, FileGroupId, FileSlice
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import HOODIE, PARTITION_METADATA
 from hoodie.model.payloads import CompactionPlan
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.build import build_file_groups, in_reading_order, merged_slice, sliced_at
+from hoodie.view.build import build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
 from hoodie.view.committed import CommittedFiles
 
 
@@ -38,6 +42,35 @@ class FileSystemView:
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
         self._partitions: tuple[str, ...] | None = None
         self._compactions: Mapping[str, CompactionPlan] | None = None
+
+    def following(self, timeline: Timeline, commit: Instant) -> FileSystemView | None:
+        """What a listing would show after one more commit and nothing else: what that wrote is added to what was listed here.
+        None where only a listing tells that.
+
+        For the process that made the commit: nobody else knows that nothing but what its metadata name was published.
+        """
+        if timeline.layout != 1 or tuple(i for i in timeline if i != commit) != self.timeline.instants:
+            return None
+        metadata = self._active.read_commit(commit)
+        if metadata.replaced_file_ids:
+            return None
+        later = FileSystemView(self._storage, self._active, timeline, self._archived)
+        later.committed = self.committed.following(timeline, commit)
+        later._groups = self._groups.copy()
+        later._by_id = {path: found for path, found in self._by_id.items() if path not in metadata.write_stats}
+        later._compactions = self._compactions
+        if self._partitions is not None and metadata.write_stats.keys() <= set(self._partitions):
+            later._partitions = self._partitions
+        for partition_path, stats in metadata.write_stats.items():
+            listed = self._groups.get(partition_path)
+            if listed is not None:
+                added = with_written(partition_path, listed, stats, commit.time)
+                if added is None:
+                    del later._groups[partition_path]
+                    later._partitions = None
+                else:
+                    later._groups[partition_path] = added
+        return later
 
     @property
     def pending_compaction_plans(self) -> Mapping[str, CompactionPlan]:

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 from hoodie.model.enums import WriteOperation
 from hoodie.options.values import DuplicatePolicy, SortMode
 from hoodie.options.write import WriteOptions
+
+
+class Step(StrEnum):
+    """What the jobs of a write are for, in their order; the last one is no job."""
+
+    READ = "read the batch"
+    HASH = "hash keys"
+    LOOK_UP = "look up keys"
+    WRITE = "write files"
+    LOAD = "write new files"
+    REST = "gather the rest"
+    COMMIT = "commit"
+
+
+def labelled(operation: WriteOperation, table: str, step: Step, steps: Sequence[Step]) -> str:
+    """How a job is called: `upsert flights: look up keys 2/4`."""
+    return f"{operation.value.lower()} {table}: {step} {1 + steps.index(step)}/{len(steps)}"
 
 
 class Replaces(Enum):
@@ -56,6 +74,11 @@ class Conduct:
             partial=upserts and options.partial,
             sort=options.sort_mode if operation in _SORTS else SortMode.NONE,
         )
+
+    def steps(self, *, bucketed: bool) -> tuple[Step, ...]:
+        """What this write takes, in order; `bucketed`: the keys' hashes say where rows go."""
+        find = (Step.HASH,) if bucketed else (Step.LOOK_UP,) if self.looks_up else ()
+        return (Step.READ, *find, Step.WRITE, Step.COMMIT)
 
     @property
     def sorts(self) -> bool:

@@ -28,13 +28,17 @@ _ASKED = 4
 """Partitions of which a row is looked at before the question is given up: null and short values may leave it open."""
 
 
-def operation_on(config: TableConfig, operation: WriteOperation, options: WriteOptions) -> WriteOperation:
+def operation_on(
+    config: TableConfig, operation: WriteOperation, options: WriteOptions, names: Sequence[str] = ()
+) -> WriteOperation:
     """What an operation comes to on this table: where every row gets a key of its own, an upsert is an insert, as in Hudi.
+
+    An upsert of rows with these columns that were read with their meta columns replaces the rows of those keys, as in Hudi.
 
     Raises:
         OptionError: it is asked for something that needs keys which come again.
     """
-    if not config.generates_keys:
+    if not config.generates_keys or carries_keys(config, operation, names):
         return operation
     wrong = None
     inserted = operation in (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT)
@@ -52,6 +56,12 @@ def operation_on(config: TableConfig, operation: WriteOperation, options: WriteO
             "drop the option, or make a table with hoodie.datasource.write.recordkey.field"
         )
     return WriteOperation.INSERT if operation is WriteOperation.UPSERT else operation
+
+
+def carries_keys(config: TableConfig, operation: WriteOperation, names: Sequence[str]) -> bool:
+    """Whether rows with these columns bring along the keys that the table generated for them."""
+    again = operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
+    return config.generates_keys and again and {RECORD_KEY, PARTITION_PATH} <= set(names)
 
 
 def key_columns(config: TableConfig) -> list[str]:

@@ -19,6 +19,7 @@ from hoodie.engine.base import Engine, Records
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError, DuplicateKeyError, OptionError, SchemaError
 from hoodie.filegroup.chunks import load_chunk, load_rows, sorted_chunks
+from hoodie.filegroup.row_copies import how_to_copy, staged_copies
 from hoodie.filegroup.run import run_write
 from hoodie.format.plan_avro import encode_replace_plan
 from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookup
@@ -30,21 +31,24 @@ from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import Chunk, LookupResult, WriteContext
 from hoodie.model.results import CommitResult
+from hoodie.model.streams import format_batch
 from hoodie.options.mergers import runnable
 from hoodie.options.values import DuplicatePolicy, SortMode
 from hoodie.options.write import WriteOptions
+from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.write.bucket_plan import plan_bucket_write
-from hoodie.write.conduct import Conduct, Replaces
-from hoodie.write.keys import require_stored_keys, table_keys
+from hoodie.write.conduct import Conduct, Replaces, Step, labelled
+from hoodie.write.keys import carries_keys, require_stored_keys, table_keys
 from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.plan import Sizing, Tagged, WritePlan, plan_write
-from hoodie.write.prepare import Preparation, require_columns, run_prepare
+from hoodie.write.prepare import Memory, Preparation, require_columns, run_prepare
 from hoodie.write.schema import reconcile, storable
 from hoodie.write.seal import commit_metadata, publish_files
+from hoodie.write.streams import committed_since, is_committed
 
 
 @dataclass(frozen=True)
@@ -86,17 +90,20 @@ def staged_batch(
     """
     started = time.monotonic()
     preparation = plan_preparation(context, batch_schema, operation=operation, options=options)
-    folder = None if in_memory else scratch_folder(f"rows-{uuid.uuid4().hex}")
-    if folder is not None:
-        context.liveness.hold(folder.rpartition("/")[2])
-        context.storage.mkdirs(folder)
+    rows_folder = _RowsFolder(context)
     try:
-        prepare = partial(run_prepare, preparation, None if in_memory else context.storage, folder)
-        label = f"{operation.value.lower()} {preparation.table_name}: read the batch"
+        folder = None if in_memory else rows_folder.path()
+        memory = None
+        if in_memory and isinstance(engine, LocalEngine):
+            memory = Memory(options.memory_limit_bytes, context.storage, rows_folder.path)
+            engine = engine.within(options.memory_limit_bytes // 2)
+        prepare = partial(_prepare_part, preparation, None if in_memory else context.storage, folder, memory)
+        steps = Conduct.of(operation, options).steps(bucketed=context.config.buckets is not None)
+        label = labelled(operation, preparation.table_name, Step.READ, steps)
         chunks = engine.stage(records, prepare, label=label)
         if not in_memory and sum(chunk.size_bytes for chunk in chunks) <= options.driver_max_bytes:
             # Few rows: what remains costs less here, on the staged files, than as jobs of a cluster.
-            engine, folder_of_tasks = LocalEngine(), None
+            engine, folder_of_tasks = LocalEngine().within(options.memory_limit_bytes), None
         else:
             folder_of_tasks = folder
         if Conduct.of(operation, options).sort is SortMode.GLOBAL_SORT:
@@ -104,9 +111,39 @@ def staged_batch(
         given = storable(batch_schema)
         yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder_of_tasks, started)
     finally:
-        if folder is not None:
-            context.storage.delete_folder(folder)
-            context.liveness.release(folder.rpartition("/")[2])
+        rows_folder.remove()
+
+
+class _RowsFolder:
+    """A private folder for prepared rows, made when it is asked for; as long as this process lives nobody removes it."""
+
+    def __init__(self, context: TableContext) -> None:
+        self._context = context
+        self._path: str | None = None
+
+    def path(self) -> str:
+        if self._path is None:
+            path = scratch_folder(f"rows-{uuid.uuid4().hex}")
+            self._context.liveness.hold(path.rpartition("/")[2])
+            self._path = path
+            self._context.storage.mkdirs(path, durable=False)
+        return self._path
+
+    def remove(self) -> None:
+        if self._path is not None:
+            self._context.storage.delete_folder(self._path)
+            self._context.liveness.release(self._path.rpartition("/")[2])
+
+
+def _prepare_part(
+    preparation: Preparation,
+    storage: Storage | None,
+    stage_to: str | None,
+    memory: Memory | None,
+    _number: int,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[Chunk]:
+    return run_prepare(preparation, storage, stage_to, batches, memory=memory)
 
 
 def plan_preparation(
@@ -122,8 +159,8 @@ def plan_preparation(
     config = context.config
     conduct = Conduct.of(operation, options)
     deletes = conduct.deletes
-    by_meta = config.generates_keys and operation is WriteOperation.DELETE
-    if by_meta:
+    by_meta = carries_keys(config, operation, batch_schema.names)
+    if config.generates_keys and operation is WriteOperation.DELETE:
         require_stored_keys(batch_schema.names, config)
     else:
         require_columns(batch_schema.names, config.record_key_fields, what="record key", table=config.name)
@@ -168,8 +205,10 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
         DuplicateKeyError: an insert that is to fail on stored keys met one.
     """
     config = context.config
-    snapshot = context.snapshot()
+    snapshot = context.snapshot(context.kept.take())
     refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
+    if is_committed(snapshot, options.stream, table=context.storage.uri):
+        return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
     conduct = Conduct.of(batch.operation, options)
     schema = _schema_now(context, snapshot, batch, conduct)
     if conduct.replaces is not Replaces.NOTHING and not _changes_something(snapshot, batch, conduct, options):
@@ -177,7 +216,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
     pieces = pieces_by_partition(batch.chunks)
     lookups: list[LookupResult] = []
     by_bucket: list[BucketRows] | None = None
-    label = f"{batch.operation.value.lower()} {config.name}"
+    label = partial(labelled, batch.operation, config.name, steps=conduct.steps(bucketed=config.buckets is not None))
     if config.buckets is not None:
         if options.stored_keys is not DuplicatePolicy.NONE:
             raise OptionError(
@@ -186,7 +225,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
             )
         # No file is looked into, and must not be: on merge-on-read tables keys stand in logs only.
         buckets = plan_buckets(batch.chunks, config.buckets, stage_to=batch.folder)
-        found = batch.engine.run(partial(run_buckets, context.storage), buckets, label=f"{label}: hash keys")
+        found = batch.engine.run(partial(run_buckets, context.storage), buckets, label=label(Step.HASH))
         by_bucket = [rows for each in found for rows in each]
     elif conduct.looks_up:
         tasks = plan_lookup(
@@ -197,7 +236,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
             logs_before_base=snapshot.view.logs_before_base,
             visible=snapshot.timeline.visible(),
         )
-        lookups = batch.engine.run(partial(run_lookup, context.storage), tasks, label=f"{label}: look up keys")
+        lookups = batch.engine.run(partial(run_lookup, context.storage), tasks, label=label(Step.LOOK_UP))
         if conduct.refuses_stored:
             _refuse_stored(context, batch, lookups)
     if batch.operation is WriteOperation.DELETE_PARTITION:
@@ -218,6 +257,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
         lambda now: _plan(context, tagged, by_bucket, snapshot, now, batch, conduct, options),
         lambda planned: _described(planned, batch.operation),
         requested=encode_replace_plan(batch.operation) if replaces else b"",
+        seen=snapshot.view,
     )
     try:
         write_context = WriteContext(
@@ -231,13 +271,26 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
             visible=transaction.started_on.visible(),
             given=tuple(batch.given.names) if conduct.partial else None,
             sort_by_key=conduct.sorts,
-            generates_keys=config.generates_keys and conduct.inserts,
+            row_copies=how_to_copy(
+                context.rule,
+                wanted=options.row_copies and config.table_type is TableType.MERGE_ON_READ,
+                size_bytes=sum(chunk.size_bytes for chunk in batch.chunks),
+                in_process=batch.folder is None,
+            ),
+            # What is still an upsert where keys are generated brought them along.
+            generates_keys=config.generates_keys and conduct.inserts and batch.operation is not WriteOperation.UPSERT,
         )
         run = partial(run_write, context.storage, write_context)
-        results = [r for r in batch.engine.run(run, plan.tasks, label=f"{label}: write files") if r is not None]
-        publish_files(context.storage, transaction.instant, results)
+        results = [r for r in batch.engine.run(run, plan.tasks, label=label(Step.WRITE)) if r is not None]
+        copies = staged_copies(context.storage, write_context, results)
+        publish_files(context.storage, transaction.instant, results, copies)
         metadata = commit_metadata(
-            results, operation=batch.operation, schema=schema, table_name=config.name, replaced=plan.replaced
+            results,
+            operation=batch.operation,
+            schema=schema,
+            table_name=config.name,
+            extra={**options.commit_entries, **(format_batch(options.stream) if options.stream else {})},
+            replaced=plan.replaced,
         )
         transaction.commit(metadata, based_on=plan.based_on, inserted_partitions=plan.inserted_partitions)
     except BaseException as exc:
@@ -251,6 +304,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
     return replace(
         CommitResult.of(transaction.instant, batch.operation, [r.stat for r in results], replaced=plan.replaced),
         index=ways,
+        opened=sum(1 for result in lookups if result.how != "range"),
         seconds=time.monotonic() - batch.started_s,
         engine="embedded" if batch.folder is None else "spark",
     )
@@ -323,6 +377,10 @@ def _plan(
     options: WriteOptions,
 ) -> WritePlan:
     """Plan on the slices as they are under the lock; what the look-up saw must still be what is stored."""
+    if committed_since(now, looked_at.timeline, options.stream):
+        raise StaleSnapshotError(
+            f"another run of stream {options.stream} wrote this batch to table {context.config.name!r} meanwhile; run the write again"
+        )
     if conduct.replaces is not Replaces.NOTHING:
         _require_same_schema(context, looked_at, now)
         partitions = _overwritten(now, batch, conduct, options)

@@ -17,13 +17,10 @@ from dataclasses import dataclass, field, replace
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.names import new_file_id
-from hoodie.model.plans import ChunkPiece, Inserts, LookupResult, WriteTask
+from hoodie.model.plans import COLUMNAR_SHRINK, ChunkPiece, Inserts, LookupResult, WriteTask
 
 MAX_GROWTH = 4
 """Merge-on-read: a base file is rewritten for inserts only while it is at most this many times as large as they are."""
-
-_COLUMNAR_SHRINK = 3
-"""Rows of a first write are guessed to take a third of their Arrow size in a base file."""
 
 
 @dataclass(frozen=True)
@@ -213,4 +210,4 @@ def _row_bytes(tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str
         return max(1.0, sum(r.base.size_bytes for r in seen) / sum(r.record_count for r in seen))
     chunks: dict[int, tuple[int, int]] = {p.number: (p.chunk.size_bytes, p.chunk.rows) for p in pieces}
     size, rows = sum(s for s, _ in chunks.values()), sum(n for _, n in chunks.values())
-    return max(1.0, size / max(rows, 1) / _COLUMNAR_SHRINK)
+    return max(1.0, size / max(rows, 1) / COLUMNAR_SHRINK)

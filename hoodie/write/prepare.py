@@ -6,7 +6,7 @@ This runs where the rows are. It is the only place where the input is evaluated;
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -46,27 +46,68 @@ class Preparation:
 
 
 def run_prepare(
-    preparation: Preparation, storage: Storage | None, stage_to: str | None, batches: Iterable[pa.RecordBatch]
+    preparation: Preparation,
+    storage: Storage | None,
+    stage_to: str | None,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    memory: Memory | None = None,
 ) -> Iterator[Chunk]:
-    """Chunks of the batches; staged in the folder when one is given, else in memory."""
+    """Chunks of the batches; staged in the folder when one is given, else in memory, as far as that goes."""
     waiting: list[pa.RecordBatch] = []
     size = 0
+    most = CHUNK_BYTES if memory is None else memory.chunk_bytes
     for batch in batches:
-        if not batch.num_rows:
-            continue
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= CHUNK_BYTES:
-            yield _chunk(waiting, preparation, storage, stage_to)
-            waiting, size = [], 0
+        for piece in _pieces(batch, most):
+            waiting.append(piece)
+            size += piece.nbytes
+            if size >= most:
+                yield _chunk(waiting, preparation, storage, stage_to, memory)
+                waiting, size = [], 0
     if waiting:
-        yield _chunk(waiting, preparation, storage, stage_to)
+        yield _chunk(waiting, preparation, storage, stage_to, memory)
+
+
+class Memory:
+    """How much of a batch an embedded write keeps in memory: when that is full, chunks are staged as files, as for workers.
+
+    Half of the limit is for chunks; the other half is for the tasks that work on them.
+    """
+
+    def __init__(self, limit_bytes: int, storage: Storage, folder: Callable[[], str]) -> None:
+        """`folder` makes the folder for staged chunks when it is called, and gives its path."""
+        self.chunk_bytes = max(1, min(CHUNK_BYTES, limit_bytes // 8))
+        self._left = limit_bytes // 2
+        self._storage = storage
+        self._folder = folder
+
+    def place(self, size_bytes: int) -> tuple[Storage | None, str | None]:
+        """Where a chunk of this size goes: (None, None) is memory."""
+        if size_bytes <= self._left:
+            self._left -= size_bytes
+            return None, None
+        return self._storage, self._folder()
+
+
+def _pieces(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch in pieces of about `most` bytes: a whole table may come as one batch."""
+    if not batch.num_rows:
+        return
+    step = max(1, int(batch.num_rows * most / max(most, batch.nbytes)))
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
 
 
 def _chunk(
-    batches: list[pa.RecordBatch], preparation: Preparation, storage: Storage | None, stage_to: str | None
+    batches: list[pa.RecordBatch],
+    preparation: Preparation,
+    storage: Storage | None,
+    stage_to: str | None,
+    memory: Memory | None,
 ) -> Chunk:
     rows = prepare_rows(pa.Table.from_batches(batches), preparation)
+    if memory is not None:
+        storage, stage_to = memory.place(rows.nbytes)
     return make_chunk(rows, storage=storage, stage_to=stage_to, sort_by_key=preparation.sort_by_key)
 
 
@@ -81,7 +122,7 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
     conformed = conform(rows, preparation.schema, path=f"the batch for table {table!r}")
     # Keys are made of the table's types: a decimal of another scale, say, would be written differently.
     if preparation.keys_given:
-        keys, partitions = rows.column(RECORD_KEY).cast(pa.string()), rows.column(PARTITION_PATH).cast(pa.string())
+        keys, partitions = _given_keys(rows, conformed, preparation)
     else:
         keys = preparation.keygen.keys(conformed)
         partitions = preparation.keygen.partitions(conformed)
@@ -105,6 +146,28 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
         columns[DELETED] = deleted
         fields.append(pa.field(DELETED, pa.bool_()))
     return pa.table([columns[field.name] for field in fields], schema=pa.schema(fields))
+
+
+def _given_keys(
+    rows: pa.Table, conformed: pa.Table, preparation: Preparation
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """The keys that the table generated for these rows when it stored them."""
+    keys, partitions = rows.column(RECORD_KEY).cast(pa.string()), rows.column(PARTITION_PATH).cast(pa.string())
+    if keys.null_count or partitions.null_count:
+        raise KeyFieldError(
+            f"{RECORD_KEY} or {PARTITION_PATH} is null in rows for table {preparation.table_name!r}, which generates its keys\n"
+            "  fix:     write new rows without meta columns, apart from the rows that you read from the table"
+        )
+    if not preparation.delete_all:
+        moved = pc.not_equal(partitions, preparation.keygen.partitions(conformed))
+        if pc.any(moved).as_py():
+            at = pc.index(moved, True).as_py()
+            raise KeyFieldError(
+                f"row {keys[at].as_py()!r} of table {preparation.table_name!r} is stored in partition {partitions[at].as_py()!r}, "
+                "and its columns say another one\n"
+                "  fix:     delete the row where it is, and insert it without its meta columns"
+            )
+    return keys, partitions
 
 
 def _deleted(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.Array | None:

@@ -9,23 +9,28 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from hoodie.format.avro_schema import avro_from_arrow
+from hoodie.format.column_stats import COLUMN_STATS, encode_column_stats
 from hoodie.format.properties import format_properties
 from hoodie.model.enums import WriteOperation
 from hoodie.model.names import PARTITION_METADATA, join, marker_path
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.model.plans import WriteResult
+from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.storage.base import Storage
 
 
-def publish_files(storage: Storage, instant: str, results: Sequence[WriteResult]) -> None:
-    """Markers first, so that a rollback by any writer finds each file; then the files, by a move that replaces nothing."""
+def publish_files(
+    storage: Storage, instant: str, results: Sequence[WriteResult], copies: Sequence[StagedFile] = ()
+) -> None:
+    """Markers first, so that a rollback by any writer finds each file; then the files, by a move that replaces nothing.
+
+    Row copies have no markers: only our own rollback looks for them.
+    """
     for partition_path in sorted({r.stat.partition_path for r in results}):
         ensure_partition(storage, partition_path, instant)
     for result in results:
         partition_path, _, name = result.file.final.rpartition("/")
         storage.touch(marker_path(instant, partition_path, name, result.file.marker))
-    for result in results:
-        storage.move_new(result.file.staged, result.file.final)
+    storage.move_all_new([(file.staged, file.final) for file in (*(result.file for result in results), *copies)])
 
 
 def ensure_partition(storage: Storage, partition_path: str, instant: str) -> None:
@@ -54,13 +59,16 @@ def commit_metadata(
 ) -> CommitMetadata:
     """Metadata of a commit; `schema` without meta columns. `replaced`: by partition path, the file groups that it replaces."""
     stats: dict[str, list[WriteStat]] = {}
+    ranges = {}
     for result in results:
         stats.setdefault(result.stat.partition_path, []).append(result.stat)
+        ranges[result.stat.path.rpartition("/")[2]] = result.ranges
+    bounds = encode_column_stats(ranges)
     return CommitMetadata(
         operation=operation,
         write_stats={partition: tuple(found) for partition, found in stats.items()},
         schema_json=json.dumps(avro_from_arrow(schema, table_name=table_name), separators=(",", ":")),
-        extra=dict(extra or {}),
+        extra={**(extra or {}), **({} if bounds is None else {COLUMN_STATS: bounds})},
         compacted=compacted,
         replaced_file_ids=dict(replaced or {}),
     )

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pyspark_hoodie.datasource import DefaultSource
+    from pyspark_hoodie.stream_sink import stream_writer
     from pyspark_hoodie.table import HoodieTable, last_commit
 
-__all__ = ["DefaultSource", "HoodieTable", "disable", "enable", "last_commit"]
+__all__ = ["DefaultSource", "HoodieTable", "disable", "enable", "last_commit", "stream_writer"]
 
 _HOMES = {
     "DefaultSource": "pyspark_hoodie.datasource",
     "HoodieTable": "pyspark_hoodie.table",
     "last_commit": "pyspark_hoodie.table",
+    "stream_writer": "pyspark_hoodie.stream_sink",
 }
 
 
@@ -48,6 +50,8 @@ def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
         aliases: more format names to answer to, such as "hudi".
     """
     import_module("pyspark_hoodie.hook").enable(spark, aliases)
+    import_module("pyspark_hoodie.stream_hook").enable(spark)
+    import_module("pyspark_hoodie.sql_hook").enable(spark, aliases)
 
 
 def disable() -> None:

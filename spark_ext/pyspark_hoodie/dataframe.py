@@ -92,10 +92,9 @@ def write_records(table: HoodieTable, df: DataFrame, schema: pa.Schema, request:
         return remember(table, table.write_no_rows(write.operation, write))
     if Conduct.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
         df = _in_key_order(df, table.config)
-    return remember(
-        table,
-        table.write_records(df, schema, write.operation, write, engine=SparkEngine(df.sparkSession), in_memory=False),
-    )
+    engine = SparkEngine(df.sparkSession)
+    result = table.write_records(df, schema, write.operation, write, engine=engine, in_memory=False, repeatable=True)
+    return remember(table, replace(result, jobs=engine.jobs))
 
 
 def needs_no_rows(write: WriteOptions) -> bool:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from functools import cache, partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
     InputPartition,
     WriterCommitMessage,
 )
@@ -36,6 +38,7 @@ from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import TableContext
 from hoodie.write.operations import plan_preparation
 from hoodie.write.prepare import Preparation, run_prepare
+from pyspark_hoodie.briefly import briefly
 from pyspark_hoodie.dataframe import (
     APPEND,
     OVERWRITE,
@@ -47,24 +50,12 @@ from pyspark_hoodie.dataframe import (
 )
 from pyspark_hoodie.engine import conformed
 from pyspark_hoodie.schema import arrow_schema, selected_schema, spark_schema
+from pyspark_hoodie.stream_source import CommitStream, source_plan_options
+from pyspark_hoodie.stream_staging import BatchStager
 
 log = logging.getLogger("hoodie")
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _briefly(method: Callable[P, R]) -> Callable[P, R]:
-    """Errors of ours without the frames in which they were found: Spark quotes the whole traceback to the user."""
-
-    @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return method(*args, **kwargs)
-        except HoodieError as error:
-            raise error.with_traceback(None) from None
-
-    return call
+S = TypeVar("S")
 
 
 @cache
@@ -80,19 +71,31 @@ class DefaultSource(DataSource):
     def name(cls) -> str:
         return "hoodie"
 
-    @_briefly
+    @briefly
     def schema(self) -> StructType:
-        return spark_schema(_plan(*self._target()).output)
+        path, options = self._target()
+        context = TableContext.open(open_storage(path), LocalEngine())
+        return spark_schema(_plan(path, source_plan_options(context, options)).output)
 
-    @_briefly
+    @briefly
     def reader(self, schema: StructType) -> DataSourceReader:
         _say_once()
         return SliceReader(*self._target(), schema)
 
-    @_briefly
+    @briefly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         _say_once()
         return StagingWriter(*self._target(), arrow_schema(schema), mode=OVERWRITE if overwrite else APPEND)
+
+    @briefly
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return CommitStream(*self._target(), schema)
+
+    @briefly
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """`overwrite`: output mode complete."""
+        _say_once()
+        return BatchStager(*self._target(), arrow_schema(schema), complete=overwrite)
 
     def _target(self) -> tuple[str, dict[str, str]]:
         options = dict(self.options.items())
@@ -104,6 +107,11 @@ class DefaultSource(DataSource):
                 "CREATE TEMPORARY VIEW … USING hoodie OPTIONS (path '…'), or HoodieTable of pyspark_hoodie"
             )
         return path, options
+
+
+def named(alias: str) -> type[DataSource]:
+    """The source under another name, for `spark.dataSource.register`."""
+    return type("DefaultSource", (DefaultSource,), {"name": classmethod(lambda cls: alias)})
 
 
 def _plan(path: str, options: Mapping[str, str]) -> ReadPlan:
@@ -192,7 +200,7 @@ class StagingWriter(DataSourceArrowWriter):
         except HoodieError as error:
             return StagedChunks(error=error)
 
-    @_briefly
+    @briefly
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Runs once, with the message of the one attempt of each task that counts."""
         staged = [each for each in messages if isinstance(each, StagedChunks)]
@@ -232,7 +240,7 @@ class StagedEngine(LocalEngine):
         super().__init__()
         self._preparation = preparation
 
-    def stage(self, records: Any, fn: StageBatches, *, label: str) -> list[Chunk]:
+    def stage(self, records: Any, fn: StageBatches[S], *, label: str) -> list[S]:
         """The chunks themselves.
 
         Raises:

@@ -8,26 +8,34 @@ the driver as themselves, without a trace of the JVM. All others go the way of S
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.engine.base import StageBatches
+from hoodie.engine.packing import packed
+from hoodie.engine.progress import EVERY_S, Progress
 from hoodie.errors import HoodieError
 from hoodie.filegroup.conform import conform
-from hoodie.model.plans import Chunk
 from pyspark_hoodie.schema import arrow_schema, spark_schema
 
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S")
 
+TASKS_PER_CORE = 4
+"""Spark tasks that a job has for each core: enough that none waits long for the last one, few enough that starting them costs
+little. Tasks of ours share them, by weight."""
 MAX_PARTITIONS = 10_000
-"""Tasks beyond so many share partitions: each partition costs the driver some bookkeeping."""
+"""Read tasks beyond so many share partitions: each partition costs the driver some bookkeeping."""
+_CORES_UNKNOWN = 50
+"""Cores assumed where the session does not say (Connect)."""
 _RESULT = "number long, part long, failed boolean, value binary"
 _FIELDS: list[pa.Field] = [
     pa.field("number", pa.int64()),
@@ -43,26 +51,31 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self.jobs = 0
+        """Actions that were run on the session so far: one Spark job each, but for those of the input's own plan."""
 
     def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str) -> list[R]:
         if not tasks:
             return []
         texts = [pickle.dumps(task) for task in tasks]
+        groups = packed([getattr(task, "size_bytes", 1) for task in tasks], self._cores() * TASKS_PER_CORE)
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number in _numbers(batches):
-                yield _attempt(number, partial(_once, fn, texts[number]))
+            for group in _numbers(batches):
+                for number in groups[group]:
+                    yield _attempt(number, partial(_once, fn, texts[number]))
 
         with self._described(label):
-            rows = self._numbered(len(tasks)).mapInArrow(work, _RESULT).collect()
+            rows = self._numbered(len(groups)).mapInArrow(work, _RESULT).collect()
         return _values(rows)
 
-    def stage(self, records: DataFrame, fn: StageBatches, *, label: str) -> list[Chunk]:
+    def stage(self, records: DataFrame, fn: StageBatches[S], *, label: str) -> list[S]:
         """As the seam says; order of arrival is the order of partitions. Rows stay where they are."""
         schema = arrow_schema(records.schema)
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield _attempt(_partition(), lambda: list(fn(conformed(batches, schema))))
+            number = _partition()
+            yield _attempt(number, lambda: list(fn(number, conformed(batches, schema))))
 
         # Columns travel by position: mapInArrow resolves names, and `a.b` or a name that stands twice does not resolve.
         plain = records.toDF(*[f"c{at}" for at in range(len(schema))])
@@ -89,19 +102,53 @@ class SparkEngine:
         """Rows 0, 1, ..., each in a partition of its own up to a bound: no shuffle, and the same in every attempt."""
         return self._spark.range(0, count, 1, min(count, MAX_PARTITIONS)).toDF("number")
 
+    def _cores(self) -> int:
+        context = _context_of(self._spark)
+        return _CORES_UNKNOWN if context is None else context.defaultParallelism
+
     @contextmanager
     def _described(self, label: str) -> Iterator[None]:
-        """Jobs in Spark's UI say what they are for; a session without a SparkContext (Connect) goes without."""
-        context, before = None, None
-        with suppress(AttributeError):  # what Connect sessions raise is one
-            context = self._spark.sparkContext
-            before = context.getLocalProperty("spark.job.description")
-            context.setJobDescription(f"hoodie: {label}")
+        """Spark's UI and log say what the job is for, and our log how far it is when it takes long.
+
+        A session without a SparkContext (Connect) goes without.
+        """
+        self.jobs += 1
+        context = _context_of(self._spark)
+        if context is None:
+            yield
+            return
+        text = f"hoodie {label}"
+        before = context.getLocalProperty(_DESCRIPTION)
+        context.setLocalProperty(_DESCRIPTION, text)
+        ended = threading.Event()
+        watch = threading.Thread(target=_watch, args=(context, text, ended), name="hoodie-progress", daemon=True)
+        watch.start()
         try:
             yield
         finally:
-            if context is not None:
-                context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
+            ended.set()
+            context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]
+
+
+_DESCRIPTION = "spark.job.description"
+"""Local property of a thread: what the UI says of its jobs and their stages."""
+
+
+def _context_of(spark: SparkSession) -> SparkContext | None:
+    try:
+        return spark.sparkContext
+    except AttributeError:  # what Connect sessions raise is one
+        return None
+
+
+def _watch(context: SparkContext, name: str, ended: threading.Event) -> None:
+    progress = Progress(name)
+    while not ended.wait(EVERY_S):
+        tracker = context.statusTracker()
+        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+        ours = [stage for stage in stages if stage is not None and stage.name == name]
+        if ours:
+            progress.at(sum(s.numCompletedTasks for s in ours), of=sum(s.numTasks for s in ours))
 
 
 def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:

@@ -8,6 +8,7 @@ not named here, they are Spark's own. Nothing of the JVM is looked at.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,17 +26,20 @@ from pyspark_hoodie.schema import selected_schema
 from pyspark_hoodie.where import quoted
 
 FORMAT = "hoodie"
+_PATTERN = re.compile(r"(/\*+)+/?$")
+"""Jobs for Apache Hudi before 0.9 name the files of a table as `path/*/*`, one star for each level of folders."""
 
 _formats: set[str] = set()
-_originals: dict[tuple[type, str], property] = {}
+_originals: dict[tuple[type, str], Any] = {}
+"""What `disable` puts back: properties and methods of Spark's classes."""
 
 
 def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     """See `pyspark_hoodie.enable`. A string is one alias."""
     _formats.update(name.lower() for name in (FORMAT, *([aliases] if isinstance(aliases, str) else aliases)))
     _use_this_python(spark)
-    _replace(type(spark), "read", lambda reader, session: _remembering(_Reading, reader, session))
-    _replace(type(spark.range(0)), "write", lambda writer, df: _remembering(_Writing, writer, df))
+    replace_property(type(spark), "read", lambda reader, session: remembering(_Reading, reader, session))
+    replace_property(type(spark.range(0)), "write", lambda writer, df: remembering(_Writing, writer, df))
 
 
 def disable() -> None:
@@ -58,7 +62,7 @@ def _use_this_python(spark: SparkSession) -> None:
         context.pythonExec = sys.executable
 
 
-def _replace(cls: type, name: str, wrap: Callable[[Any, Any], Any]) -> None:
+def replace_property(cls: type, name: str, wrap: Callable[[Any, Any], Any]) -> None:
     """Replace a property where it is defined, once; classic and Connect have classes of their own."""
     owner = next(base for base in cls.__mro__ if name in vars(base))
     if (owner, name) in _originals:
@@ -69,6 +73,36 @@ def _replace(cls: type, name: str, wrap: Callable[[Any, Any], Any]) -> None:
         raise OptionError(f"{owner.__name__}.{name} of this Spark is not readable: enable does not work with it")
     _originals[owner, name] = original
     setattr(owner, name, property(lambda self: wrap(getter(self), self), doc=original.__doc__))
+
+
+def replace_method(cls: type, name: str, wrap: Callable[[Any], Any]) -> None:
+    """The same for a method."""
+    owner = next(base for base in cls.__mro__ if name in vars(base))
+    if (owner, name) not in _originals:
+        _originals[owner, name] = vars(owner)[name]
+        setattr(owner, name, wrap(vars(owner)[name]))
+
+
+def is_ours(name: str) -> bool:
+    """Whether it is `hoodie` or one of the aliases."""
+    return name.lower() in _formats
+
+
+def no_catalog_table(what: str) -> str:
+    """The sentence for all that would end in a catalog table."""
+    return (
+        f"{what} would make a catalog table of format {FORMAT!r}, and Spark cannot read those back, because it keeps no path of "
+        f"them: save to a path, and query it by CREATE TEMPORARY VIEW … USING {FORMAT} OPTIONS (path '…') or "
+        "pyspark_hoodie.HoodieTable.for_path"
+    )
+
+
+def original(owner: Any, name: str) -> Any:
+    """Spark's own reader or writer of a session or DataFrame, whatever stands in front of it."""
+    for (cls, replaced), found in _originals.items():
+        if replaced == name and isinstance(owner, cls) and found.fget is not None:
+            return found.fget(owner)
+    return getattr(owner, name)
 
 
 @dataclass
@@ -85,10 +119,12 @@ class _Said:
     layout: str | None = None
     """A method about the layout of files that no table here can honour."""
     schema: StructType | str | None = None
+    query_name: str | None = None
+    trigger: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_ours(self) -> bool:
-        return self.format is not None and self.format.lower() in _formats
+        return self.format is not None and is_ours(self.format)
 
     def add(self, options: Mapping[str, Any]) -> None:
         for key, value in options.items():
@@ -118,7 +154,7 @@ class _Said:
         return found, dict(options.values())
 
 
-def _remembering(mixin: type, plain: Any, source: Any) -> Any:
+def remembering(mixin: type, plain: Any, source: Any) -> Any:
     """Spark's reader or writer once more, as an object that remembers."""
     made: Any = object.__new__(_subclass(mixin, plain.__class__))
     made.__dict__.update(plain.__dict__)
@@ -131,7 +167,7 @@ def _subclass(mixin: Any, spark_class: Any) -> Any:
     return type(spark_class.__name__, (mixin, spark_class), {"__doc__": spark_class.__doc__})
 
 
-class _Remembers:
+class Remembers:
     _hoodie: _Said
 
     def format(self, source: str) -> Any:
@@ -147,7 +183,7 @@ class _Remembers:
         return super().options(**options)  # type: ignore[misc]
 
 
-class _Reading(_Remembers):
+class _Reading(Remembers):
     """In front of Spark's DataFrameReader."""
 
     def schema(self, schema: StructType | str) -> Any:
@@ -165,6 +201,7 @@ class _Reading(_Remembers):
             plain: DataFrame = super().load(path)  # type: ignore[misc]
             return plain
         target, given = said.target(path)
+        target = _PATTERN.sub("", target)
         found = dataframe.read(said.source, target, given)
         if said.schema is None:
             return found
@@ -177,7 +214,7 @@ def _parsed(spark: SparkSession, ddl: str) -> StructType:
     return spark.createDataFrame([], ddl).schema
 
 
-class _Writing(_Remembers):
+class _Writing(Remembers):
     """In front of Spark's DataFrameWriter."""
 
     def mode(self, saveMode: str | None) -> Any:
@@ -229,8 +266,13 @@ class _Writing(_Remembers):
         if format is not None:
             self.format(format)
         if self._hoodie.is_ours:
-            raise OptionError(
-                f"Spark makes catalog tables USING {FORMAT} that it cannot read back: save {name!r} to a path, and query it by "
-                f"CREATE TEMPORARY VIEW … USING {FORMAT} OPTIONS (path '…') or pyspark_hoodie.HoodieTable.for_path"
-            )
+            raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
         super().saveAsTable(name, format, *args, **options)  # type: ignore[misc]
+
+    def insertInto(self, tableName: str, *args: Any, **options: Any) -> None:
+        if self._hoodie.is_ours:
+            raise OptionError(
+                f"insertInto({tableName!r}) writes to catalog tables, and there are none of format {FORMAT!r}: "
+                'use mode("append") and save(path)'
+            )
+        super().insertInto(tableName, *args, **options)  # type: ignore[misc]

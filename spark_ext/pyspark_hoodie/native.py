@@ -1,32 +1,33 @@
-"""A read plan as a DataFrame: what base files alone can answer is Spark's own Parquet scan, the rest goes through the engine.
+"""A read plan as a DataFrame: rows that are final in their files are Spark's own Parquet scan, the rest goes through the engine.
 
+Final are those of base files without logs, and of base files and row copies but for the dead ones (`hoodie/read/final_rows.py`).
 The scan names exactly the plan's files. Folders take no part in it: partition values are columns of the files, and
 Spark would otherwise add or retype columns by folder names such as `day=01`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
-from typing import Any
+from threading import Lock
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.engine.local import LocalEngine
-from hoodie.errors import CorruptFileError
 from hoodie.filegroup.run import run_read
-from hoodie.filegroup.slice_reader import open_base_file
-from hoodie.format.avro_schema import arrow_from_avro, parse_schema
-from hoodie.model.files import BaseFile
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
+from hoodie.read.dead_rows import FinalFile
+from hoodie.read.final_rows import plan_final_rows
 from hoodie.storage.base import Storage
-from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
+from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.file_types import FileTypes, Narrow
+from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.where import filter_column, quoted
 
@@ -37,70 +38,118 @@ _GLOB = str.maketrans({char: f"\\{char}" for char in "\\{}[]*?"})
 def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, where: object) -> DataFrame:
     """The rows of the plan. `where` is the plan's filter as the user gave it; only text is understood by Spark's scan."""
     foreign = where is not None and not isinstance(where, str)
-    ours = foreign or plan.context.history is not None
-    native: list[ReadTask] = []
+    changes = any(isinstance(task, ChangeTask) for task in plan.tasks)
+    changes = changes or not set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
+    if foreign or changes or plan.context.history is not None:
+        return _merged(spark, context, plan, plan.tasks)
+    tasks = [task for task in plan.tasks if isinstance(task, ReadTask)]
+    types = FileTypes(context, plan, tasks)
+    suited: list[ReadTask] = []
     rest: list[ReadTask | ChangeTask] = []
     for task in plan.tasks:
-        if isinstance(task, ChangeTask) or ours or not _base_only(task):
+        if isinstance(task, ReadTask) and types.suit(task) and not (task.slice.logs and _hides_metadata(plan)):
+            suited.append(task)
+        else:
             rest.append(task)
-        else:
-            native.append(task)
+    found = plan_final_rows(context.storage, plan.context, suited, _stored(plan, {}))
+    rest += found.rest
     frames = []
-    for narrow, tasks in _by_types(context, plan, native):
-        if any(_needs_care(kind, plan.context.schema.field(name).type) for name, kind in narrow.items()):
-            rest += tasks
-        else:
+    for narrow, files in types.groups(found.files):
+        stored = _stored(plan, narrow)
+        for together in scans_of(files):
             text = where if isinstance(where, str) else None
-            frames.append(_scan(spark, context.storage, plan, tasks, narrow, where=text))
+            frames.append(_scan(spark, context.storage, plan, together, stored, narrow, where=text))
+    if found.rows is not None:
+        frames.append(_kept(arrow_frame(spark, found.rows), plan, where if isinstance(where, str) else None))
     if rest or not frames:
-        run = partial(run_read, context.storage, plan.context)
-        frames.append(SparkEngine(spark).read(run, rest, plan.output))
-    return reduce(DataFrame.union, frames)
+        frames.append(_merged(spark, context, plan, rest))
+    # Not DataFrame.union: a Connect session of Spark 3.5 has frames of another class.
+    return reduce(lambda one, other: one.union(other), frames)
 
 
-def _needs_care(stored: pa.DataType, now: pa.DataType) -> bool:
-    """Spark casts structs by position, and floats to the nearest double, where Apache Hudi takes their decimal digits."""
-    return pa.types.is_nested(now) or (pa.types.is_float32(stored) and not pa.types.is_string(now))
-
-
-def _base_only(task: ReadTask) -> bool:
-    return task.slice.base is not None and not task.slice.logs
+def _merged(
+    spark: SparkSession, context: TableContext, plan: ReadPlan, tasks: Sequence[ReadTask | ChangeTask]
+) -> DataFrame:
+    """Rows that tasks of ours read and merge."""
+    return SparkEngine(spark).read(partial(run_read, context.storage, plan.context), tasks, plan.output)
 
 
 def _scan(
     spark: SparkSession,
     storage: Storage,
     plan: ReadPlan,
-    tasks: Sequence[ReadTask],
-    narrow: Mapping[str, pa.DataType],
+    together: Sequence[FinalFile],
+    stored: pa.Schema,
+    narrow: Narrow,
     *,
     where: str | None,
 ) -> DataFrame:
-    """One Parquet scan; `narrow` are the columns that these files hold in an older type."""
-    span = tasks[0].span
-    full = plan.context.schema
-    extra = [*(plan.context.filter.columns if plan.context.filter else ()), *((COMMIT_TIME,) if span else ())]
-    needed = list(dict.fromkeys([*plan.output.names, *extra]))
-    stored = pa.schema([pa.field(name, narrow.get(name, full.field(name).type)) for name in needed])
-    files = [_uri(storage, task.slice.base) for task in tasks if task.slice.base is not None]
-    frame = (
+    """One Parquet scan of the columns `stored`; `narrow` are those that these files hold in an older type."""
+    full, needed = plan.context.schema, stored.names
+    files = [_uri(storage, file.path) for file in together]
+    reader = (
         spark.read.format("parquet")
         .schema(spark_schema(stored))
         .option("recursiveFileLookup", "true")  # no columns from folder names
         .option("datetimeRebaseMode", "CORRECTED")  # old dates as they are stored, which is what the engine reads too
         .option("int96RebaseMode", "CORRECTED")
-        .load(files)
     )
+    with _listed_here(spark, storage):
+        frame = reader.load(files)
+    frame = without_dead_rows(spark, frame, together)
     if narrow:
         types = {field.name: field.dataType for field in spark_schema(full).fields}
         frame = frame.select(
             *[F.col(quoted(n)).cast(types[n]).alias(n) if n in narrow else F.col(quoted(n)) for n in needed]
         )
+    return _kept(frame, plan, where)
+
+
+def _hides_metadata(plan: ReadPlan) -> bool:
+    """Whether a column of the table stands where Spark's own ones about files would be."""
+    return "_metadata" in (name.lower() for name in plan.context.schema.names)
+
+
+@contextmanager
+def _listed_here(spark: SparkSession, storage: Storage) -> Iterator[None]:
+    """On local disk Spark asks for its files in the driver: from 33 paths on it would run a job for that."""
+    if storage.local_path("") is None:
+        yield
+        return
+    with _LISTING:  # a setting of the session, for a moment: put back in the order in which it was changed
+        before = spark.conf.get(_PARALLEL_FROM, "32")
+        spark.conf.set(_PARALLEL_FROM, _MANY)
+        try:
+            yield
+        finally:
+            spark.conf.set(_PARALLEL_FROM, str(before))
+
+
+_LISTING = Lock()
+_PARALLEL_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_MANY = 100_000
+
+
+def _kept(frame: DataFrame, plan: ReadPlan, where: str | None) -> DataFrame:
+    """The rows of the output: committed in the range, fulfilling the condition; in its columns."""
+    names, span = frame.columns, _span(plan)
     if span is not None:
         frame = frame.where(_committed_in(span))
     if where is not None:
-        frame = frame.where(filter_column(where, full))
-    return frame if needed == plan.output.names else frame.select(*[F.col(quoted(n)) for n in plan.output.names])
+        frame = frame.where(filter_column(where, plan.context.schema))
+    return frame if names == plan.output.names else frame.select(*[F.col(quoted(n)) for n in plan.output.names])
+
+
+def _stored(plan: ReadPlan, narrow: Narrow) -> pa.Schema:
+    """The columns that a scan reads, in the types that its files hold them in."""
+    extra = [*(plan.context.filter.columns if plan.context.filter else ()), *((COMMIT_TIME,) if _span(plan) else ())]
+    needed = dict.fromkeys([*plan.output.names, *extra])
+    full = plan.context.schema
+    return pa.schema([pa.field(name, narrow.get(name, full.field(name).type)) for name in needed])
+
+
+def _span(plan: ReadPlan) -> InstantRange | None:
+    return next((task.span for task in plan.tasks if isinstance(task, ReadTask)), None)
 
 
 def _committed_in(span: InstantRange) -> Column:
@@ -119,63 +168,7 @@ def _committed_in(span: InstantRange) -> Column:
     return kept
 
 
-def _uri(storage: Storage, base: BaseFile) -> str:
-    """The file as Hadoop names it, with its pattern characters escaped; Spark's default file system may be another."""
-    local = storage.local_path(base.path)
-    return (f"file:{local}" if local is not None else f"{storage.uri}/{base.path}").translate(_GLOB)
-
-
-# -- files of an older schema ------------------------------------------------------------------------------------------
-
-
-def _by_types(
-    context: TableContext, plan: ReadPlan, tasks: Sequence[ReadTask]
-) -> list[tuple[dict[str, pa.DataType], list[ReadTask]]]:
-    """Tasks grouped by the columns whose type in the file is narrower than the table's now: a scan has one schema.
-
-    Spark 3.5 reads no file with a narrower type than it is told, Spark 4 some.
-    """
-    if not tasks:
-        return []
-    needed = {*plan.output.names, *(plan.context.filter.columns if plan.context.filter else ())}
-    table = {field.name: field.type for field in plan.context.schema if field.name in needed}
-    known = _types_by_instant(context, {task.slice.base.instant for task in tasks if task.slice.base})
-    unknown = [task.slice.base for task in tasks if task.slice.base and task.slice.base.instant not in known]
-    footers = LocalEngine().run(partial(_footer_types, context.storage), unknown, label="footers")
-    by_file = {base.path: types for base, types in zip(unknown, footers, strict=True)}
-    groups: dict[str, tuple[dict[str, pa.DataType], list[ReadTask]]] = {}
-    for task in tasks:
-        base = task.slice.base
-        types: Mapping[str, pa.DataType] = {}
-        if base is not None:
-            types = known[base.instant] if base.instant in known else by_file[base.path]
-        narrow = {name: types[name] for name, kind in table.items() if name in types and not _same(types[name], kind)}
-        groups.setdefault(str(narrow), (narrow, []))[1].append(task)
-    return list(groups.values())
-
-
-def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    def name(kind: pa.DataType) -> Any:
-        return spark_schema(pa.schema([("value", kind)])).fields[0].dataType
-
-    return one == other or bool(name(one) == name(other))
-
-
-def _types_by_instant(context: TableContext, instants: set[str]) -> dict[str, dict[str, pa.DataType]]:
-    """Column types of the files that an instant wrote, as its commit metadata states them, where that is still there."""
-    timeline: Timeline = context.active.load()
-    found: dict[str, dict[str, pa.DataType]] = {}
-    for instant in timeline.commits:
-        if instant.time in instants:
-            text = context.active.read_commit(instant).schema_json
-            if text:
-                found[instant.time] = {field.name: field.type for field in arrow_from_avro(parse_schema(text))}
-    return found
-
-
-def _footer_types(storage: Storage, base: BaseFile) -> dict[str, pa.DataType]:
-    with open_base_file(storage, base) as (file, _):
-        try:
-            return {field.name: field.type for field in file.schema_arrow}
-        except pa.ArrowInvalid as exc:
-            raise CorruptFileError(f"{base.path} of table {storage.uri} has no readable schema: {exc}") from exc
+def _uri(storage: Storage, path: str) -> str:
+    """A file of the table as Hadoop names it, with its pattern characters escaped; Spark's default file system may be another."""
+    local = storage.local_path(path)
+    return (f"file:{local}" if local is not None else f"{storage.uri}/{path}").translate(_GLOB)

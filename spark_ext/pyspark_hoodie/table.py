@@ -25,6 +25,7 @@ from pyspark_hoodie import dataframe
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.stream_sink import StreamSink, stream_writer
 
 
 def last_commit(path: str) -> CommitResult:
@@ -130,6 +131,10 @@ class HoodieTable:
         result = self._core.delete_partitions(partitions, {**self._options, **(options or {})})
         return dataframe.remember(self._core, result)
 
+    def foreach_batch(self, options: Mapping[str, str] | None = None, *, output_mode: str = "append") -> StreamSink:
+        """A function for `df.writeStream.foreachBatch(…)` that writes each batch once, as `pyspark_hoodie.stream_writer` says."""
+        return stream_writer(self.uri, {**self._options, **(options or {})}, output_mode=output_mode)
+
     def _write(self, df: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
         request = dataframe.parse_request({**self._options, **(options or {})})
         check_against(self.config, request.table)
@@ -152,6 +157,25 @@ class HoodieTable:
         return plan_frame(self._spark, self._context, scan.plan, where=where)
 
     scan = read
+
+    def explain(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        *,
+        query: str = QueryType.SNAPSHOT,
+        as_of: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> str:
+        """Which files `read`, or `changes` where `since` or `until` is given, would open, and what left the others out."""
+        if since is None and until is None:
+            return self._core.scan(columns, where, query=query, as_of=as_of).explain()
+        if as_of is not None or query != QueryType.SNAPSHOT:
+            raise OptionError(
+                "explain takes since and until, or query and as_of: a pull of changes has neither of these"
+            )
+        return self._core.changes(since, until, columns, where).explain()
 
     def changes(
         self,

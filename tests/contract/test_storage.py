@@ -295,6 +295,45 @@ def test_move_new_gives_the_file_its_name_and_keeps_its_mtime(storage: Storage) 
     assert not storage.exists("staging/f")
 
 
+def test_move_all_new_gives_each_file_its_name(storage: Storage) -> None:
+    for name in ("f", "g", "h"):
+        write(storage, f"staging/{name}", name.encode())
+    storage.move_all_new([("staging/f", "a/f"), ("staging/g", "a/g"), ("staging/h", "b/h")])
+    assert paths(storage, "", recursive=True) == ["a/f", "a/g", "b/h"]
+    assert [storage.read(path) for path in ("a/f", "a/g", "b/h")] == [b"f", b"g", b"h"]
+    storage.move_all_new([])
+
+
+def test_move_all_new_stops_at_the_first_name_that_is_taken(storage: Storage) -> None:
+    for name in ("f", "g", "h"):
+        write(storage, f"staging/{name}", name.encode())
+    storage.create_new("a/g", b"another's")
+    with pytest.raises(FileExistsError):
+        storage.move_all_new([("staging/f", "a/f"), ("staging/g", "a/g"), ("staging/h", "a/h")])
+    assert paths(storage, "", recursive=True) == ["a/f", "a/g", "staging/g", "staging/h"]
+    assert storage.read("a/g") == b"another's"
+
+
+def test_what_need_not_last_is_there_for_everybody_all_the_same(storage: Storage) -> None:
+    storage.create_new("a/f", b"data", durable=False)
+    storage.mkdirs("b/c", durable=False)
+    assert storage.read("a/f") == b"data"
+    assert storage.stat("b/c").is_folder
+    with pytest.raises(FileExistsError):
+        storage.create_new("a/f", b"other", durable=False)
+
+
+def test_names_are_those_of_the_files_in_a_folder(storage: Storage) -> None:
+    for path in ("f", "a/g", "a/h", "a/b/i"):
+        storage.create_new(path, b"")
+    storage.mkdirs("a/empty")
+    assert sorted(storage.names("")) == ["f"]
+    assert sorted(storage.names("a")) == ["g", "h"]
+    assert list(storage.names("a/empty")) == list(storage.names("absent")) == list(storage.names("f/below")) == []
+    with pytest.raises(NotADirectoryError):
+        storage.names("f")
+
+
 def test_move_new_never_replaces(storage: Storage) -> None:
     storage.create_new("source", b"mine")
     storage.create_new("target", b"other")

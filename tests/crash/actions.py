@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from unittest.mock import patch
 
+from hoodie.filegroup import new_groups
+from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import HoodieTable
-from tests.memory_tables import FakeClock, Input, Row, batch, create, keys, opened, plain
+from tests.memory_tables import SCHEMA, FakeClock, Input, Parts, Row, batch, create, keys, opened, parts_of, plain
 
 FIRST = [Input(f"k{n}", "ab"[n % 2], n, 10) for n in range(8)]
 CHANGES = [
@@ -19,6 +22,9 @@ CHANGES = [
 ]
 OVERWRITES = [Input("k0", "a", 300, 1), Input("new0", "c/d", 301, 1)]
 MORE = [Input("k4", "a", 200, 30), Input("k5", "b", 201, 30)]
+
+
+LOADED = [Input(f"load{n}", "abc"[n % 3], n, 40) for n in range(30)]
 
 
 @dataclass(frozen=True)
@@ -75,10 +81,10 @@ def _prepare_failed_write(storage: Storage, clock: FakeClock | None) -> None:
 def _run_until_published(storage: FaultStorage, clock: FakeClock | None) -> None:
     # The call that publishes is the one with the name of a completed instant; its number is found by dying before it.
     class DiesBeforePublishing(FaultStorage):
-        def create_new(self, path: str, data: bytes, *, via: str | None = None) -> None:
+        def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
             if path.endswith(".deltacommit"):
                 raise InjectedFault(f"the process died before {path}")
-            super().create_new(path, data, via=via)
+            super().create_new(path, data, via=via, durable=durable)
 
     try:
         opened(DiesBeforePublishing(storage), clock).upsert(batch(CHANGES))
@@ -87,12 +93,23 @@ def _run_until_published(storage: FaultStorage, clock: FakeClock | None) -> None
     raise AssertionError("the upsert was to die")
 
 
+def _run_load(table: HoodieTable) -> object:
+    """One worker's share of partition c is worth a file, the shares of the others are gathered."""
+    parts = parts_of(batch(r for r in LOADED if r.part == "c"), batch(LOADED[:2]), batch(LOADED[3:5]))
+    options = parse_write_options({"hoodie.datasource.write.operation": "bulk_insert"}, defaults={}).write
+    with patch.object(new_groups, "WORTH_BYTES", 200):
+        return table.write_records(
+            parts, SCHEMA, options.operation, options, engine=Parts(), in_memory=False, repeatable=True
+        )
+
+
 ACTIONS = {
     action.name: action
     for action in (
         Action("copy-on-write upsert", _prepare("COPY_ON_WRITE"), lambda table: table.upsert(batch(CHANGES))),
         Action("merge-on-read upsert", _prepare_logs, lambda table: table.upsert(batch(CHANGES))),
         Action("insert_overwrite", _prepare_logs, lambda table: table.insert_overwrite(batch(OVERWRITES))),
+        Action("load in one pass", _prepare("MERGE_ON_READ"), _run_load),
         Action("delete_partitions", _prepare("COPY_ON_WRITE"), lambda table: table.delete_partitions(["b"])),
         Action("compaction", _prepare_logs, lambda table: table.compact()),
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),

@@ -100,6 +100,7 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.BULK_PARALLELISM: write.parallelism[WriteOperation.BULK_INSERT],
         keys.DELETE_PARALLELISM: write.parallelism[WriteOperation.DELETE],
         keys.DRIVER_MAX_BYTES: write.driver_max_bytes,
+        keys.MEMORY_LIMIT_MB: write.memory_limit_bytes // (1024 * 1024),
         keys.MAX_FILE_SIZE: write.max_file_size_bytes,
         keys.SMALL_FILE_LIMIT: write.small_file_limit_bytes,
         keys.RECORD_SIZE: write.record_size_estimate_bytes,
@@ -111,6 +112,8 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.HEARTBEAT_INTERVAL: round(write.concurrency.heartbeat_interval_s * 1000),
         keys.HEARTBEAT_MISSES: write.concurrency.heartbeat_misses,
         keys.LOCK_WAIT: round(write.concurrency.lock_timeout_s * 1000),
+        keys.STREAM_RETRIES: write.stream_retries.tries,
+        keys.STREAM_RETRY_INTERVAL: round(write.stream_retries.interval_s * 1000),
     }
     assert {key.name: value for key, value in got.items()} == values
 
@@ -173,11 +176,17 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "where",
         "columns",
         "hoodie.python.mor.inserts",
+        "hoodie.python.mor.row.copies",
         "hoodie.python.driver.max.bytes",
+        "hoodie.python.memory.limit.mb",
         "hoodie.payload.delete.field",
         "hoodie.payload.delete.marker",
         "hoodie.python.merger",
         "hoodie.python.upsert.partial",
+        "hoodie.python.stream.id",
+        "hoodie.python.stream.batch",
+        "maxCommitsPerTrigger",
+        "maxBytesPerTrigger",
     }
 
 

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_hoodie
 
+SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Functions of test modules travel to the workers by name.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "spark_ext"), os.environ.get("PYTHONPATH", "")])
@@ -38,9 +40,9 @@ def enabled(spark: SparkSession) -> Iterator[SparkSession]:
     pyspark_hoodie.disable()
 
 
-@pytest.fixture(params=["enabled", "source"])
+@pytest.fixture(params=["enabled", "source"] if SPARK >= (4, 0) else ["enabled"])
 def door(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
-    """The session with `enable` called, and without: then Spark finds the data source by itself."""
+    """The session with `enable` called, and without: then Spark 4 finds the data source by itself."""
     if request.param == "enabled":
         pyspark_hoodie.enable(spark)
     yield spark

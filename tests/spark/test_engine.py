@@ -54,7 +54,7 @@ def rows_of_task(task):
         yield pa.RecordBatch.from_pydict({"n": [task.number], "text": [None if half else "x"]}, schema=SCHEMA)
 
 
-def staged(storage, batches):
+def staged(storage, number, batches):
     """A chunk a batch, through a file: the chunk carries a path only."""
     for batch in batches:
         path = f"{os.urandom(8).hex()}.arrow"
@@ -135,7 +135,7 @@ def test_stage_takes_columns_by_position_and_timestamps_as_utc(spark, tmp_path):
 
 
 def test_stage_raises_the_first_error_of_ours(spark):
-    def refuse(batches):
+    def refuse(number, batches):
         for batch in batches:
             raise KeyFieldError(f"first {batch.column(0)[0].as_py()}")
         yield

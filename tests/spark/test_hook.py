@@ -86,8 +86,9 @@ def test_other_formats_are_sparks_own(enabled, df, tmp_path):
 
 def test_aliases_answer_too_and_only_when_asked_for(spark, df, path):
     with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
-        spark.read.format("hudi").load(path)
-    pyspark_hoodie.enable(spark, aliases=("hudi", "org.apache.hudi"))
+        spark.read.format("lake").load(path)
+    pyspark_hoodie.enable(spark, aliases=("lake", "hudi", "org.apache.hudi"))
+    assert spark.read.format("lake").load(path).count() == 2
     df.write.format("org.apache.hudi").mode("append").save(path)
     assert spark.read.format("HUDI").load(path).count() == 2
 

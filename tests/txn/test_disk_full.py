@@ -12,9 +12,9 @@ from tests.memory_tables import Input, batch, leftovers, new_table, opened, snap
 class Full(FaultStorage):
     """No room for anything more, as long as data files lie in a staging folder."""
 
-    def create_new(self, path, data, *, via=None):
+    def create_new(self, path, data, *, via=None, durable=True):
         self._need_room()
-        super().create_new(path, data, via=via)
+        super().create_new(path, data, via=via, durable=durable)
 
     def move_new(self, source, target):
         self._need_room()

@@ -110,8 +110,8 @@ def test_one_made_while_we_wrote_is_dropped_before_the_commit(tmp_path):
     table = hoodie.create_table(tmp_path, schema, record_key="id")
 
     class BuiltMeanwhile(LocalStorage):
-        def move_new(self, source, target):
-            super().move_new(source, target)
+        def move_all_new(self, moves):
+            super().move_all_new(moves)
             text = self.read(PROPERTIES) + b"hoodie.table.metadata.partitions=files\n"
             super().replace(PROPERTIES, text)
             super().mkdirs(METADATA_TABLE)

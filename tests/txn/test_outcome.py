@@ -28,10 +28,10 @@ class Unreadable(FaultStorage):
         self.blind_from = blind_from
         self.works = True
 
-    def create_new(self, path, data, *, via=None):
+    def create_new(self, path, data, *, via=None, durable=True):
         if path.endswith(self.blind_from):
             self.works = False
-        super().create_new(path, data, via=via)
+        super().create_new(path, data, via=via, durable=durable)
 
     def _readable(self):
         if not self.works:
@@ -44,6 +44,10 @@ class Unreadable(FaultStorage):
     def list(self, folder, *, recursive=False):
         self._readable()
         return super().list(folder, recursive=recursive)
+
+    def names(self, folder):
+        self._readable()
+        return super().names(folder)
 
 
 @pytest.fixture
@@ -124,10 +128,10 @@ def test_a_completed_file_is_never_older_than_its_instant_and_failing_to_mend_th
 
         refuses = False
 
-        def create_new(self, path, data, *, via=None):
+        def create_new(self, path, data, *, via=None, durable=True):
             clock.now_s -= 10
             try:
-                super().create_new(path, data, via=via)
+                super().create_new(path, data, via=via, durable=durable)
             finally:
                 clock.now_s += 10
 
@@ -153,10 +157,10 @@ def test_an_io_error_in_the_compaction_after_a_commit_does_not_fail_the_commit(c
     opened(storage, clock, inline).upsert(batch(FIRST))
 
     class NoPlans(FaultStorage):
-        def create_new(self, path, data, *, via=None):
+        def create_new(self, path, data, *, via=None, durable=True):
             if path.endswith(".compaction.requested"):
                 raise OSError(errno.ENOSPC, "no space left on device")
-            super().create_new(path, data, via=via)
+            super().create_new(path, data, via=via, durable=durable)
 
     with caplog.at_level(logging.WARNING, logger="hoodie"):
         result = opened(NoPlans(storage), clock, inline).upsert(batch(SECOND))

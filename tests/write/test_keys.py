@@ -174,6 +174,32 @@ def test_rows_of_generated_keys_are_deleted_by_a_condition_or_by_their_meta_colu
         made.table.delete(rows([4]))
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_of_generated_keys_are_updated_by_their_meta_columns(table_type):
+    made = Made(record_key_fields=None, partition_fields=("day",), table_type=table_type)
+    made.table.insert(rows(range(6)))
+    before = keys_of(made)
+    found = made.table.scan(meta_columns=True, where="id in ('k1', 'k2')").to_arrow()
+    changed = found.set_column(found.schema.get_field_index("id"), "id", pa.array(["new1", "new2"]))
+    result = made.table.upsert(changed)
+    assert (result.operation, result.inserted, result.updated) == ("UPSERT", 0, 2)
+    assert sorted(made.table.scan().to_arrow()["id"].to_pylist()) == ["k0", "k3", "k4", "k5", "new1", "new2"]
+    assert sorted(keys_of(made)) == sorted(before)
+
+
+def test_rows_of_generated_keys_are_not_updated_into_another_partition_or_without_a_key():
+    made = Made(record_key_fields=None, partition_fields=("id",))
+    made.table.insert(rows([0, 1]))
+    found = made.table.scan(meta_columns=True).to_arrow()
+    moved = found.set_column(found.schema.get_field_index("id"), "id", pa.array(["k0", "k2"]))
+    with pytest.raises(KeyFieldError, match="is stored in partition 'k1', and its columns say another one"):
+        made.table.upsert(moved)
+    nulls = found.set_column(2, found.schema.field(2), pa.array([None, "x"]))
+    with pytest.raises(KeyFieldError, match="_hoodie_record_key or _hoodie_partition_path is null"):
+        made.table.upsert(nulls)
+    assert made.table.scan().count() == 2
+
+
 @pytest.mark.parametrize(
     "options",
     [

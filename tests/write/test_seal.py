@@ -47,9 +47,9 @@ def test_partition_metadata_are_written_once():
 class Overtaken(FaultStorage):
     """Another writer makes every file between the look and the creation."""
 
-    def create_new(self, path, data, *, via=None):
+    def create_new(self, path, data, *, via=None, durable=True):
         self._inner.create_new(path, b"theirs")
-        super().create_new(path, data, via=via)
+        super().create_new(path, data, via=via, durable=durable)
 
 
 def test_another_writer_may_be_first():
@@ -67,6 +67,8 @@ class Recorder:
 
     def __getattr__(self, name):
         call = getattr(self._storage, name)
+        if name == "move_all_new":
+            return lambda moves: [self.move_new(*move) for move in moves]
         if name not in {"create_new", "touch", "move_new"}:
             return call
 

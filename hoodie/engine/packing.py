@@ -1,0 +1,22 @@
+"""Tasks of different weight -> few groups of about the same weight. Pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+
+def packed(weights: Sequence[int], groups: int) -> list[list[int]]:
+    """Positions of the tasks of each group, ascending; no group is empty, and the heaviest task stands in the first group.
+
+    The heaviest task not yet placed goes to the lightest group (LPT: at most 4/3 of the best possible makespan).
+    """
+    count = min(groups, len(weights))
+    found: list[list[int]] = [[] for _ in range(count)]
+    # Of groups of one weight the one with fewer tasks: those that weigh nothing are spread as well.
+    lightest = [(0, 0, group) for group in range(count)]
+    for at in sorted(range(len(weights)), key=lambda at: (-weights[at], at)):
+        weight, tasks, group = heapq.heappop(lightest)
+        found[group].append(at)
+        heapq.heappush(lightest, (weight + weights[at], tasks + 1, group))
+    return [sorted(group) for group in found]

@@ -1,0 +1,93 @@
+"""What the footer of a base file says about its keys, collected while the rows stream past: bloom filter and bounds.
+
+A merge changes few of a file's keys. So it goes on with the filter of the file that it replaces and adds the new keys: a key
+that was deleted since leaves its bits behind, which can only make an answer less sharp, never wrong. When the filter would
+answer too often in vain it is built anew, by the keys; those are kept back for that as long as they are few.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.format.base_file import BaseFileFooter, entries_for, footer_entries, key_range
+from hoodie.format.bloom import BloomBuilder, BloomFilter, build_bloom, builds_by_row, continued_bloom
+from hoodie.model.plans import FileOptions
+
+HELD_BYTES = 64 * 1024 * 1024
+"""Keys of a file that are kept until it is finished; a larger file's filter is sized by a bound on its rows."""
+_WORSE = 8.0
+"""A filter is carried on while it answers in vain at most this many times as often as asked."""
+
+
+class FooterKeys:
+    """The keys of one base file, in the order of its rows."""
+
+    def __init__(
+        self, options: FileOptions, *, before: BaseFileFooter | None = None, at_most: int | None = None
+    ) -> None:
+        """`before`: the footer of the file whose rows come, with new ones; `at_most`: a bound on the number of rows."""
+        self._options = options
+        self._at_most = at_most
+        self._held: list[pa.Array] | None = []
+        self._held_bytes = 0
+        self._bounds: list[str] = []
+        self._builder: BloomBuilder | None = None
+        self._carried_on = False
+        if before is not None and options.bloom_num_entries is None:
+            self._builder = _carried_on(before, options)
+            self._carried_on = self._builder is not None
+
+    def add(self, keys: pa.ChunkedArray, *, new: bool) -> None:
+        """Keys of further rows. Not `new`: all of them stand in the file `before`.
+
+        Raises:
+            KeyFieldError: a key is null or empty.
+        """
+        self._bounds.extend(key_range(keys) or ())
+        if self._builder is not None and (new or not self._carried_on):
+            self._build(keys)
+        if self._held is None:
+            return
+        self._held.extend(keys.chunks)
+        self._held_bytes += keys.nbytes
+        if self._held_bytes > HELD_BYTES and (self._carried_on or self._streams()):
+            held, self._held = self._held, None
+            if self._builder is None:
+                entries = entries_for(self._at_most or 1, self._options.bloom_fpp)
+                self._builder = BloomBuilder.of(self._options.bloom_type, entries, self._options.bloom_fpp)
+                self._build(pa.chunked_array(held, pa.string()))
+
+    def _build(self, keys: pa.ChunkedArray) -> None:
+        if self._builder is not None:
+            for chunk in keys.chunks:
+                self._builder.add(chunk)
+
+    def metadata(self, avro_schema_json: str) -> dict[str, str]:
+        """The footer's key-values."""
+        return footer_entries(self._filter(), key_range(pa.array(self._bounds, pa.string())), avro_schema_json)
+
+    def _streams(self) -> bool:
+        options = self._options
+        return self._at_most is not None and options.bloom_num_entries is None and builds_by_row(options.bloom_type)
+
+    def _filter(self) -> BloomFilter:
+        options = self._options
+        if self._builder is not None:
+            made = self._builder.finished()
+            if self._held is None or made.rate <= _WORSE * options.bloom_fpp:
+                return made
+        keys = pa.chunked_array(self._held or [], pa.string())
+        entries, most = options.bloom_num_entries, options.bloom_max_entries
+        if entries is None:
+            entries = most = entries_for(len(keys), options.bloom_fpp)
+        return build_bloom(options.bloom_type, keys, num_entries=entries, fpp=options.bloom_fpp, max_entries=most)
+
+
+def _carried_on(before: BaseFileFooter, options: FileOptions) -> BloomBuilder | None:
+    try:
+        return continued_bloom(
+            before.bloom(), type_code=options.bloom_type, fpp=options.bloom_fpp, keys=before.record_count
+        )
+    except (CorruptFileError, UnsupportedTableError):
+        return None  # whatever it was, the keys are there

@@ -1,0 +1,229 @@
+"""Row copies: what a commit appended to logs once more, as Parquet files in our own folder that an engine reads natively.
+
+A log has to be decoded and merged before a query can look at it. A copy has the same rows, whole and in the table's columns, and for
+each of them the row number in the base file of the row that it replaces; so a reader only has to leave out the rows, of base
+files and of copies, that newer ones replaced (`read/final_rows.py`). Copies decide nothing: a reader to whom one is missing, damaged
+or of another log than it sees takes the log. Other readers and writers never meet them; deleting the folder costs speed only.
+
+`.hoodie/.hoodie_py/rows/<instant>_<number>.parquet` holds the rows of several logs of one commit, one after the other. Columns: those
+of a base file, all nullable; `*kind` int8: 0 a row, 1 a row whose own columns say that it is a delete, 2 a key of the delete block
+(partition path and ordering fields beside it, the rest null); `*position` int32: the row number in the base file, -1 where it is not
+known. The footer key `hoodie.python.row_copy` holds `{"version": 1, "logs": [[path, bytes, records and deletes, first row, row after
+the last, name of the base file that positions refer to], …]}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError
+from hoodie.filegroup.base_writer import dictionary_columns
+from hoodie.filegroup.conform import conform
+from hoodie.filegroup.deletes import delete_flags
+from hoodie.filegroup.ordering import whole
+from hoodie.filegroup.staging import open_staged
+from hoodie.format.parquet_file import open_parquet
+from hoodie.model.enums import MergeMode, RowCopies
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.names import ROW_COPIES, format_row_copy, join, parse_row_copy
+from hoodie.model.payloads import WriteStat
+from hoodie.model.plans import PLACE, MergeRule, StagedFile, WriteContext, WriteResult
+from hoodie.storage.base import Storage
+
+KIND, POSITION = "*kind", "*position"
+ROW, FLAGGED, DELETED_KEY = 0, 1, 2
+UNKNOWN = -1
+_FOOTER_KEY = "hoodie.python.row_copy"
+_VERSION = 1
+_CODEC = "zstd"
+
+
+class LogShare(NamedTuple):
+    """Where in a copy the rows of one log file are."""
+
+    log: str
+    """Path of the log file."""
+    log_bytes: int
+    entries: int
+    """Records and deletes in it."""
+    start: int
+    stop: int
+    base: str
+    """Name of the base file that positions refer to; empty: there was none."""
+
+
+@dataclass(frozen=True)
+class RowCopy:
+    """A copy as it was found; the columns of the table stay in the file."""
+
+    path: str
+    size_bytes: int
+    instant: str
+    shares: tuple[LogShare, ...]
+    kinds: np.ndarray
+    positions: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        return len(self.kinds)
+
+
+def can_be_copied(rule: MergeRule) -> bool:
+    """Whether each merged row is one of the stored ones, so that copies can stand for logs."""
+    plain = rule.mode in (MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING)
+    return plain and rule.merger is None and rule.fill is None and not rule.positions
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def copied_rows(stamped: pa.Table, live: pa.Table, deleted: pa.Table, rule: MergeRule) -> pa.Table:
+    """What a copy has of one log file: the stamped rows of `live`, and the keys of `deleted`; both as prepared."""
+    kept = {RECORD_KEY, PARTITION_PATH, *rule.ordering_fields}
+    names, columns = [], []
+    for field in stamped.schema:
+        there = field.name in kept and field.name in deleted.column_names
+        gone = whole(deleted.column(field.name)).cast(field.type) if there else pa.nulls(deleted.num_rows, field.type)
+        chunks = [*stamped.column(field.name).chunks, *([gone] if len(gone) else [])]
+        names.append(pa.field(field.name, field.type))
+        columns.append(pa.chunked_array(chunks, field.type))
+    kinds = np.concatenate(
+        [delete_flags(stamped, rule).astype(np.int8), np.full(deleted.num_rows, DELETED_KEY, np.int8)]
+    )
+    names += [pa.field(KIND, pa.int8()), pa.field(POSITION, pa.int32())]
+    columns += [pa.chunked_array([pa.array(kinds)]), pa.chunked_array([*_places(live), *_places(deleted)], pa.int32())]
+    return pa.Table.from_arrays(columns, schema=pa.schema(names))
+
+
+def _places(rows: pa.Table) -> list[pa.Array]:
+    if PLACE in rows.column_names:
+        return rows.column(PLACE).chunks
+    return [pa.array(np.full(rows.num_rows, UNKNOWN, np.int32))]
+
+
+def share_of(stat: WriteStat, start: int, rows: int) -> LogShare:
+    """The share of the log file that the stat describes."""
+    entries = stat.num_writes + stat.num_deletes
+    return LogShare(stat.path, stat.file_size_bytes, entries, start, start + rows, stat.base_file or "")
+
+
+def write_row_copy(
+    storage: Storage,
+    context: WriteContext,
+    number: int,
+    parts: Sequence[tuple[WriteStat, pa.Table]],
+    *,
+    attempt: int = 0,
+) -> StagedFile:
+    """Write a copy of these logs into the staging folder."""
+    shares, start = [], 0
+    for stat, rows in parts:
+        shares.append(share_of(stat, start, rows.num_rows))
+        start += rows.num_rows
+    table = pa.concat_tables([rows for _, rows in parts])
+    final = join(ROW_COPIES, format_row_copy(context.instant, number))
+    staged = join(context.staging, f"rows-{number}-{attempt}.parquet")
+    index = json.dumps({"version": _VERSION, "logs": shares}, separators=(",", ":"))
+    # Positions of one log hardly ever stand twice, and they ascend only where the batch does.
+    dictionaries = [name for name in dictionary_columns(table) if name != POSITION]
+    with open_staged(storage, staged, folder=context.staging) as file:
+        sink = pa.PythonFile(cast(Any, file), mode="w")
+        writer = _parquet_writer(
+            sink,
+            table.schema,
+            compression=_CODEC,
+            store_schema=False,
+            use_dictionary=dictionaries,
+            write_page_checksum=True,
+        )
+        writer.write_table(table, row_group_size=max(table.num_rows, 1))
+        writer.add_key_value_metadata({_FOOTER_KEY: index})
+        writer.close()
+    return StagedFile(staged, final, "")
+
+
+_parquet_writer: Any = pq.ParquetWriter
+
+
+def staged_copies(storage: Storage, context: WriteContext, results: Sequence[WriteResult]) -> list[StagedFile]:
+    """The copies of a commit: those that its tasks wrote, and one of all the rows that they handed over."""
+    written = [result.copy for result in results if result.copy is not None]
+    held = [(result.stat, result.rows) for result in results if result.rows is not None]
+    if held:
+        written.append(write_row_copy(storage, context, HELD_NUMBER, held))
+    return written
+
+
+HELD_NUMBER = 0
+"""Of the copy with what tasks handed over; tasks that write copies themselves count from 1."""
+
+
+def how_to_copy(rule: MergeRule, *, wanted: bool, size_bytes: int, in_process: bool) -> RowCopies:
+    """Small batches of one process make one file: opening a file costs a reader as much as a few thousand rows."""
+    if not wanted or not can_be_copied(rule):
+        return RowCopies.NONE
+    return RowCopies.HELD if in_process and size_bytes <= HELD_BYTES else RowCopies.STAGED
+
+
+HELD_BYTES = 64 * 1024 * 1024
+"""Arrow bytes of a batch up to which rows are kept in memory between its tasks and its copy."""
+
+
+# -- reading and removing ----------------------------------------------------------------------------------------------
+
+
+def read_row_copy(storage: Storage, path: str, size_bytes: int) -> RowCopy | None:
+    """A copy with all that a reader needs to know before it reads rows; None where it is none, or damaged."""
+    instant = parse_row_copy(path.rpartition("/")[2])
+    if instant is None:
+        return None
+    try:
+        with storage.open_input(path) as source:
+            file = open_parquet(source, path=path)
+            shares = _shares((file.metadata.metadata or {}).get(_FOOTER_KEY.encode()), file.metadata.num_rows)
+            columns = file.read([KIND, POSITION])
+        kinds, positions = whole(columns.column(KIND)), whole(columns.column(POSITION))
+    except (CorruptFileError, pa.ArrowException, OSError, ValueError, KeyError, TypeError):
+        return None
+    right = kinds.type == pa.int8() and positions.type == pa.int32()
+    if shares is None or not right or kinds.null_count or positions.null_count or len(kinds) != file.metadata.num_rows:
+        return None
+    return RowCopy(path, size_bytes, instant, shares, kinds.to_numpy(), positions.to_numpy())
+
+
+def read_copied_columns(storage: Storage, copy: RowCopy, *, schema: pa.Schema) -> pa.Table | None:
+    """These columns of the table, of all rows of the copy; None where it is damaged."""
+    try:
+        with storage.open_input(copy.path) as source:
+            file = open_parquet(source, path=copy.path)
+            table = file.read([name for name in schema.names if name in file.schema_arrow.names])
+    except (CorruptFileError, pa.ArrowException, OSError, ValueError):
+        return None
+    return conform(table, schema, path=copy.path) if table.num_rows == copy.rows else None
+
+
+def _shares(text: bytes | None, rows: int) -> tuple[LogShare, ...] | None:
+    found = json.loads(text) if text else {}
+    if not isinstance(found, dict) or found.get("version") != _VERSION or not isinstance(found.get("logs"), list):
+        return None
+    shares = []
+    for log, log_bytes, entries, start, stop, base in found["logs"]:
+        if not 0 <= int(start) <= int(stop) <= rows:
+            return None
+        shares.append(LogShare(str(log), int(log_bytes), int(entries), int(start), int(stop), str(base)))
+    return tuple(shares)
+
+
+def drop_row_copies(storage: Storage, *, of: str | None = None, before: str | None = None) -> None:
+    """Remove the copies of one instant, or of all instants before another one."""
+    for info in storage.list(ROW_COPIES):
+        instant = parse_row_copy(info.path.rpartition("/")[2])
+        if instant is not None and (instant == of or (before is not None and instant < before)):
+            storage.delete(info.path)

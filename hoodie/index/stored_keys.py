@@ -1,0 +1,154 @@
+"""Record keys of base files that were looked into: a base file never changes, so a process reads its keys once.
+
+Few keys of a batch meet many stored ones, upsert after upsert. So what was read for one look-up is kept for the next, by the
+file's exact path, size and modification time, within a bound; and where it is asked again, sorted by hash.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.filegroup.hashing import key_hash
+from hoodie.format.base_file import BaseFileFooter
+from hoodie.model.files import BaseFile
+from hoodie.storage.base import Storage
+
+CAPACITY_BYTES = 64 * 1024 * 1024
+_LARGEST_SHARE = 4
+"""No file takes more than this part of the room: the others would be forgotten for one that may not come again."""
+_INDEX_BYTES = 12
+_FEW = 8
+"""Asked for fewer than one in so many of its keys, a file's keys are sorted by hash once; else Arrow hashes them anew."""
+
+
+class FileName(NamedTuple):
+    """A base file as it was read; one that was replaced in its place is another."""
+
+    uri: str
+    path: str
+    size_bytes: int
+    mtime_s: float
+
+
+class KnownFile:
+    """What is known of one base file; thread-safe."""
+
+    def __init__(self, footer: BaseFileFooter) -> None:
+        self.footer = replace(footer, bloom_base64=None)
+        """Without the filter, which is the largest part of it and needed only while the keys are not known."""
+        self.keys: pa.Array | None = None
+        self._sorted: tuple[np.ndarray, np.ndarray] | None = None
+        self._asked = False
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if self.keys is None else self.keys.nbytes + _INDEX_BYTES * len(self.keys)
+
+    def places(self, keys: pa.Array) -> np.ndarray:
+        """For each of the keys the number of the first row that has it, -1 where none does."""
+        stored = self.keys
+        if stored is None:
+            raise ValueError(f"the keys of {self.footer.path} were not read")
+        asked, self._asked = self._asked, True
+        if not asked or _FEW * len(keys) > len(stored):
+            return places_among(keys, stored)
+        if self._sorted is None:
+            hashes = key_hash(stored)
+            order = np.argsort(hashes, kind="stable").astype(np.int32)
+            self._sorted = hashes[order], order
+        hashes, order = self._sorted
+        wanted = key_hash(keys)
+        at = np.searchsorted(hashes, wanted)
+        found = np.full(len(keys), -1, dtype=np.int32)
+        hits = np.flatnonzero(hashes[np.minimum(at, len(hashes) - 1)] == wanted)
+        if len(hits):
+            found[hits] = order[at[hits]]
+            equal = pc.equal(stored.take(pa.array(found[hits])), keys.take(pa.array(hits)))
+            other = hits[~equal.to_numpy(zero_copy_only=False)]
+            if len(other):  # another key of the same hash stands first
+                found[other] = places_among(keys.take(pa.array(other)), stored)
+        return found
+
+
+class KnownFiles:
+    """The files of this process that were looked into last, within `capacity_bytes` of keys."""
+
+    def __init__(self, capacity_bytes: int = CAPACITY_BYTES) -> None:
+        self._capacity = capacity_bytes
+        self._files: OrderedDict[FileName, KnownFile] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def name_of(self, storage: Storage, base: BaseFile) -> FileName | None:
+        """None where two storages may have the same uri, or the file is gone."""
+        if storage.local_path(base.path) is None:
+            return None
+        try:
+            info = storage.stat(base.path)
+        except FileNotFoundError:
+            return None
+        return FileName(storage.uri, base.path, info.size_bytes, info.mtime_s)
+
+    def get(self, name: FileName | None) -> KnownFile | None:
+        with self._lock:
+            if name is None or name not in self._files:
+                return None
+            self._files.move_to_end(name)
+            return self._files[name]
+
+    def put(self, name: FileName | None, footer: BaseFileFooter, keys: pa.Array | None = None) -> None:
+        """Remember the footer, and the keys where they fit."""
+        if name is None:
+            return
+        known = KnownFile(footer)
+        if keys is not None:
+            known.keys = keys
+            if not self.takes(keys.nbytes, len(keys)):
+                known.keys = None
+        with self._lock:
+            self._drop(name)
+            self._files[name] = known
+            self._bytes += known.size_bytes + _FOOTER_BYTES
+            while self._bytes > self._capacity:
+                self._drop(next(iter(self._files)))
+
+    def takes(self, key_bytes: int, count: int) -> bool:
+        return key_bytes + _INDEX_BYTES * count <= self._capacity // _LARGEST_SHARE
+
+    def _drop(self, name: FileName) -> None:
+        old = self._files.pop(name, None)
+        if old is not None:
+            self._bytes -= old.size_bytes + _FOOTER_BYTES
+
+
+_FOOTER_BYTES = 8 * 1024
+"""What a footer takes, most of it the schema."""
+
+KNOWN_FILES = KnownFiles()
+
+
+def places_among(keys: pa.Array, stored: pa.Array) -> np.ndarray:
+    """For each of the keys the number of the first of the others that is equal, int32, -1 where there is none."""
+    # Arrow hashes the value set: make it the smaller side, and come back by position when it is the candidates.
+    if len(stored) <= 2 * len(keys):
+        result: np.ndarray = _indices(keys, stored)
+        return result
+    of_stored = _indices(stored, keys)
+    hits = np.flatnonzero(of_stored >= 0)[::-1]
+    found = np.full(len(keys), -1, dtype=np.int32)
+    found[of_stored[hits]] = hits  # of repeated indices numpy keeps the last assignment: the first row
+    if len(keys) > 1 and pc.count_distinct(keys).as_py() != len(keys):
+        found = found[_indices(keys, keys)]
+    return found
+
+
+def _indices(keys: pa.Array, among: pa.Array) -> np.ndarray:
+    indices: np.ndarray = pc.fill_null(pc.index_in(keys, value_set=among), -1).to_numpy(zero_copy_only=False)
+    return indices

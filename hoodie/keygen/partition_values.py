@@ -1,0 +1,115 @@
+"""Partition paths -> what is known of the columns that made them: the inverse of `KeyGenerator.partitions`.
+
+A path says something only where its text stands for one value, or for few: those of texts, whole numbers, dates and
+booleans that the generators SIMPLE, COMPLEX and CUSTOM wrote. A value counts only when it makes the very same text again.
+Not certain, and so left alone: paths made of timestamps, floats and decimals, tables with functions of their own that merge
+rows, and those with a record index, whose writers may store a row in the partition where its key was before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.keygen.generator import DEFAULT_PARTITION, escaped
+from hoodie.model.enums import MergeMode
+from hoodie.model.meta_fields import PARTITION_PATH
+from hoodie.model.statistics import UNKNOWN, ValueRange
+from hoodie.options.keygen import PartitionKind
+from hoodie.options.table import HIVE_STYLE, URL_ENCODE, TableConfig
+from hoodie.options.values import KeyGeneratorType
+
+_OLD_DEFAULT_PARTITION = "default"
+"""What writers before 0.12 made of null."""
+_RECORD_INDEX = "record_index"
+_CODE = re.compile("%([0-9A-F]{2})", re.ASCII)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+
+def ranges_of_paths(
+    config: TableConfig, kinds: Mapping[str, pa.DataType], paths: Sequence[str]
+) -> dict[str, list[ValueRange]]:
+    """Bounds of partition columns in each of the partitions; other columns of `kinds` (name -> type) are not in it."""
+    found: dict[str, list[ValueRange]] = {}
+    if PARTITION_PATH in kinds and config.populate_meta_fields:
+        found[PARTITION_PATH] = [ValueRange(path, path, 0) for path in paths]
+    columns = [name for name in config.partition_fields if name in kinds]
+    if columns and _says_values(config):
+        split = [_segments(path, len(config.partition_fields)) for path in paths]
+        for name in columns:
+            at = config.partition_fields.index(name)
+            if _is_plain(config, at):
+                found[name] = [_range_of(parts[at], name, kinds[name], config) if parts else UNKNOWN for parts in split]
+    return found
+
+
+def _says_values(config: TableConfig) -> bool:
+    return (
+        config.keygen in (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX, KeyGeneratorType.CUSTOM)
+        and config.merge_mode is not MergeMode.CUSTOM
+        and not any(each.startswith(_RECORD_INDEX) for each in config.metadata_partitions)
+    )
+
+
+def _is_plain(config: TableConfig, at: int) -> bool:
+    if config.keygen is not KeyGeneratorType.CUSTOM:
+        return True
+    said = config.key_settings.partition_kinds
+    return len(said) == len(config.partition_fields) and said[at] is PartitionKind.SIMPLE
+
+
+def _segments(path: str, count: int) -> list[str] | None:
+    """The part of each column; None where it cannot be told which is whose."""
+    if count == 1:
+        return [path] if path else None
+    parts = path.split("/")
+    return parts if len(parts) == count else None
+
+
+def _range_of(segment: str, name: str, kind: pa.DataType, config: TableConfig) -> ValueRange:
+    prefix = f"{name}="
+    if segment.startswith(prefix) != config.hive_style:
+        return UNKNOWN
+    text = segment.removeprefix(prefix) if config.hive_style else segment
+    if HIVE_STYLE not in config.raw and "=" in text:
+        return UNKNOWN
+    if text == DEFAULT_PARTITION:
+        # Null, or a text that is empty or that very one.
+        return ValueRange("", text) if _is_text(kind) else ValueRange(values=False)
+    nulls = int(text == _OLD_DEFAULT_PARTITION)
+    if config.url_encode:
+        plain = _CODE.sub(lambda code: chr(int(code[1], 16)), text)
+        if escaped(plain) != text:
+            return UNKNOWN
+        text = plain
+    elif URL_ENCODE not in config.raw and "%" in text:
+        return UNKNOWN
+    if _is_text(kind):
+        # Writers that are told so turn every '-' into a '/', and not every table remembers it.
+        least = text.replace("/", "-") if len(config.partition_fields) == 1 else text
+        return ValueRange(least, text, nulls)
+    value = _value(text.replace("/", "-") if config.key_settings.slash_dates else text, kind)
+    return UNKNOWN if value is None or nulls else ValueRange(value, value, 0)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _value(text: str, kind: pa.DataType) -> Any:
+    """The one value that is written so, as `ValueRange` has it; None where there is none."""
+    if pa.types.is_boolean(kind):
+        return {"true": True, "false": False}.get(text)
+    try:
+        if pa.types.is_signed_integer(kind):
+            return int(text) if str(int(text)) == text and abs(int(text)) < 2 ** (kind.bit_width - 1) else None
+        if pa.types.is_date32(kind):
+            day = date.fromisoformat(text)
+            return day.toordinal() - _EPOCH_DAY if day.isoformat() == text else None
+    except ValueError:
+        return None
+    return None

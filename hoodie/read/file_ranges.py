@@ -1,0 +1,147 @@
+"""What commits and Parquet footers say about the columns of files: bounds in the types that the table has now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from hoodie.engine.local import LocalEngine
+from hoodie.errors import CorruptFileError
+from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.format.avro_schema import arrow_from_avro, parse_schema
+from hoodie.format.column_stats import COLUMN_STATS, converted, decode_column_stats, range_of, ranges_of_footer
+from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.meta_fields import META_FIELDS, RECORD_KEY
+from hoodie.model.statistics import ALL_NULL, UNKNOWN, ValueRange
+from hoodie.storage.base import Storage
+from hoodie.txn.context import Snapshot
+
+_FOOTER_THREADS = 16
+_CACHED_SCHEMAS = 64
+
+Kinds = Mapping[str, pa.DataType]
+Known = Mapping[str, ValueRange]
+
+
+class Gathered(NamedTuple):
+    """What is known of the files of some slices."""
+
+    known: tuple[Known, ...]
+    """Of each file that says something."""
+    unread: tuple[BaseFile, ...] = ()
+    """Files whose footers may say more."""
+
+    def ranges_of(self, name: str) -> list[ValueRange]:
+        """Bounds of a column in each file."""
+        return [each[name] for each in self.known]
+
+
+class FileRanges:
+    """Asks for the bounds of some columns.
+
+    Args:
+        columns: name -> the type of today.
+        same: the one of them whose values are the record keys: where nothing is said of it, the bounds of those count.
+    """
+
+    def __init__(self, storage: Storage, snapshot: Snapshot, columns: Kinds, *, same: str | None = None) -> None:
+        self._storage = storage
+        self._snapshot = snapshot
+        self._columns = columns
+        self._same = same
+        self._commits: dict[str, _Stated | None] = {}
+
+    def stated(self, pieces: Iterable[FileSlice]) -> Gathered | None:
+        """What commits say about all files of the slices; None where nothing is known of a log."""
+        known: dict[str, Known] = {}
+        unread: dict[str, BaseFile] = {}
+        for piece in pieces:
+            for log in piece.logs:
+                of_log = self._of_log(log)
+                if of_log is None:
+                    return None
+                known[log.name] = of_log
+            if piece.base is not None:
+                of_base = self.of_file(piece.base.name, piece.base.instant)
+                if of_base is None:
+                    unread[piece.base.name] = piece.base
+                else:
+                    known[piece.base.name] = of_base
+        return Gathered(tuple(known.values()), tuple(unread.values()))
+
+    def with_footers(self, found: Mapping[int, Gathered]) -> dict[int, Gathered]:
+        """The same with what the footers of unread files say."""
+        files = [base for each in found.values() for base in each.unread]
+        read = partial(read_ranges, self._storage, dict(self._columns))
+        footers = iter(LocalEngine(_FOOTER_THREADS).run(read, files, label="footers"))
+        return {at: Gathered((*each.known, *(next(footers) for _ in each.unread))) for at, each in found.items()}
+
+    def _of_log(self, log: LogFile) -> Known | None:
+        """Of a log that one commit wrote and nobody added to since."""
+        instants = {instant for instant, _ in log.committed_entries}
+        if len(instants) != 1 or log.committed_bytes != log.size_bytes:
+            return None
+        return self.of_file(log.name, instants.pop())
+
+    def of_file(self, name: str, instant: str) -> Known | None:
+        """What the commit of an instant states of a file that it wrote; None where it states nothing."""
+        if instant not in self._commits:
+            self._commits[instant] = self._stated_by(instant)
+        stated = self._commits[instant]
+        entries = stated.entries.get(name) if stated is not None else None
+        if stated is None or entries is None:
+            return None
+        found = {}
+        for column, now in self._columns.items():
+            stored = stated.kinds.get(column)
+            if stored is None:
+                found[column] = ALL_NULL  # the commit's files lack it
+            else:
+                entry = entries.get(column)
+                if entry is None and column == self._same and stored == now:
+                    entry = entries.get(RECORD_KEY)
+                found[column] = converted(range_of(entry, stored), stored, now)
+        return found
+
+    def _stated_by(self, instant: str) -> _Stated | None:
+        commit = self._snapshot.timeline.commit_at.get(instant)
+        if commit is None:
+            return None
+        metadata = self._snapshot.active.read_commit(commit)
+        text = metadata.extra.get(COLUMN_STATS)
+        if not text or not metadata.schema_json:
+            return None
+        try:
+            return _Stated(decode_column_stats(text), _kinds_of(metadata.schema_json))
+        except CorruptFileError:
+            return None
+
+
+class _Stated(NamedTuple):
+    """What one commit says of its files: by name, the entry of each column; and the types of the columns in them."""
+
+    entries: Mapping[str, Mapping[str, object]]
+    kinds: Kinds
+
+
+@lru_cache(maxsize=_CACHED_SCHEMAS)
+def _kinds_of(schema_json: str) -> Kinds:
+    stored = arrow_from_avro(parse_schema(schema_json))
+    return {field.name: field.type for field in [*META_FIELDS, *stored]}
+
+
+def read_ranges(storage: Storage, columns: Kinds, base: BaseFile) -> Known:
+    """What the footer of a base file says; nothing where it is damaged: whoever reads the file will say so."""
+    try:
+        with open_base_file(storage, base) as (file, metadata):
+            stored = {field.name: field for field in file.schema_arrow}
+            said = ranges_of_footer(metadata, [stored[name] for name in columns if name in stored])
+    except (CorruptFileError, pa.ArrowException):
+        return dict.fromkeys(columns, UNKNOWN)
+    return {
+        name: converted(said[name], stored[name].type, kind) if name in stored else ALL_NULL
+        for name, kind in columns.items()
+    }

@@ -1,0 +1,122 @@
+"""Slices with logs as files of rows, and the row numbers in them that do not count: for engines that read Parquet themselves.
+
+The last word on a key stands in one place: a row of the base file, or of a row copy (`filegroup/row_copies.py`) of a log.
+What was replaced or deleted is left out by its row number, so every other row is final: filters may be pushed to the files and
+columns pruned, as no row has to meet another one. Which row numbers these are is found out here, from a few narrow columns
+(`dead_rows.py`).
+
+Where logs are not all covered by copies of exactly what the snapshot sees they are decoded: here when they are small
+(`decoded_rows.py`), else by `slice_reader`, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.engine.local import LocalEngine
+from hoodie.filegroup.log_blocks import changes_nothing
+from hoodie.filegroup.row_copies import can_be_copied, read_row_copy
+from hoodie.model.files import LogFile
+from hoodie.model.instant import VisibleInstants, sort_key
+from hoodie.model.names import ROW_COPIES, parse_row_copy
+from hoodie.model.plans import ReadContext, ReadTask
+from hoodie.read.dead_rows import Copied, FinalFile, Part, find_dead_rows
+from hoodie.read.decoded_rows import decode_slices, split_by_size
+from hoodie.storage.base import FileInfo, Storage
+
+
+@dataclass(frozen=True)
+class FinalRows:
+    files: tuple[FinalFile, ...]
+    rows: pa.Table | None
+    """Final rows that stand in none of the files."""
+    rest: tuple[ReadTask, ...]
+    """What has to be merged row by row."""
+
+
+def plan_final_rows(storage: Storage, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema) -> FinalRows:
+    """Files and dead rows of these slices; `schema` are the columns that decoded rows have.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: of files that have to be looked into for it.
+    """
+    bases = [task.slice.base for task in tasks if not task.slice.logs and task.slice.base is not None]
+    files = [FinalFile(base.path, base.size_bytes, base.instant) for base in bases]
+    logged = [task for task in tasks if task.slice.logs]
+    if not logged or not can_be_copied(context.rule) or context.history is not None:
+        return FinalRows(tuple(files), None, tuple(logged))
+    parts = _parts_of(storage, logged)
+    copied: dict[int, Copied] = {}
+    for number, task in enumerate(logged):
+        covered = _covered(storage, task, parts, context.visible)
+        if covered is not None:
+            copied[number] = covered
+    merged = find_dead_rows(storage, context, list(copied.values()))
+    if merged is None:
+        merged, copied = [], {}
+    files += merged
+    small, rest = split_by_size(
+        [task for number, task in enumerate(logged) if number not in copied and _mergeable(task)]
+    )
+    rest += [task for number, task in enumerate(logged) if number not in copied and not _mergeable(task)]
+    tables = []
+    for task, found in zip(small, decode_slices(storage, context, small, schema), strict=True):
+        if found is None:
+            rest.append(task)
+            continue
+        tables.append(found.rows)
+        files += [found.file] if found.file is not None else []
+    rows = pa.concat_tables(tables) if tables else None
+    return FinalRows(tuple(files), rows if rows is None or rows.num_rows else None, tuple(rest))
+
+
+def _parts_of(storage: Storage, tasks: Iterable[ReadTask]) -> dict[str, Part]:
+    """Path of a log file -> its rows in a copy."""
+    wanted = {time for task in tasks for log in task.slice.logs for time, _ in log.committed_entries}
+    infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.path.rpartition("/")[2]) in wanted]
+
+    def read(info: FileInfo) -> dict[str, Part]:
+        copy = read_row_copy(storage, info.path, info.size_bytes)
+        return {} if copy is None else {share.log: Part(copy, share) for share in copy.shares}
+
+    found: dict[str, Part] = {}
+    for parts in LocalEngine().run(read, infos, label="row copies"):
+        found.update(parts)
+    return found
+
+
+def _covered(storage: Storage, task: ReadTask, parts: dict[str, Part], visible: VisibleInstants) -> Copied | None:
+    """None where a log has to be decoded to know what counts."""
+    if not _mergeable(task):
+        return None
+    used, others = [], []
+    for log in task.slice.logs:
+        part = parts.get(log.path)
+        if part is None or not _is_of(part, log):
+            others.append(log)
+        elif visible.sees(part.copy.instant):
+            used.append(part)
+    instants = frozenset(part.copy.instant for part in used)
+    if not all(changes_nothing(storage, log, visible, instants) for log in others):
+        return None
+    # Stored rows of other commits take no part in a pull, and are not among its rows.
+    return Copied(task.slice.base, tuple(used), base_counts=task.span is None)
+
+
+def _mergeable(task: ReadTask) -> bool:
+    """Not so for a pull whose base file may have rows of the range, because only those take part in its merge."""
+    base, span = task.slice.base, task.span
+    if base is None or span is None:
+        return True
+    return span.only is None and span.begin is not None and sort_key(base.instant) <= sort_key(span.begin)
+
+
+def _is_of(part: Part, log: LogFile) -> bool:
+    """Whether the copy has just what the snapshot sees of the log file: one commit wrote all of it, and that is the copy's."""
+    share = part.share
+    return log.size_bytes == log.committed_bytes == share.log_bytes and log.committed_entries == (
+        (part.copy.instant, share.entries),
+    )

@@ -1,0 +1,155 @@
+"""Which file slices a filter leaves to be read: first by their partitions, then by what is known of their columns.
+
+1. Partitions: the values that a path stands for (`keygen/partition_values.py`).
+2. Statistics of commits: our writer states the bounds of columns of every file that it writes (`format/column_stats.py`).
+3. Parquet footers of the base files that are left and have no such statistics, those of other writers: read by threads.
+
+A row may come from the base file, from each log, and where records are merged field by field its columns from several of
+them. So a slice is left out only where no mixture of the values in its files can fulfil the filter; a log of which nothing
+is known keeps its slice. Where a function of the user's own merges rows, its values are anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.format.column_stats import has_bounds
+from hoodie.keygen.partition_values import ranges_of_paths
+from hoodie.model.columns import ColumnHistory
+from hoodie.model.enums import MergeMode
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.plans import ReadContext
+from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
+from hoodie.options.table import TableConfig
+from hoodie.options.values import KeyGeneratorType
+from hoodie.read.bounds import may_match
+from hoodie.read.file_ranges import FileRanges, Gathered
+from hoodie.txn.context import Snapshot, TableContext
+
+MAX_FOOTERS = 5_000
+"""Of one plan; files beyond are read without a look into their footers first."""
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What is left of the candidates."""
+
+    kept: npt.NDArray[np.bool_]
+    """For each candidate."""
+    counts: Pruning
+
+
+def prune(
+    context: TableContext,
+    snapshot: Snapshot,
+    read_context: ReadContext,
+    where: str | pc.Expression | None,
+    candidates: Sequence[Sequence[FileSlice]],
+) -> Pruned:
+    """Which candidates may have rows that the filter accepts; each is all slices of one file group that a task looks at."""
+    if where is None or read_context.filter is None or not candidates:
+        count = len(candidates)
+        return Pruned(np.ones(count, np.bool_), Pruning(count, count, count))
+    schema = read_context.schema
+    kinds = {
+        name: schema.field(name).type
+        for name in read_context.filter.columns
+        if has_bounds(schema.field(name).type) and _keeps_its_name(read_context.history, name)
+    }
+    return _Pruner(context, snapshot, where, schema, kinds, candidates).run()
+
+
+@dataclass
+class _Pruner:
+    context: TableContext
+    snapshot: Snapshot
+    where: str | pc.Expression
+    schema: pa.Schema
+    kinds: dict[str, pa.DataType]
+    """Columns that bounds can say something about."""
+    candidates: Sequence[Sequence[FileSlice]]
+    kept: npt.NDArray[np.bool_] = field(init=False)
+
+    def run(self) -> Pruned:
+        total = len(self.candidates)
+        paths = [pieces[0].group.partition_path for pieces in self.candidates]
+        place = {path: at for at, path in enumerate(dict.fromkeys(paths))}
+        by_path = ranges_of_paths(self.context.config, self.kinds, list(place))
+        single = {name: [(known,) for known in each] for name, each in by_path.items()}
+        fits = may_match(self.where, self.schema, single, len(place))
+        self.kept = np.array([fits[place[path]] for path in paths], np.bool_)
+        in_partitions = int(self.kept.sum())
+        of_partitions = {name: [each[place[path]] for path in paths] for name, each in by_path.items()}
+        open_columns = {
+            name: kind
+            for name, kind in self.kinds.items()
+            if not (name in by_path and all(known.bounded for known in by_path[name]))
+        }
+        if not open_columns or not in_partitions:
+            return Pruned(self.kept, Pruning(total, in_partitions, in_partitions))
+        unknown, footers = self._by_files(open_columns, of_partitions)
+        return Pruned(self.kept, Pruning(total, in_partitions, int(self.kept.sum()), unknown, footers))
+
+    def _by_files(self, columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]) -> tuple[int, int]:
+        """(slices of whose files nothing is known, footers that were read)"""
+        files = FileRanges(
+            self.context.storage, self.snapshot, columns, same=_same_as_key(self.context.config, columns)
+        )
+        merges_freely = self.context.rule.mode is MergeMode.CUSTOM
+        gathered: dict[int, Gathered] = {}
+        to_read: dict[int, Gathered] = {}
+        footers: list[BaseFile] = []
+        unknown = 0
+        for at in np.flatnonzero(self.kept).tolist():
+            pieces = self.candidates[at]
+            found = None if merges_freely and any(piece.logs for piece in pieces) else files.stated(pieces)
+            if found is None or len(footers) + len(found.unread) > MAX_FOOTERS:
+                unknown += 1
+            elif found.unread:
+                to_read[at] = found
+                footers += found.unread
+            else:
+                gathered[at] = found
+        self._judge(gathered, columns, of_partitions)
+        self._judge(files.with_footers(to_read), columns, of_partitions)
+        return unknown, len(footers)
+
+    def _judge(
+        self, found: dict[int, Gathered], columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]
+    ) -> None:
+        """Those of the numbered candidates that cannot match are not kept."""
+        if not found:
+            return
+        numbers = list(found)
+        ranges: dict[str, list[Sequence[ValueRange]]] = {
+            name: [(each[at],) for at in numbers] for name, each in of_partitions.items()
+        }
+        for name in columns:
+            by_path = ranges.get(name, [(UNKNOWN,)] * len(numbers))
+            of_files = [found[at].ranges_of(name) for at in numbers]
+            ranges[name] = [path if path[0].bounded else files for path, files in zip(by_path, of_files, strict=True)]
+        self.kept[numbers] = may_match(self.where, self.schema, ranges, len(numbers))
+
+
+def _same_as_key(config: TableConfig, columns: Mapping[str, pa.DataType]) -> str | None:
+    """The column whose values are the record keys themselves, if there is one among these."""
+    if config.keygen is not KeyGeneratorType.SIMPLE or len(config.record_key_fields) != 1:
+        return None
+    name = config.record_key_fields[0]
+    return name if name in columns and columns[name] == pa.string() else None
+
+
+def _keeps_its_name(history: ColumnHistory | None, name: str) -> bool:
+    """Whether the column has had this name, and no other column had it, in all files that a table's history tells of."""
+    if history is None:
+        return True
+    number = next((column.id for column in history.now if column.name == name), None)
+    return number is not None and all(
+        (column.id == number) == (column.name == name) for _, columns in history.versions for column in columns
+    )

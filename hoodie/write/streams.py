@@ -1,0 +1,66 @@
+"""Whether a batch of a stream is in the table already: looked up in the metadata of its commits, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hoodie.errors import OptionError
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import CommitMetadata
+from hoodie.model.streams import Recorded, StreamBatch, parse_batch
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.context import Snapshot
+
+
+def is_committed(snapshot: Snapshot, batch: StreamBatch | None, *, table: str) -> bool:
+    """Whether the table holds this batch, or a later one of its stream.
+
+    Commits of other writers, compactions and rollbacks between do not matter. A stream that the active timeline does not
+    know is looked up in the archived one too: it may have paused while others wrote, and its first batch may be a repetition.
+
+    Raises:
+        OptionError: Apache Hudi recorded a later batch under the stream's identifier: another stream counts there.
+    """
+    if batch is None:
+        return False
+    found = _newest(_active(snapshot, reversed(snapshot.timeline.commits)), batch)
+    if found is None:
+        found = _newest(_archived(snapshot), batch)
+    if found is None or found.number < batch.number:
+        return False
+    if found.by_hudi and found.number > batch.number:
+        # A stream repeats its last batch only. Skipping would lose the rows of one that began anew.
+        raise OptionError(
+            f"Apache Hudi recorded batch {found.number} of stream identifier {batch.identifier!r} in table {table}, and this is "
+            f"batch {batch.number}: its checkpoint is another one. Go on with that checkpoint, or set "
+            "hoodie.datasource.write.streaming.checkpoint.identifier to a name of this stream's own"
+        )
+    return True
+
+
+def committed_since(now: Snapshot, before: Timeline, batch: StreamBatch | None) -> bool:
+    """The same for what was completed since a timeline in which the batch was not found."""
+    if batch is None:
+        return False
+    newer = [i for i in now.timeline.commits if i.time not in before.completed_times]
+    found = _newest(_active(now, reversed(newer)), batch)
+    return found is not None and found.number >= batch.number
+
+
+def _newest(commits: Iterable[CommitMetadata], batch: StreamBatch) -> Recorded | None:
+    return next((found for each in commits if (found := parse_batch(each.extra, batch)) is not None), None)
+
+
+def _active(snapshot: Snapshot, instants: Iterable[Instant]) -> Iterator[CommitMetadata]:
+    return (snapshot.active.read_commit(instant) for instant in instants)
+
+
+def _archived(snapshot: Snapshot) -> Iterator[CommitMetadata]:
+    """Archived writes, newest first; all are read at once, which happens only until a stream's first commit here."""
+    archived = snapshot.archived
+    if not archived.files:
+        return
+    wanted = [i for i in archived.commits if i.time not in snapshot.timeline.commit_at]
+    read = archived.read_commits(wanted)
+    for instant in reversed(wanted):
+        yield read[instant.time]

@@ -1,0 +1,590 @@
+"""A standalone Spark cluster of separate processes: the package shipped as users ship it, and processes killed in mid-write.
+
+The workers' Python has no hoodie but what a job brings along. Each job costs many seconds, so all of it runs with HOODIE_SOAK=1 only.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.storage.local import LocalStorage
+from integration.cluster import (
+    ROOT,
+    Cluster,
+    ClusterError,
+    Submitted,
+    built_wheel,
+    opened_in,
+    plain_environment,
+    processes,
+    waited,
+)
+from tests.memory_tables import leftovers, stray_files
+from tests.rows import Row, rows_of, without
+
+SOAK = bool(os.environ.get("HOODIE_SOAK"))
+pytestmark = pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it")
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+JOB = ROOT / "integration" / "cluster_job.py"
+SAID = "STEP "
+SPECULATION = {"spark.speculation": "true", "spark.speculation.interval": "100ms"}
+Step = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of drivers and workers: without hoodie."""
+    return plain_environment(tmp_path_factory.mktemp("python"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def zipped(wheel: Path) -> Path:
+    """The wheel by another name: Spark takes .zip, .egg and .jar, not .whl."""
+    return Path(shutil.copy(wheel, wheel.with_name("hoodie.zip")))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture
+def brought(cluster: Cluster, zipped: Path, python: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Submits steps with the zipped wheel as --py-files."""
+    numbers = count()
+
+    @contextmanager
+    def bring(
+        steps: Sequence[Step], conf: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+    ) -> Iterator[Submitted]:
+        file = tmp_path / f"steps{next(numbers)}.json"
+        file.write_text(json.dumps(steps), encoding="utf-8")
+        options = ["--py-files", str(zipped)]
+        with cluster.submitted(
+            JOB, str(file), python=python, options=options, conf=conf, environment=environment
+        ) as job:
+            yield job
+
+    return bring
+
+
+def answers(printed: str) -> list[Any]:
+    return [json.loads(line.removeprefix(SAID)) for line in printed.splitlines() if line.startswith(SAID)]
+
+
+# -- rows and what must come of them -----------------------------------------------------------------------------------
+
+
+def batch(numbers: range, ts: int, *, long: bool = False) -> pa.Table:
+    """A row for each number, over four partitions; `long` ones do not compress, so that writing them takes a while."""
+    texts = [os.urandom(600).hex() if long else f"{number} at {ts}" for number in numbers]
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "part": [f"p{number % 4}" for number in numbers],
+            "ts": pa.array([ts] * len(numbers), pa.int64()),
+            "text": texts,
+        }
+    )
+
+
+def options_of(kind: str, **more: str) -> dict[str, str]:
+    """Nothing is done on the driver: the executors do it all."""
+    return {
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.python.driver.max.bytes": "0",
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+
+
+def created(path: Path, kind: str, rows: pa.Table) -> hoodie.HoodieTable:
+    table = hoodie.create_table(
+        str(path), rows.schema, record_key="id", partition_by="part", ordering="ts", table_type=kind
+    )
+    table.bulk_insert(rows)
+    return table
+
+
+def saved(rows: pa.Table, file: Path) -> str:
+    pq.write_table(rows, file)
+    return str(file)
+
+
+def plain(table: pa.Table) -> list[Row]:
+    """Rows without what differs from one writing of a table to the next: times, and names of files."""
+    return without(rows_of(table), "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "fresh")
+
+
+def by_id(table: pa.Table) -> pa.Table:
+    return table.select(["id", "part", "ts", "text"]).sort_by("id").combine_chunks()
+
+
+def exact(path: Path, expected: pa.Table, *, commits: int) -> pa.Table:
+    """The table has these rows, so many commits, and nothing that a writer left behind; gives the rows as stored."""
+    table = hoodie.open_table(str(path))
+    found = table.scan().to_arrow()
+    assert by_id(found).equals(by_id(expected).cast(by_id(found).schema))
+    assert len(table.timeline.commits) == commits
+    assert not table.timeline.pending()
+    storage = LocalStorage(path)
+    assert leftovers(storage) == []
+    assert stray_files(storage, table) == []
+    return found
+
+
+# -- the same answers as the embedded engine ---------------------------------------------------------------------------
+
+LOADED, CHANGED = batch(range(4000), 1), batch(range(3000, 4600), 2)
+GONE, LATE = batch(range(0, 4000, 7), 3), batch(range(100, 900), 0)
+LAST = batch(range(500, 5000, 3), 5)
+
+
+def history_of(path: Path, kind: str, files: Path) -> list[Step]:
+    def step(operation: str, rows: pa.Table, name: str) -> Step:
+        said = {"hoodie.datasource.write.operation": operation}
+        file = saved(rows, files / f"{name}.parquet")
+        return {"do": "write", "path": str(path), "rows": file, "partitions": 3, "options": options_of(kind) | said}
+
+    return [
+        step("bulk_insert", LOADED, "loaded"),
+        step("upsert", CHANGED, "changed"),
+        step("delete", GONE, "gone"),
+        step("upsert", LATE, "late"),
+        *([{"do": "compact", "path": str(path)}] if kind == MOR else []),
+        step("upsert", LAST, "last"),
+    ]
+
+
+def same_embedded(path: Path, kind: str) -> hoodie.HoodieTable:
+    table = created(path, kind, LOADED)
+    table.upsert(CHANGED)
+    table.delete(GONE)
+    table.upsert(LATE)
+    if kind == MOR:
+        table.compact()
+    table.upsert(LAST)
+    return table
+
+
+VIEWS = {
+    "snapshot": {},
+    "read_optimized": {"hoodie.datasource.query.type": "read_optimized"},
+    "incremental": {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "@1"},
+    "as_of": {"as.of.instant": "@2"},
+}
+
+
+def views_of(path: Path, to: Path) -> list[Step]:
+    """All reads; `@n` is the time of commit n."""
+    return [
+        {"do": "read", "path": str(path), "options": options, "to": str(to / name)} for name, options in VIEWS.items()
+    ]
+
+
+def embedded_view(table: hoodie.HoodieTable, name: str) -> pa.Table:
+    times = [commit.time for commit in table.timeline.commits]
+    scans = {
+        "snapshot": lambda: table.scan(meta_columns=True),
+        "read_optimized": lambda: table.scan(query="read_optimized", meta_columns=True),
+        "incremental": lambda: table.changes(since=times[1], meta_columns=True),
+        "as_of": lambda: table.scan(as_of=times[2], meta_columns=True),
+    }
+    return scans[name]().to_arrow()
+
+
+def test_a_zipped_wheel_as_py_files_does_on_executors_what_the_embedded_engine_does(brought, zipped, tmp_path):
+    kinds = (COW, MOR)
+    found_by_spark, own = tmp_path / "discovered", saved(LOADED, tmp_path / "own.parquet")
+    discovered = {"path": str(found_by_spark), "options": options_of(MOR)}
+    steps: list[Step] = [
+        {"do": "where"},
+        {"do": "register"},
+        {"do": "write", **discovered, "rows": own, "partitions": 2, "enabled": False},
+        {"do": "write", **discovered, "rows": saved(CHANGED, tmp_path / "more.parquet"), "enabled": False},
+        {"do": "read", "path": str(found_by_spark), "options": {}, "to": str(tmp_path / "found")},
+        {"do": "enable"},
+    ]
+    for kind in kinds:
+        (tmp_path / f"views-{kind}").mkdir()
+        steps += history_of(tmp_path / kind, kind, tmp_path) + views_of(tmp_path / kind, tmp_path / f"views-{kind}")
+    with brought(steps) as job:
+        said = answers(job.ended())
+    assert len(said) == len(steps)
+    assert [Path(place).parts[-3:-1] for place in said[0][1:]] == [
+        (zipped.name, "hoodie"),
+        (zipped.name, "pyspark_hoodie"),
+    ]
+    assert {answer[0] for step, answer in zip(steps, said, strict=True) if step["do"] == "write" and answer} == {
+        "spark"
+    }
+
+    twin = created(tmp_path / "twin", MOR, LOADED)
+    twin.upsert(CHANGED)
+    assert plain(pq.read_table(tmp_path / "found")) == plain(twin.scan(meta_columns=True).to_arrow())
+    exact(found_by_spark, twin.scan().to_arrow(), commits=2)
+    for kind in kinds:
+        twin = same_embedded(tmp_path / f"twin-{kind}", kind)
+        for name in VIEWS:
+            expected = plain(embedded_view(twin, name))
+            assert plain(pq.read_table(tmp_path / f"views-{kind}" / name)) == expected, (kind, name)
+            assert plain(embedded_view(hoodie.open_table(str(tmp_path / kind)), name)) == expected, (kind, name)
+        exact(tmp_path / kind, twin.scan().to_arrow(), commits=len(twin.timeline.commits))
+
+
+# -- moments in a write ------------------------------------------------------------------------------------------------
+
+
+def arrived(gate: Path) -> int | None:
+    """A worker process that has taken rows of its partition and waits; None so long as there is none."""
+    for each in gate.glob("arrived-*-0"):
+        return int(each.read_text(encoding="ascii"))
+    return None
+
+
+def started(path: Path) -> bool:
+    """Keys are looked up, an instant is allotted, and it is not completed."""
+    timeline = path / ".hoodie"
+    of_writes = [file.name for file in timeline.glob("*.inflight") if "compaction" not in file.name]
+    completed = {file.name.split(".")[0] for file in timeline.glob("*commit")}
+    return any(name.split(".")[0] not in completed for name in of_writes)
+
+
+def executor_of(cluster: Cluster, worker: int) -> int | None:
+    return next((executor for executor, below in cluster.executors().items() if worker in below), None)
+
+
+def writing(cluster: Cluster, path: Path) -> int | None:
+    """A worker process that was stopped while it had a file of the write open; None when none has one."""
+    staging = path / ".hoodie" / ".hoodie_py" / "staging"
+    instants = [folder for folder in staging.glob("*") if not folder.name.startswith("rows-")]
+    if not any(any(folder.rglob("*")) for folder in instants):
+        return None
+    for worker in [pid for below in cluster.executors().values() for pid in below]:
+        for folder in instants:
+            if opened_in(worker, folder):
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGSTOP)
+                    if opened_in(worker, folder):
+                        return worker
+                    os.kill(worker, signal.SIGCONT)  # it was just done with it
+    return None
+
+
+def kill(pid: int | None) -> None:
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+
+
+def wake(pid: int) -> None:
+    """Let a stopped process go on; it may have been killed meanwhile."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+
+
+def ended(pid: int) -> bool:
+    return all(pid != other for other, _, command in processes() if command)  # without one: a zombie
+
+
+def kill_while_reading(cluster: Cluster, job: Submitted, path: Path, gate: Path) -> None:
+    worker = waited("a task that reads rows", lambda: arrived(gate), job.runs)
+    kill(executor_of(cluster, worker))
+    (gate / "go").touch()
+
+
+def kill_before_writing(cluster: Cluster, job: Submitted, path: Path, gate: Path) -> None:
+    """The driver stands still meanwhile, so that it has sent out no task of the next stage, or hardly one."""
+    waited("the write's instant", lambda: started(path), job.runs)
+    (driver,) = job.drivers()
+    os.kill(driver, signal.SIGSTOP)
+    kill(next(iter(cluster.executors())))
+    os.kill(driver, signal.SIGCONT)
+
+
+def kill_while_writing(cluster: Cluster, job: Submitted, path: Path, gate: Path) -> None:
+    """The worker is stopped in the middle of a file, and comes back to life when its executor is dead."""
+    worker = waited("a file that is being written", lambda: writing(cluster, path), job.runs)
+    kill(executor_of(cluster, worker))
+    wake(worker)
+
+
+MOMENTS = {"reading": kill_while_reading, "before writing": kill_before_writing, "writing": kill_while_writing}
+
+
+def write_under_fire(
+    brought, cluster, tmp_path, *, kind: str, key: str, moments: Sequence[str], operation: str = "upsert", conf=None
+) -> None:
+    """Write 30,000 rows, with key `id` onto 40,000, while executors are killed; every row comes once, and as it was read once.
+
+    With `key` "fresh" rows get another key each time that they are evaluated: one that was read twice would be there twice.
+    """
+    path, gate = tmp_path / "table", tmp_path / "gate"
+    gate.mkdir()
+    rows = batch(range(20_000, 50_000), 2, long=True)
+    own = options_of(kind) | {
+        "hoodie.datasource.write.recordkey.field": key,
+        "hoodie.datasource.write.operation": operation,
+    }
+    write = {
+        "do": "write",
+        "path": str(path),
+        "rows": saved(rows, tmp_path / "rows.parquet"),
+        "partitions": 4,
+        "options": own,
+        "gate": str(gate),
+    }
+    if key == "id":
+        twin = created(tmp_path / "twin", kind, batch(range(40_000), 1, long=True))
+        shutil.copytree(tmp_path / "twin", path)
+        twin.upsert(rows)
+        expected, commits, counts = twin.scan().to_arrow(), 2, ["spark", 10_000, 20_000, 0]
+    else:
+        expected, commits, counts = rows, 1, ["spark", 30_000, 0, 0]
+    with brought([{"do": "enable"}, write], conf) as job:
+        for moment in moments:
+            MOMENTS[moment](cluster, job, path, gate)
+        (gate / "go").touch()
+        assert answers(job.ended())[1] == counts
+    found = exact(path, expected, commits=commits)
+    fresh = found.filter(pc.greater_equal(found["id"], 20_000))["fresh"]
+    assert fresh.null_count == 0
+    assert len(pc.unique(fresh)) == len(fresh) == 30_000
+
+
+def test_executors_killed_while_rows_are_read_before_files_are_written_and_in_mid_file(brought, cluster, tmp_path):
+    write_under_fire(brought, cluster, tmp_path, kind=COW, key="id", moments=list(MOMENTS))
+
+
+@pytest.mark.parametrize("conf", [{}, SPECULATION], ids=["", "speculation"])
+@pytest.mark.parametrize("key", ["id", "fresh"])
+@pytest.mark.parametrize("kind", [COW, MOR])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_executor_killed_at_a_moment(brought, cluster, tmp_path, moment, kind, key, conf):
+    write_under_fire(brought, cluster, tmp_path, kind=kind, key=key, moments=[moment], conf=conf)
+
+
+@pytest.mark.parametrize("conf", [{}, SPECULATION], ids=["", "speculation"])
+@pytest.mark.parametrize("moment", ["reading", "writing"])
+def test_an_executor_killed_in_a_load(brought, cluster, tmp_path, moment, conf):
+    write_under_fire(
+        brought, cluster, tmp_path, kind=MOR, key="fresh", moments=[moment], operation="bulk_insert", conf=conf
+    )
+
+
+@pytest.mark.parametrize("kind", [COW, MOR])
+def test_a_speculative_copy_overtakes_tasks_that_hang_and_what_wakes_up_late_changes_nothing(
+    brought, cluster, tmp_path, kind
+):
+    path, gate = tmp_path / "table", tmp_path / "gate"
+    gate.mkdir()
+    rows = batch(range(20_000, 50_000), 2, long=True)
+    twin = created(tmp_path / "twin", kind, batch(range(40_000), 1, long=True))
+    shutil.copytree(tmp_path / "twin", path)
+    twin.upsert(rows)
+    steps = [
+        {"do": "enable"},
+        {
+            "do": "write",
+            "path": str(path),
+            "rows": saved(rows, tmp_path / "rows.parquet"),
+            "partitions": 4,
+            "options": options_of(kind),
+            "gate": str(gate),  # which is not opened: the one that waits there is overtaken
+        },
+    ]
+    # Else Spark ends the process of a task that lost after two seconds, before it could do harm.
+    with brought(steps, SPECULATION | {"spark.python.task.killTimeout": "600s"}) as job:
+        worker = waited("a file that is being written", lambda: writing(cluster, path), job.runs)
+        try:
+            assert answers(job.ended())[1] == ["spark", 10_000, 20_000, 0]
+            exact(path, twin.scan().to_arrow(), commits=2)
+        finally:
+            wake(worker)
+        waited("the end of the late worker", lambda: ended(worker), lambda: None)
+    exact(path, twin.scan().to_arrow(), commits=2)
+
+
+def driver_killed(brought, cluster, tmp_path, *, kind: str) -> None:
+    path = tmp_path / "table"
+    before = batch(range(40_000), 1, long=True)
+    created(path, kind, before)
+    rows = saved(batch(range(20_000, 50_000), 2, long=True), tmp_path / "rows.parquet")
+    write = {"do": "write", "path": str(path), "rows": rows, "partitions": 4, "options": options_of(kind)}
+    with brought([{"do": "enable"}, write]) as job:
+        worker = waited("a file that is being written", lambda: writing(cluster, path), job.runs)
+        try:
+            job.kill()
+            assert by_id(hoodie.open_table(str(path)).scan().to_arrow()).equals(by_id(before))
+            more = batch(range(100_000, 100_100), 3)
+            hoodie.open_table(str(path)).upsert(more)
+            expected = pa.concat_tables([before, more])
+            exact(path, expected, commits=2)
+        finally:
+            wake(worker)
+        waited("the end of the executors", lambda: not cluster.executors(), lambda: None)
+    exact(path, expected, commits=2)
+
+
+def test_the_next_writer_takes_back_what_a_killed_driver_was_writing(brought, cluster, tmp_path):
+    driver_killed(brought, cluster, tmp_path, kind=MOR)
+
+
+def test_a_killed_driver_of_a_copy_on_write_table(brought, cluster, tmp_path):
+    driver_killed(brought, cluster, tmp_path, kind=COW)
+
+
+def test_an_executor_killed_in_a_batch_of_a_stream(brought, cluster, tmp_path):
+    path, gate, source = tmp_path / "table", tmp_path / "gate", tmp_path / "source"
+    gate.mkdir()
+    source.mkdir()
+    twin = created(tmp_path / "twin", MOR, LOADED)
+    shutil.copytree(tmp_path / "twin", path)
+    for number, rows in enumerate((CHANGED, LAST)):
+        saved(rows, source / f"{number}.parquet")
+        os.utime(source / f"{number}.parquet", (number, number))  # the order in which a stream takes them
+        twin.upsert(rows)
+    step = {
+        "do": "stream",
+        "rows": str(source),
+        "path": str(path),
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "options": options_of(MOR),
+        "gate": str(gate),
+        "batch": 1,
+    }
+    with brought([{"do": "enable"}, step]) as job:
+        kill_while_reading(cluster, job, path, gate)
+        job.ended()
+    exact(path, twin.scan().to_arrow(), commits=3)
+
+
+# -- other ways to ship, and what the driver holds ---------------------------------------------------------------------
+
+
+def small_job(tmp_path: Path) -> tuple[list[Step], Path]:
+    path = tmp_path / "table"
+    more = saved(CHANGED, tmp_path / "changed.parquet")
+    first = {"do": "write", "path": str(path), "options": options_of(COW), "partitions": 2}
+    steps = [
+        {"do": "where"},
+        {**first, "do": "write", "rows": saved(LOADED, tmp_path / "loaded.parquet"), "enabled": False},
+        {"do": "enable"},
+        {**first, "do": "write", "rows": more},
+        {"do": "read", "path": str(path), "options": {}, "to": str(tmp_path / "read")},
+    ]
+    return steps, path
+
+
+def shipped(cluster: Cluster, tmp_path: Path, *, python: Path, inside: str, **how: Any) -> None:
+    """The small job runs with the package shipped in a way; the workers' hoodie lies in a folder with `inside` in its name."""
+    steps, path = small_job(tmp_path)
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps(steps), encoding="utf-8")
+    with cluster.submitted(JOB, str(file), python=python, **how) as job:
+        said = answers(job.ended())
+    assert all(inside in place for place in said[0])
+    twin = created(tmp_path / "twin", COW, LOADED)
+    twin.upsert(CHANGED)
+    assert plain(pq.read_table(tmp_path / "read")) == plain(twin.scan(meta_columns=True).to_arrow())
+    exact(path, twin.scan().to_arrow(), commits=2)
+
+
+def installed(python: Path, wheel: Path) -> None:
+    hoodie_installed = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+    ]
+    subprocess.run([*hoodie_installed, str(wheel)], check=True, timeout=120)
+
+
+def test_a_wheel_that_is_installed_for_the_workers(cluster, wheel, tmp_path):
+    python = plain_environment(tmp_path / "everywhere")
+    installed(python, wheel)
+    shipped(cluster, tmp_path, python=python, inside="/everywhere")
+
+
+def test_an_archive_of_an_environment(cluster, wheel, tmp_path):
+    python = plain_environment(tmp_path / "packed", copies=True)
+    installed(python, wheel)
+    archive = tmp_path / "packed.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(tmp_path / "packed", arcname=".")
+    driver = shutil.move(tmp_path / "packed", tmp_path / "of-the-driver") / "bin" / "python"
+    shipped(
+        cluster,
+        tmp_path,
+        python=Path("environment/bin/python"),
+        inside="/environment",
+        options=["--archives", f"{archive}#environment"],
+        environment={"PYSPARK_DRIVER_PYTHON": str(driver)},
+    )
+
+
+def test_the_source_is_found_in_a_zip_that_is_on_the_path_of_the_driver(brought, zipped, tmp_path):
+    steps, path = small_job(tmp_path)
+    with brought(steps, environment={"PYTHONPATH": str(zipped)}) as job:
+        job.ended()
+    exact(path, pa.table(hoodie.open_table(str(path)).scan()), commits=2)
+
+
+def test_spark_does_not_take_a_wheel_by_its_own_name(cluster, wheel, python, tmp_path):
+    """Should it fail here one day, docs/CLUSTER.md can do without the copy."""
+    steps, _ = small_job(tmp_path)
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps(steps), encoding="utf-8")
+    with (
+        cluster.submitted(JOB, str(file), python=python, options=["--py-files", str(wheel)]) as job,
+        pytest.raises(ClusterError, match="No module named 'hoodie'"),
+    ):
+        job.ended()
+
+
+def test_the_driver_holds_plans_and_no_rows(brought, tmp_path):
+    steps: list[Step] = [{"do": "enable"}]
+    for kind in (COW, MOR):
+        path = str(tmp_path / kind)
+        write = {"do": "write", "path": path, "options": options_of(kind), "partitions": 4}
+        steps += [
+            {**write, "count": 2_000},
+            {**write, "count": 2_000},
+            {"do": "memory"},
+            {**write, "count": 2_000_000},  # nearly all of them are new
+            {**write, "count": 2_000_000},
+            {"do": "memory"},
+        ]
+    with brought(steps) as job:
+        said = answers(job.ended(1200))
+    few, many, _, many_again = [answer for step, answer in zip(steps, said, strict=True) if step["do"] == "memory"]
+    assert said[5] == ["spark", 0, 2_000_000, 0]
+    assert said[4] == ["spark", 1_998_000, 2_000, 0]
+    assert max(many, many_again) - few < 100_000, (few, many, many_again)  # kB; the rows take 130 MB and more

@@ -1,0 +1,111 @@
+"""`enable` for SQL and catalog tables: what Spark does not let a format written in Python do is said in one sentence.
+
+Statements go to Spark as they were written. Only those that would make a table which Spark cannot read back are stopped; of
+others it is said after they failed what to do instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import wraps
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from hoodie.errors import OptionError
+from pyspark_hoodie import hook
+
+_NO_CODE = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
+_VIEW = re.compile(r"\s*create\s[\w\s]*\bview\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
+_DIRECT = re.compile(r"(?<![\w.`])`?([\w.]+?)`?\s*\.\s*`[^`]*/[^`]*`")
+_CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
+
+
+def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
+    """After `hook.enable`, which keeps what it replaces; `hook.disable` undoes it, but for names that SQL has learnt."""
+    hook.replace_method(type(spark), "sql", _with_sentences)
+    hook.replace_method(type(spark.range(0)), "writeTo", _not_to_a_catalog)
+    _teach_sql(spark, [aliases] if isinstance(aliases, str) else aliases)
+
+
+def _teach_sql(spark: SparkSession, aliases: Iterable[str]) -> None:
+    """Spark 4 finds `hoodie` by itself for CREATE TEMPORARY VIEW … USING; the aliases it is told."""
+    if find_spec("pyspark.sql.datasource") is None:
+        return
+    named = import_module("pyspark_hoodie.datasource").named  # what Spark 3.5 cannot import
+    for alias in aliases:
+        if alias.lower() != hook.FORMAT:
+            try:
+                spark.dataSource.register(named(alias))
+            except PySparkException:
+                continue  # a jar has a source of that name: readers and writers are ours all the same, SQL is the jar's
+
+
+def refused(query: str) -> str | None:
+    """Why a statement must not run: it would make a catalog table that Spark cannot read, or a view on 3.5."""
+    code = _NO_CODE.sub("''", query)
+    table = _TABLE.match(code)
+    if table and hook.is_ours(table[1]):
+        return hook.no_catalog_table("this statement")
+    view = _VIEW.match(code)
+    if view and hook.is_ours(view[1]) and find_spec("pyspark.sql.datasource") is None:
+        return (
+            f"Spark 3.5 has no formats written in Python, so its SQL does not know {view[1]!r}: make the view with "
+            f"spark.read.format({view[1]!r}).load(path).createOrReplaceTempView(name)"
+        )
+    return None
+
+
+def instead(query: str) -> str | None:
+    """What to do instead of a statement that Spark refused."""
+    code = _NO_CODE.sub("''", query)
+    if any(hook.is_ours(match[1]) for match in _DIRECT.finditer(code)):
+        return (
+            f"Spark does not let SQL read {hook.FORMAT}.`path` of a format written in Python: CREATE TEMPORARY VIEW … USING "
+            f"{hook.FORMAT} OPTIONS (path '…'), or spark.read.format('{hook.FORMAT}').load(path).createOrReplaceTempView(name)"
+        )
+    if _CHANGES.search(code):
+        return (
+            "hudi_table_changes is a function of Apache Hudi's jar: make a view of HoodieTable.for_path(spark, path).changes(since), "
+            "or of a read with hoodie.datasource.query.type=incremental"
+        )
+    return None
+
+
+def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(sql)
+    def call(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
+        said = refused(sqlQuery)
+        if said is not None:
+            raise OptionError(said)
+        try:
+            return sql(self, sqlQuery, *args, **kwargs)
+        except Exception as error:
+            said = instead(sqlQuery)
+            if said is None:
+                raise
+            raise OptionError(said) from error
+
+    return call
+
+
+def _not_to_a_catalog(write_to: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(write_to)
+    def call(self: Any, table: str) -> Any:
+        return hook.remembering(_WritingTo, write_to(self, table), self)
+
+    return call
+
+
+class _WritingTo:
+    """In front of Spark's DataFrameWriterV2."""
+
+    def using(self, provider: str) -> Any:
+        if hook.is_ours(provider):
+            raise OptionError(hook.no_catalog_table("writeTo"))
+        return super().using(provider)  # type: ignore[misc]

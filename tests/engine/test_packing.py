@@ -1,0 +1,26 @@
+"""Groups of tasks: all tasks, no empty group, no group much heavier than need be."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie.engine.packing import packed
+
+
+@given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 12))
+def test_every_task_is_in_one_group_and_no_group_is_empty(weights, groups):
+    found = packed(weights, groups)
+    assert sorted(at for group in found for at in group) == list(range(len(weights)))
+    assert all(group == sorted(group) and group for group in found)
+    assert len(found) == min(groups, len(weights))
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=60), st.integers(1, 12))
+def test_the_heaviest_group_is_near_the_best_possible(weights, groups):
+    heaviest = max(sum(weights[at] for at in group) for group in packed(weights, groups))
+    assert heaviest <= sum(weights) / min(groups, len(weights)) + max(weights)
+
+
+def test_one_heavy_task_stands_alone_and_first():
+    heavy, *others = packed([1, 1, 1, 100, 1, 1], 3)
+    assert heavy == [3]
+    assert sorted(map(len, others)) == [2, 3]

@@ -1,0 +1,146 @@
+"""Filter and bounds of a file's keys, from rows that stream past: what a filter built at once would say, or a blunter one."""
+
+import base64
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import KeyFieldError
+from hoodie.filegroup import footer_keys
+from hoodie.filegroup.footer_keys import FooterKeys
+from hoodie.format.base_file import BLOOM, BaseFileFooter, entries_for, footer_metadata
+from hoodie.format.bloom import DYNAMIC_V0, SIMPLE, parse_bloom
+from hoodie.model.plans import FileOptions
+
+
+def options(bloom_type=DYNAMIC_V0, entries=None):
+    return FileOptions("zstd", bloom_type, 1e-6, entries, 100_000, 1 << 20)
+
+
+def keys(start, count):
+    return pa.chunked_array([pa.array([f"key-{n:06}" for n in range(start, start + count)], pa.string())])
+
+
+def at_once(whole, asked):
+    return footer_metadata(
+        whole,
+        bloom_type=asked.bloom_type,
+        fpp=asked.bloom_fpp,
+        num_entries=asked.bloom_num_entries,
+        max_entries=asked.bloom_max_entries,
+        avro_schema_json="{}",
+    )
+
+
+def footer_of(found, rows):
+    return BaseFileFooter(
+        "f",
+        rows,
+        found["hoodie_min_record_key"],
+        found["hoodie_max_record_key"],
+        found.get("hoodie_bloom_filter_type_code", SIMPLE),
+        None,
+        found[BLOOM].encode(),
+    )
+
+
+def filter_of(found):
+    return footer_of(found, 1).bloom()
+
+
+@pytest.mark.parametrize("asked", [options(), options(SIMPLE), options(entries=100), options(SIMPLE, 500)])
+def test_parts_give_what_the_whole_gives(asked):
+    made = FooterKeys(asked)
+    for start in (0, 300, 600):
+        made.add(keys(start, 300), new=True)
+    assert made.metadata("{}") == at_once(keys(0, 900), asked)
+
+
+@pytest.mark.parametrize("bloom_type", [SIMPLE, DYNAMIC_V0])
+def test_a_merge_goes_on_with_the_filter_of_the_file_before(bloom_type):
+    asked = options(bloom_type)
+    old = at_once(keys(0, 5000), asked)
+    made = FooterKeys(asked, before=footer_of(old, 5000))
+    made.add(keys(1000, 4000), new=False)  # the first thousand were deleted
+    made.add(keys(5000, 100), new=True)
+    found = made.metadata("{}")
+    assert (found["hoodie_min_record_key"], found["hoodie_max_record_key"]) == ("key-001000", "key-005099")
+    assert len(found[BLOOM]) == len(old[BLOOM])
+    carried = filter_of(found)
+    assert carried.might_contain(keys(0, 5100).chunk(0)).all()
+    assert carried.might_contain(keys(5100, 20_000).chunk(0)).sum() < 5
+    assert carried.rate < 8e-6
+
+
+def test_a_filter_that_would_get_blunt_is_built_anew():
+    asked = options()
+    made = FooterKeys(asked, before=footer_of(at_once(keys(0, 1000), asked), 1000))
+    made.add(keys(0, 1000), new=False)
+    made.add(keys(1000, 4000), new=True)
+    assert made.metadata("{}") == at_once(keys(0, 5000), asked)
+
+
+@pytest.mark.parametrize(
+    "before", [options(SIMPLE), options(entries=100), FileOptions("zstd", DYNAMIC_V0, 1e-9, None, 100_000, 1 << 20)]
+)
+def test_a_filter_of_another_kind_is_not_carried_on(before):
+    asked = options()
+    made = FooterKeys(asked, before=footer_of(at_once(keys(0, 3000), before), 3000))
+    made.add(keys(0, 3000), new=False)
+    assert made.metadata("{}") == at_once(keys(0, 3000), asked)
+
+
+def test_a_damaged_filter_is_built_anew():
+    asked = options()
+    damaged = BaseFileFooter("f", 3000, "a", "b", DYNAMIC_V0, None, b"AAAA")
+    made = FooterKeys(asked, before=damaged)
+    made.add(keys(0, 3000), new=False)
+    assert made.metadata("{}") == at_once(keys(0, 3000), asked)
+
+
+def test_keys_of_a_large_file_are_not_kept(monkeypatch):
+    monkeypatch.setattr(footer_keys, "HELD_BYTES", 1000)
+    asked = options()
+    made = FooterKeys(asked, at_most=1000)
+    for start in range(0, 900, 100):
+        made.add(keys(start, 100), new=True)
+    assert made._held is None
+    found = made.metadata("{}")
+    assert filter_of(found).row_entries == entries_for(1000, 1e-6)
+    assert filter_of(found).newest_count == 900
+    assert filter_of(found).might_contain(keys(0, 900).chunk(0)).all()
+    assert (found["hoodie_min_record_key"], found["hoodie_max_record_key"]) == ("key-000000", "key-000899")
+
+
+def test_bounds_are_those_of_java_strings_over_all_parts():
+    made = FooterKeys(options())
+    for text in ("\U0001f600", "\ue000", "b"):
+        made.add(pa.chunked_array([pa.array([text])]), new=True)
+    found = made.metadata("{}")
+    assert (found["hoodie_min_record_key"], found["hoodie_max_record_key"]) == ("b", "\ue000")
+
+
+@pytest.mark.parametrize("bad", [None, ""])
+def test_a_key_that_is_none_is_refused(bad):
+    made = FooterKeys(options())
+    keys_with_it = pa.chunked_array([pa.array(["a", bad], pa.string())])
+    with pytest.raises(KeyFieldError):
+        _finish(made, keys_with_it)
+
+
+def _finish(made, last):
+    made.add(last, new=True)
+    made.metadata("{}")
+
+
+def test_a_filter_too_large_for_a_byte_a_bit_is_the_same(monkeypatch):
+    monkeypatch.setattr("hoodie.format.bloom._FLAG_BITS", 1)
+    monkeypatch.setattr(footer_keys, "HELD_BYTES", 1000)
+    made = FooterKeys(options(SIMPLE), at_most=900)
+    for start in range(0, 900, 100):
+        made.add(keys(start, 100), new=True)
+    assert parse_bloom(SIMPLE, base64.b64decode(made.metadata("{}")[BLOOM])).rows.tobytes() == (
+        filter_of(at_once(keys(0, 900), options(SIMPLE))).rows.tobytes()
+    )
+    assert np.isfinite(filter_of(made.metadata("{}")).rate)

@@ -1,0 +1,109 @@
+"""Keys of base files that are kept in memory: the same answers, within a bound, and never those of another file."""
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.format.base_file import BaseFileFooter
+from hoodie.index.stored_keys import FileName, KnownFile, KnownFiles, places_among
+from hoodie.model.files import BaseFile
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+
+FOOTER = BaseFileFooter("f", 3, None, None, None, None, None)
+
+
+def known(keys):
+    made = KnownFile(FOOTER)
+    made.keys = pa.array(keys, pa.string())
+    return made
+
+
+def name(path, size=1):
+    return FileName("table", path, size, 1.0)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_each_look_up_says_which_keys_are_stored(times):
+    rng = np.random.default_rng(7)
+    stored = [f"key-{n}" for n in rng.permutation(1000)]
+    file = known(stored)
+    wanted = pa.array(["key-3", "absent", "key-999", "key-3", "", "key-1000"])
+    for _ in range(times):
+        found = file.places(wanted).tolist()
+        assert [place if place < 0 else stored[place] for place in found] == ["key-3", -1, "key-999", "key-3", -1, -1]
+
+
+def test_keys_of_one_hash_are_told_apart(monkeypatch):
+    monkeypatch.setattr("hoodie.index.stored_keys.key_hash", lambda keys: np.zeros(len(keys), dtype=np.uint64))
+    file = known([f"key-{n}" for n in range(100)])
+    wanted = pa.array(["key-0", "key-99", "other"])
+    for _ in range(3):
+        assert file.places(wanted).tolist() == [0, 99, -1]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 100])
+def test_keys_are_found_whichever_side_is_the_larger(count):
+    keys = pa.array(["a", "x", "a", "b"])
+    stored = pa.array(["b", "a", *(f"k{n}" for n in range(count))])
+    assert places_among(keys, stored).tolist() == [1, -1, 1, 0]
+
+
+def test_the_files_that_were_asked_least_recently_are_forgotten():
+    files = KnownFiles(capacity_bytes=64 * 1024)
+    for n in range(20):
+        files.put(name(f"f{n}"), FOOTER, pa.array([f"{i:04}" for i in range(100)]))
+        files.get(name("f0"))
+    assert files.get(name("f0")) is not None
+    assert files.get(name("f19")) is not None
+    assert files.get(name("f1")) is None
+
+
+def test_keys_that_would_take_all_the_room_are_not_kept():
+    files = KnownFiles(capacity_bytes=64 * 1024)
+    files.put(name("large"), FOOTER, pa.array([f"{i:040}" for i in range(1000)]))
+    assert files.get(name("large")).keys is None
+
+
+def test_another_file_of_the_same_name_is_another_file(tmp_path):
+    storage, files = LocalStorage(tmp_path), KnownFiles()
+    (tmp_path / "f.parquet").write_bytes(b"12345678")
+    base = BaseFile("", "f", "20260101000000000", "f.parquet", 8)
+    first = files.name_of(storage, base)
+    files.put(first, FOOTER, pa.array(["a"]))
+    os.utime(tmp_path / "f.parquet", (1, 1))
+    assert files.get(files.name_of(storage, base)) is None
+    assert files.get(first) is not None
+    (tmp_path / "f.parquet").unlink()
+    assert files.name_of(storage, base) is None
+
+
+def test_nothing_is_kept_of_storages_whose_uris_may_be_alike():
+    storage = MemoryStorage()
+    storage.create_new("f.parquet", b"")
+    assert KnownFiles().name_of(storage, BaseFile("", "f", "20260101000000000", "f.parquet", 0)) is None
+
+
+def test_upserts_after_upserts_find_every_stored_key(tmp_path):
+    schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
+    table = hoodie.create_table(tmp_path / "t", schema, record_key="id", table_type="MERGE_ON_READ")
+    table.bulk_insert(pa.table({"id": [f"{i:05}" for i in range(5000)], "n": [0] * 5000}, schema=schema))
+    ways = []
+    for turn in range(1, 5):
+        ids = [f"{i:05}" for i in (turn, 100 + turn, 4000)] + [f"new-{turn}"]
+        result = table.upsert(pa.table({"id": ids, "n": [turn] * 4}, schema=schema))
+        assert (result.updated, result.inserted) == (3, 1)
+        ways.append(set(result.index))
+    assert "keys" in ways[-1]
+    rows = table.scan().to_arrow()
+    assert rows.num_rows == 5004
+    values = dict(zip(rows.column("id").to_pylist(), rows.column("n").to_pylist(), strict=True))
+    assert {key: value for key, value in values.items() if value} == {
+        **{f"{turn:05}": turn for turn in range(1, 5)},
+        **{f"{100 + turn:05}": turn for turn in range(1, 5)},
+        **{f"new-{turn}": turn for turn in range(1, 5)},
+        "04000": 4,
+    }

@@ -1,0 +1,210 @@
+"""Realtime views of slices with logs are native Parquet scans, and their rows are those of the embedded engine."""
+
+import random
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+
+import hoodie
+from hoodie.model.meta_fields import META_COLUMNS
+from hoodie.model.names import ROW_COPIES
+from hoodie.read.dead_rows import FinalFile
+from pyspark_hoodie.left_out import scans_of, without_dead_rows
+from tests.rows import rows_of
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("qty", pa.int64()), ("ts", pa.int64())])
+OPTIONS = {"hoodie.parquet.small.file.limit": "0"}
+
+
+def rows(*values):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, each, strict=True)) for each in values], schema=SCHEMA)
+
+
+def new_table(path, more=None):
+    return hoodie.create_table(
+        path, record_key="id", partition_by="part", ordering="ts", table_type="MERGE_ON_READ", options=more or {}
+    )
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """Two partitions; updates, a late row, deletes and new rows over three rounds."""
+    table = new_table(tmp_path / "t")
+    table.upsert(rows(*[(f"k{n:02}", "ab"[n % 2], n, 5) for n in range(40)]))
+    table.upsert(rows(("k00", "a", 100, 6), ("k01", "b", 101, 6), ("k02", "a", -2, 4)))
+    table.delete(rows(("k03", "b", 0, None), ("k04", "a", 0, None)))
+    table.upsert(rows(("k00", "a", 200, 7), ("k04", "a", 204, 7), ("k06", "a", 206, 5), ("n1", "a", 1, 1)), OPTIONS)
+    return tmp_path / "t"
+
+
+def load(spark, path, **options):
+    return spark.read.format("hoodie").options(**options).load(str(path))
+
+
+def plan_of(frame):
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def same(frame, scan):
+    assert "MapInArrow" not in plan_of(frame)
+    assert frame.columns == scan.schema.names
+    assert rows_of(frame.toArrow()) == rows_of(scan.to_arrow())
+
+
+def incremental(spark, path, since, until):
+    return load(
+        spark,
+        path,
+        **{
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": since,
+            "hoodie.datasource.read.end.instanttime": until,
+        },
+    )
+
+
+def test_every_view_is_native_and_gives_the_embedded_rows(enabled, changed):
+    table = hoodie.open_table(changed)
+    same(load(enabled, changed), table.scan(meta_columns=True))
+    times = [instant.time for instant in table.timeline.commits]
+    for number, time in enumerate(times):
+        same(load(enabled, changed, **{"as.of.instant": time}), table.scan(as_of=time, meta_columns=True))
+        if number:
+            since = times[number - 1]
+            same(incremental(enabled, changed, since, time), table.changes(since, time, meta_columns=True))
+    same(incremental(enabled, changed, times[0], times[-1]), table.changes(times[0], times[-1], meta_columns=True))
+
+
+def test_columns_are_pruned_and_filters_pushed(enabled, changed):
+    frame = load(enabled, changed).where("qty >= 100").select("id")
+    plan = plan_of(frame)
+    assert plan.count("FileScan parquet") == 1
+    assert "PushedFilters: [IsNotNull(qty), GreaterThanOrEqual(qty,100)]" in plan
+    assert "ReadSchema: struct<id:string,qty:bigint,_tmp_metadata_row_index:bigint>" in plan
+    assert "Exchange" not in plan
+    assert "Join" not in plan
+    assert sorted(row["id"] for row in frame.collect()) == ["k00", "k01", "k04", "k06"]
+
+
+@pytest.mark.parametrize("where", ["qty = 0", "qty = 1", "qty < 4", "id in ('k02', 'k03')", "qty = 100", "ts = 6"])
+def test_no_filter_brings_a_replaced_row_back(enabled, changed, where):
+    expected = hoodie.open_table(changed).scan(where=where, meta_columns=True)
+    same(load(enabled, changed).where(where), expected)
+    same(load(enabled, changed, where=where), expected)
+
+
+@pytest.mark.parametrize("how", ["missing", "cut", "foreign"])
+def test_a_lost_copy_costs_speed_only(enabled, changed, how):
+    for path in (changed / ROW_COPIES).iterdir():
+        if how == "missing":
+            path.unlink()
+        else:
+            path.write_bytes(b"nothing" if how == "foreign" else path.read_bytes()[:-20])
+    frame = load(enabled, changed)
+    assert rows_of(frame.toArrow()) == rows_of(hoodie.open_table(changed).scan(meta_columns=True).to_arrow())
+
+
+def test_files_of_older_columns_are_scans_of_their_own(enabled, tmp_path):
+    table = new_table(tmp_path / "t")
+    narrow = SCHEMA.set(2, pa.field("qty", pa.int32()))
+    table.upsert(rows(*[(f"k{n}", "a", n, 5) for n in range(9)]).cast(narrow))
+    table.upsert(rows(("k1", "a", 11, 6)).cast(narrow))
+    wide = rows(("k2", "a", 2**40, 7), ("k1", "a", 12, 4)).append_column("more", pa.array(["x", None]))
+    hoodie.open_table(tmp_path / "t").upsert(wide)
+    same(load(enabled, tmp_path / "t"), hoodie.open_table(tmp_path / "t").scan(meta_columns=True))
+
+
+def test_rows_of_decoded_logs_keep_their_values_in_any_time_zone(enabled, tmp_path):
+    """Without copies, small logs are handed over as Arrow data."""
+    nested = pa.struct([("n", pa.int32()), ("tags", pa.list_(pa.string()))])
+    columns = {
+        "id": pa.array(["k1", "k2"]),
+        "part": pa.array(["a", "a"]),
+        "ts": pa.array([1, 1]),
+        "at": pa.array([1_700_000_000_000_001, None], pa.timestamp("us", "UTC")),
+        "wall": pa.array([1, 2], pa.timestamp("us")),
+        "day": pa.array([1, None], pa.date32()),
+        "price": pa.array([Decimal("1.20"), None], pa.decimal128(10, 2)),
+        "raw": pa.array([b"x", None]),
+        "inner": pa.array([{"n": 1, "tags": ["a", None]}, None], nested),
+        "pairs": pa.array([[("a", 1.5)], None], pa.map_(pa.string(), pa.float64())),
+    }
+    off = {"hoodie.python.mor.row.copies": "false"}
+    table = new_table(tmp_path / "t")
+    for number in range(2):
+        table.upsert(pa.table({**columns, "ts": pa.array([1 + number, 1 - number])}), off)
+    zone = enabled.conf.get("spark.sql.session.timeZone")
+    enabled.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        frame = load(enabled, tmp_path / "t")
+        assert "MapInArrow" not in plan_of(frame)
+        found = rows_of(pa.table(frame.toArrow()))
+    finally:
+        enabled.conf.set("spark.sql.session.timeZone", zone)
+    expected = table.scan(meta_columns=True).to_arrow()
+    kinds = frame.toArrow().schema
+    assert found == rows_of(expected.cast(kinds))
+    assert expected.num_rows == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_histories_read_as_embedded(enabled, tmp_path, seed):
+    chance = random.Random(seed)
+    table = new_table(tmp_path / "t")
+    for number in range(6):
+        some = [
+            (f"k{chance.randrange(60)}", chance.choice("abc"), number * 100 + n, chance.choice([None, *range(9)]))
+            for n in range(chance.randrange(1, 50))
+        ]
+        if number and chance.random() < 0.3:
+            table.delete(rows(*some).select(["id", "part"]))
+        else:
+            table.upsert(rows(*some), OPTIONS)
+        if chance.random() < 0.2:
+            table.schedule_compaction() if chance.random() < 0.5 else table.compact()
+    times = [instant.time for instant in table.timeline.commits]
+    same(load(enabled, tmp_path / "t"), table.scan(meta_columns=True))
+    time = chance.choice(times)
+    same(load(enabled, tmp_path / "t", **{"as.of.instant": time}), table.scan(as_of=time, meta_columns=True))
+    pulled = incremental(enabled, tmp_path / "t", time, times[-1]).toArrow()
+    assert rows_of(pulled) == rows_of(table.changes(time, times[-1], meta_columns=True).to_arrow())
+
+
+def test_row_numbers_are_those_of_the_file_where_row_groups_and_pages_are_skipped(spark, tmp_path):
+    path = tmp_path / "f.parquet"
+    table = pa.table({"n": np.arange(1000)})
+    pq.write_table(table, path, row_group_size=300, data_page_size=64, write_batch_size=10, write_page_index=True)
+    dead = np.array([0, 7, 299, 300, 555, 556, 999])
+    file = FinalFile(str(path), path.stat().st_size, "1", 1000, dead)
+    frame = without_dead_rows(spark, spark.read.parquet(f"file:{path}"), [file])
+    for where in ("n > 550 and n < 560", "n >= 299 and n <= 301", "n in (7, 8, 999)", "n >= 0"):
+        expected = sorted(row[0] for row in spark.range(1000).toDF("n").where(where).collect() if row[0] not in dead)
+        assert sorted(row["n"] for row in frame.where(where).collect()) == expected
+
+
+def test_files_of_one_size_are_told_apart(spark, tmp_path):
+    files = []
+    for number in range(5):
+        path = tmp_path / f"{number}.parquet"
+        rows = pa.table({"n": np.arange(10) + 10 * number})
+        pq.write_table(rows, path, compression="none", use_dictionary=False, write_statistics=False)
+        dead = np.array([number, number + 1]) if number < 3 else None
+        files.append(FinalFile(str(path), path.stat().st_size, "1", 10 if number < 3 else 0, dead))
+    assert len({file.size_bytes for file in files}) == 1
+    found = []
+    for together in scans_of(files):
+        frame = spark.read.parquet(*[f"file:{file.path}" for file in together])
+        found += [row["n"] for row in without_dead_rows(spark, frame, together).collect()]
+    assert sorted(found) == sorted(set(range(50)) - {0, 1, 11, 12, 22, 23})
+
+
+def test_the_frame_has_no_columns_of_its_own(enabled, changed):
+    frame = load(enabled, changed)
+    assert frame.columns == [*META_COLUMNS, *SCHEMA.names]
+    assert frame.select(F.sum("qty"), F.count("*")).collect()[0][1] == frame.count()

@@ -1,0 +1,118 @@
+"""What a write listed serves the next write of the same open table: it must show what a listing shows."""
+
+import random
+
+import pytest
+
+from hoodie.model.names import join
+from hoodie.storage.faults import FaultStorage
+from hoodie.view.view import FileSystemView
+from tests.memory_tables import Input, batch, keys, new_table, opened
+
+PARTS = ("a", "b", "c")
+
+
+class Counting(FaultStorage):
+    """Counts the listings of partitions."""
+
+    listed = 0
+
+    def list(self, folder, *, recursive=False):
+        self.listed += folder in PARTS
+        return super().list(folder, recursive=recursive)
+
+
+def context_of(table):
+    return table._context
+
+
+def listed_anew(table):
+    context = context_of(table)
+    view = FileSystemView(context.storage, context.active, context.active.load(), context.archived())
+    return {part: view.file_groups(part) for part in PARTS}
+
+
+def kept(table):
+    view = context_of(table).kept.take()
+    context_of(table).kept.put(view)
+    return view
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_what_a_listing_shows_after_each_of_a_history_of_writes(table_type, seed):
+    rng = random.Random(seed)
+    storage, clock = new_table(table_type=table_type)
+    table = opened(storage, clock)
+    followed = 0
+    for turn in range(25):
+        rows = [Input(f"k{rng.randrange(40)}", rng.choice(PARTS), turn, turn) for _ in range(rng.randrange(1, 6))]
+        match rng.randrange(8):
+            case 0:
+                table.delete(keys(rows))
+            case 1:
+                table.insert(batch(rows))
+            case 2:
+                table.bulk_insert(batch(rows))
+            case 3 if turn > 5:
+                table.insert_overwrite(batch(rows))
+            case 4 if table_type == "MERGE_ON_READ" and turn > 5:
+                table.compact()
+            case 5 if table_type == "MERGE_ON_READ" and turn > 5 and not table.timeline.pending():
+                table.schedule_compaction()
+            case _:
+                table.upsert(batch(rows))
+        view = kept(table)
+        if view is None or view.timeline != table.timeline:
+            continue
+        fresh = listed_anew(table)
+        for part, groups in view._groups.items():
+            assert groups == fresh[part], (turn, part)
+            followed += 1
+        for part in PARTS:
+            assert view.file_groups(part) == fresh[part]
+        assert view.partitions() == tuple(p for p in PARTS if storage.exists(join(p, ".hoodie_partition_metadata")))
+    assert followed > 10
+
+
+def test_a_writer_that_nobody_disturbs_lists_its_partitions_once():
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    counting = Counting(storage)
+    table = opened(counting, clock)
+    for turn in range(6):
+        table.upsert(batch([Input("k", "a", turn, turn), Input("l", "b", turn, turn)]))
+        if turn == 0:
+            counting.listed = 0
+    assert counting.listed == 0
+
+
+def test_after_a_commit_of_another_writer_partitions_are_listed_again():
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    counting = Counting(storage)
+    mine, other = opened(counting, clock), opened(storage, clock)
+    mine.upsert(batch([Input("k", "a", 1, 1)]))
+    other.upsert(batch([Input("l", "a", 2, 2)]))
+    counting.listed = 0
+    result = mine.upsert(batch([Input("k", "a", 3, 3), Input("l", "a", 3, 3)]))
+    assert counting.listed > 0
+    assert (result.inserted, result.updated) == (0, 2)
+
+
+def test_after_a_write_that_failed_nothing_is_kept():
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    table = opened(storage, clock)
+    table.upsert(batch([Input("k", "a", 1, 1)]))
+    assert kept(table) is not None
+
+    class Fails(Exception):
+        pass
+
+    def publish(*_, **__):
+        raise Fails
+
+    storage.move_new, kept_method = publish, storage.move_new
+    with pytest.raises(Fails):
+        table.upsert(batch([Input("k", "a", 2, 2)]))
+    storage.move_new = kept_method
+    assert kept(table) is None
+    assert table.upsert(batch([Input("k", "a", 3, 3)])).updated == 1
