@@ -13,6 +13,7 @@ from tests.spark.conftest import ROOT, SPARK
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif(SPARK < (4, 0), reason="pip's Spark 3.5 has no Connect server"),
+    pytest.mark.skipif("HOODIE_SOAK" not in os.environ, reason="two servers of their own take minutes: `make soak`"),
 ]
 
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
