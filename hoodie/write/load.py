@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -204,7 +205,7 @@ def _live(rows: pa.Table) -> pa.Table:
 def _completed_keys(rows: pa.Table, prefix: str, first: int) -> pa.Table:
     """Generated keys, which are the rows' numbers within this piece so far: instant, worker, number within the worker."""
     join_texts: Any = pc.binary_join_element_wise  # its stubs know no mix of texts and columns
-    numbers = pa.array(range(first, first + rows.num_rows), pa.int64()).cast(pa.string())
+    numbers = pa.array(np.arange(first, first + rows.num_rows)).cast(pa.string())
     return rows.set_column(rows.schema.get_field_index(RECORD_KEY), RECORD_KEY, join_texts(prefix, numbers, "_"))
 
 

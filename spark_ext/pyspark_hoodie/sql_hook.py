@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from hoodie.errors import OptionError
 from pyspark_hoodie import hook
 
-_NO_CODE = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
 _VIEW = re.compile(r"\s*create\s[\w\s]*\bview\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
 _DIRECT = re.compile(r"(?<![\w.`])`?([\w.]+?)`?\s*\.\s*`[^`]*/[^`]*`")
@@ -46,9 +46,14 @@ def _teach_sql(spark: SparkSession, aliases: Iterable[str]) -> None:
                 continue  # a jar has a source of that name: readers and writers are ours all the same, SQL is the jar's
 
 
+def _code(query: str) -> str:
+    """The statement with its texts emptied and its comments as spaces, wherever they stand."""
+    return _NO_CODE.sub(lambda found: "''" if found[1] else " ", query)
+
+
 def refused(query: str) -> str | None:
     """Why a statement must not run: it would make a catalog table that Spark cannot read, or a view on 3.5."""
-    code = _NO_CODE.sub("''", query)
+    code = _code(query)
     table = _TABLE.match(code)
     if table and hook.is_ours(table[1]):
         return hook.no_catalog_table("this statement")
@@ -63,7 +68,7 @@ def refused(query: str) -> str | None:
 
 def instead(query: str) -> str | None:
     """What to do instead of a statement that Spark refused."""
-    code = _NO_CODE.sub("''", query)
+    code = _code(query)
     if any(hook.is_ours(match[1]) for match in _DIRECT.finditer(code)):
         return (
             f"Spark does not let SQL read {hook.FORMAT}.`path` of a format written in Python: CREATE TEMPORARY VIEW … USING "

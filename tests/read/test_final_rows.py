@@ -18,6 +18,7 @@ ROWS = st.builds(Input, IDS, PARTS, st.integers(0, 9), TIMES, st.sampled_from([F
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("upsert"), st.lists(ROWS, min_size=1, max_size=8)),
+        st.tuples(st.just("insert"), st.lists(ROWS, min_size=1, max_size=4)),
         st.tuples(st.just("delete"), st.lists(ROWS, min_size=1, max_size=3)),
         st.tuples(st.just("schedule"), st.just(())),
         st.tuples(st.just("compact"), st.just(())),
@@ -31,6 +32,8 @@ def apply(table, step):
     what, rows = step
     if what == "upsert":
         table.upsert(batch(rows))
+    elif what == "insert":  # keys may be stored twice by it
+        table.insert(batch(rows))
     elif what == "delete" and table.timeline.commits:
         table.delete(keys(rows))
     elif what == "schedule":
