@@ -82,7 +82,7 @@ $(PEER_STAMP): pyproject.toml
 
 .venv-spark%/.stamp: pyproject.toml
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==$*.*' --editable '.[spark,test]'
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==$*.*' --editable '.[connect,test]'
 	touch $@
 
 $(BENCH_SPARK)/.stamp: pyproject.toml

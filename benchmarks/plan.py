@@ -56,6 +56,13 @@ _FLOOR = tuple(step for step in STEPS if step not in {READ, COMPACT, READ_COMPAC
 SYSTEMS = (
     Planned("embedded/arrow", "plain pyarrow", Kind.FLOOR, "plain_arrow:PlainArrow", (*_FLOOR, READ)),
     Planned("embedded/hoodie-mor", "hoodie, merge-on-read", Kind.OURS, "hoodie_embedded:MergeOnRead"),
+    Planned(
+        "embedded/hoodie-mor-parquet",
+        "hoodie, merge-on-read, Parquet blocks",
+        Kind.OURS,
+        "hoodie_embedded:MergeOnReadParquet",
+        (*_WRITES, READ),
+    ),
     Planned("embedded/hoodie-cow", "hoodie, copy-on-write", Kind.OURS, "hoodie_embedded:CopyOnWrite", _NO_COMPACTION),
     Planned(
         "embedded/polars",

@@ -29,10 +29,12 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
-NEEDED = ("fastavro", "numpy", "pandas", "pyarrow", "python-dateutil", "six", "tzdata")
+NEEDED = ("fastavro", "numpy", "pandas", "pyarrow", "python-dateutil", "pytz", "six", "tzdata")
 """What the interpreter of a worker must have beside hoodie; Spark brings pyspark itself, and wants pandas for Arrow."""
 _PATIENCE_S = 240
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+_SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""Of a JVM that would spend most of its life on compiling."""
 
 
 class ClusterError(Exception):
@@ -115,6 +117,8 @@ class Cluster:
             "spark.driver.bindAddress": HOST,
             "spark.driver.memory": "512m",
             "spark.executor.memory": "512m",
+            "spark.driver.extraJavaOptions": _SHORT_LIVED,
+            "spark.executor.extraJavaOptions": _SHORT_LIVED,
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
@@ -132,7 +136,7 @@ class Cluster:
                 env=self._environment({"SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": str(python), **(environment or {})}),
                 cwd=self._folder,
             )
-        job = Submitted(process, log)
+        job = Submitted(process, script, log)
         try:
             yield job
         finally:
@@ -146,8 +150,7 @@ class Cluster:
             java = [
                 "java",
                 "-Xmx256m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
+                *_SHORT_LIVED.split(),
                 "-Dspark.master.rest.enabled=false",
             ]
             java += ["-cp", f"{SPARK_HOME}/jars/*", main, "--host", host, *arguments]
@@ -196,8 +199,9 @@ class Cluster:
 class Submitted:
     """A job that was brought to the cluster."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], script: Path, log: Path) -> None:
         self.process = process
+        self._script = script
         self._log = log
 
     def ended(self, timeout_s: float = 300) -> str:
@@ -219,13 +223,21 @@ class Submitted:
         if self.process.poll() is not None:
             raise ClusterError(f"the job has ended with {self.process.returncode}:\n{self.printed()[-6000:]}")
 
-    def drivers(self) -> list[int]:
-        """The Python processes of the driver: children of the process that spark-submit became."""
-        return [pid for pid, parent, _ in processes() if parent == self.process.pid]
+    def driver(self) -> int:
+        """The Python process that runs the script: a child of the process that spark-submit became.
+
+        Raises:
+            ClusterError: there is none (any more).
+        """
+        for pid, parent, command in processes():
+            if parent == self.process.pid and self._script.name in command:
+                return pid
+        raise ClusterError(f"no driver runs {self._script.name}:\n{self.printed()[-6000:]}")
 
     def kill(self) -> None:
-        """End it as the system would, without a word: its Python, then its JVM."""
-        for pid in [*self.drivers(), self.process.pid] if self.process.poll() is None else []:
+        """End it as the system would, without a word: its Python (and what else Spark started for itself), then its JVM."""
+        below = [pid for pid, parent, _ in processes() if parent == self.process.pid]
+        for pid in [*below, self.process.pid] if self.process.poll() is None else []:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()

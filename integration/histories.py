@@ -96,7 +96,7 @@ class Shape:
     null_ordering: bool = False
     """Some ordering values are null."""
     parquet_logs: bool = False
-    """Hudi writes log blocks in Parquet."""
+    """Both writers write log blocks in Parquet."""
     version: int = 6
     """Table version; others than 6 are read only, so that Hudi makes every step."""
 
@@ -228,7 +228,7 @@ class _Generator:
             packed=not null_ordering and random.random() < 0.7,
             metadata=random.random() < 0.07,
             null_ordering=null_ordering,
-            parquet_logs=random.random() < 0.1,
+            parquet_logs=random.random() < 0.2,
             version=random.choice((8, 9)) if random.random() < 0.15 else 6,
         )
 

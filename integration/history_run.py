@@ -17,6 +17,7 @@ from integration.tables import dies_before_publishing
 from integration.views import View, ours, views_of
 from tests.rows import Row, rows_of, sorted_rows
 
+PARQUET_LOGS = {"hoodie.logfile.data.block.format": "parquet"}
 COMPACT = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
 SERVICES = {
     "compact": COMPACT,
@@ -88,6 +89,7 @@ class Play:
             )
         table = hoodie.open_table(self.path)
         options = {} if shape.packed else {"hoodie.parquet.small.file.limit": "0"}
+        options |= PARQUET_LOGS if shape.parquet_logs else {}
         if step.operation == "schedule":
             table.schedule_compaction()
         elif step.operation == "compact":
@@ -116,7 +118,7 @@ class Play:
                 "hoodie.metadata.enable": str(self.history.shape.metadata).lower(),
                 # Else it refuses tables with a complex key of one field, whose form is not known from the table.
                 "hoodie.write.complex.keygen.validation.enable": "false",
-                **({"hoodie.logfile.data.block.format": "parquet"} if self.history.shape.parquet_logs else {}),
+                **(PARQUET_LOGS if self.history.shape.parquet_logs else {}),
                 **(SERVICES[service] if service else {}),
             }
             mode = "append" if self.path.exists() else "overwrite"

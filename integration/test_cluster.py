@@ -1,6 +1,6 @@
 """A standalone Spark cluster of separate processes: the package shipped as users ship it, and processes killed in mid-write.
 
-The workers' Python has no hoodie but what a job brings along. Each job costs many seconds, so all of it runs with HOODIE_SOAK=1 only.
+The workers' Python has no hoodie but what a job brings along. Each job costs many seconds, so all but one run with HOODIE_SOAK=1 only.
 """
 
 import json
@@ -38,7 +38,7 @@ from tests.memory_tables import leftovers, stray_files
 from tests.rows import Row, rows_of, without
 
 SOAK = bool(os.environ.get("HOODIE_SOAK"))
-pytestmark = pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it")
+soak = pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it")
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 JOB = ROOT / "integration" / "cluster_job.py"
 SAID = "STEP "
@@ -216,6 +216,7 @@ def embedded_view(table: hoodie.HoodieTable, name: str) -> pa.Table:
     return scans[name]().to_arrow()
 
 
+@soak
 def test_a_zipped_wheel_as_py_files_does_on_executors_what_the_embedded_engine_does(brought, zipped, tmp_path):
     kinds = (COW, MOR)
     found_by_spark, own = tmp_path / "discovered", saved(LOADED, tmp_path / "own.parquet")
@@ -234,10 +235,8 @@ def test_a_zipped_wheel_as_py_files_does_on_executors_what_the_embedded_engine_d
     with brought(steps) as job:
         said = answers(job.ended())
     assert len(said) == len(steps)
-    assert [Path(place).parts[-3:-1] for place in said[0][1:]] == [
-        (zipped.name, "hoodie"),
-        (zipped.name, "pyspark_hoodie"),
-    ]
+    modules = {Path(place).parts[-3:-1] for place in said[0] if place.endswith("/__init__.py")}
+    assert modules == {(zipped.name, "hoodie"), (zipped.name, "pyspark_hoodie")}
     assert {answer[0] for step, answer in zip(steps, said, strict=True) if step["do"] == "write" and answer} == {
         "spark"
     }
@@ -249,9 +248,11 @@ def test_a_zipped_wheel_as_py_files_does_on_executors_what_the_embedded_engine_d
     for kind in kinds:
         twin = same_embedded(tmp_path / f"twin-{kind}", kind)
         for name in VIEWS:
-            expected = plain(embedded_view(twin, name))
-            assert plain(pq.read_table(tmp_path / f"views-{kind}" / name)) == expected, (kind, name)
-            assert plain(embedded_view(hoodie.open_table(str(tmp_path / kind)), name)) == expected, (kind, name)
+            found = plain(embedded_view(hoodie.open_table(str(tmp_path / kind)), name))
+            assert plain(pq.read_table(tmp_path / f"views-{kind}" / name)) == found, (kind, name)
+            # Base files of merge-on-read have what was merged into them, which goes by the sizes of files.
+            if (kind, name) != (MOR, "read_optimized"):
+                assert found == plain(embedded_view(twin, name)), (kind, name)
         exact(tmp_path / kind, twin.scan().to_arrow(), commits=len(twin.timeline.commits))
 
 
@@ -318,7 +319,7 @@ def kill_while_reading(cluster: Cluster, job: Submitted, path: Path, gate: Path)
 def kill_before_writing(cluster: Cluster, job: Submitted, path: Path, gate: Path) -> None:
     """The driver stands still meanwhile, so that it has sent out no task of the next stage, or hardly one."""
     waited("the write's instant", lambda: started(path), job.runs)
-    (driver,) = job.drivers()
+    driver = job.driver()
     os.kill(driver, signal.SIGSTOP)
     kill(next(iter(cluster.executors())))
     os.kill(driver, signal.SIGCONT)
@@ -378,14 +379,18 @@ def test_executors_killed_while_rows_are_read_before_files_are_written_and_in_mi
     write_under_fire(brought, cluster, tmp_path, kind=COW, key="id", moments=list(MOMENTS))
 
 
-@pytest.mark.parametrize("conf", [{}, SPECULATION], ids=["", "speculation"])
-@pytest.mark.parametrize("key", ["id", "fresh"])
-@pytest.mark.parametrize("kind", [COW, MOR])
+@soak
+@pytest.mark.parametrize(
+    ("kind", "key", "conf"),
+    [(COW, "id", SPECULATION), (COW, "fresh", {}), (MOR, "id", {}), (MOR, "fresh", SPECULATION)],
+    ids=["cow-id-speculation", "cow-fresh", "mor-id", "mor-fresh-speculation"],  # each pair of settings meets
+)
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_an_executor_killed_at_a_moment(brought, cluster, tmp_path, moment, kind, key, conf):
     write_under_fire(brought, cluster, tmp_path, kind=kind, key=key, moments=[moment], conf=conf)
 
 
+@soak
 @pytest.mark.parametrize("conf", [{}, SPECULATION], ids=["", "speculation"])
 @pytest.mark.parametrize("moment", ["reading", "writing"])
 def test_an_executor_killed_in_a_load(brought, cluster, tmp_path, moment, conf):
@@ -394,6 +399,7 @@ def test_an_executor_killed_in_a_load(brought, cluster, tmp_path, moment, conf):
     )
 
 
+@soak
 @pytest.mark.parametrize("kind", [COW, MOR])
 def test_a_speculative_copy_overtakes_tasks_that_hang_and_what_wakes_up_late_changes_nothing(
     brought, cluster, tmp_path, kind
@@ -427,6 +433,21 @@ def test_a_speculative_copy_overtakes_tasks_that_hang_and_what_wakes_up_late_cha
     exact(path, twin.scan().to_arrow(), commits=2)
 
 
+@soak
+def test_a_write_that_spark_gives_up_leaves_the_table_as_it_was(brought, cluster, tmp_path):
+    path, gate = tmp_path / "table", tmp_path / "gate"
+    before = batch(range(40_000), 1, long=True)
+    created(path, COW, before)
+    rows = saved(batch(range(20_000, 50_000), 2, long=True), tmp_path / "rows.parquet")
+    write = {"do": "write", "path": str(path), "rows": rows, "partitions": 4, "options": options_of(COW)}
+    with brought([{"do": "enable"}, write], {"spark.task.maxFailures": "1"}) as job:
+        kill_while_writing(cluster, job, path, gate)
+        with pytest.raises(ClusterError, match="ExecutorLostFailure"):
+            job.ended()
+        waited("the end of the executors", lambda: not cluster.executors(), lambda: None)
+    exact(path, before, commits=1)
+
+
 def driver_killed(brought, cluster, tmp_path, *, kind: str) -> None:
     path = tmp_path / "table"
     before = batch(range(40_000), 1, long=True)
@@ -448,14 +469,17 @@ def driver_killed(brought, cluster, tmp_path, *, kind: str) -> None:
     exact(path, expected, commits=2)
 
 
+@soak
 def test_the_next_writer_takes_back_what_a_killed_driver_was_writing(brought, cluster, tmp_path):
     driver_killed(brought, cluster, tmp_path, kind=MOR)
 
 
+@soak
 def test_a_killed_driver_of_a_copy_on_write_table(brought, cluster, tmp_path):
     driver_killed(brought, cluster, tmp_path, kind=COW)
 
 
+@soak
 def test_an_executor_killed_in_a_batch_of_a_stream(brought, cluster, tmp_path):
     path, gate, source = tmp_path / "table", tmp_path / "gate", tmp_path / "source"
     gate.mkdir()
@@ -527,12 +551,14 @@ def installed(python: Path, wheel: Path) -> None:
     subprocess.run([*hoodie_installed, str(wheel)], check=True, timeout=120)
 
 
+@soak
 def test_a_wheel_that_is_installed_for_the_workers(cluster, wheel, tmp_path):
     python = plain_environment(tmp_path / "everywhere")
     installed(python, wheel)
     shipped(cluster, tmp_path, python=python, inside="/everywhere")
 
 
+@soak
 def test_an_archive_of_an_environment(cluster, wheel, tmp_path):
     python = plain_environment(tmp_path / "packed", copies=True)
     installed(python, wheel)
@@ -550,6 +576,7 @@ def test_an_archive_of_an_environment(cluster, wheel, tmp_path):
     )
 
 
+@soak
 def test_the_source_is_found_in_a_zip_that_is_on_the_path_of_the_driver(brought, zipped, tmp_path):
     steps, path = small_job(tmp_path)
     with brought(steps, environment={"PYTHONPATH": str(zipped)}) as job:
@@ -557,6 +584,7 @@ def test_the_source_is_found_in_a_zip_that_is_on_the_path_of_the_driver(brought,
     exact(path, pa.table(hoodie.open_table(str(path)).scan()), commits=2)
 
 
+@soak
 def test_spark_does_not_take_a_wheel_by_its_own_name(cluster, wheel, python, tmp_path):
     """Should it fail here one day, docs/CLUSTER.md can do without the copy."""
     steps, _ = small_job(tmp_path)
@@ -569,6 +597,7 @@ def test_spark_does_not_take_a_wheel_by_its_own_name(cluster, wheel, python, tmp
         job.ended()
 
 
+@soak
 def test_the_driver_holds_plans_and_no_rows(brought, tmp_path):
     steps: list[Step] = [{"do": "enable"}]
     for kind in (COW, MOR):

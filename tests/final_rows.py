@@ -39,8 +39,11 @@ def final_rows(table, scan, found):
 
 
 def check(table, **query):
-    """The plan, once its rows are those of the embedded engine."""
+    """The plan, once its rows are those of slices that are merged row by row, and those of the embedded engine."""
     scan, found = plan_of(table, **query)
-    expected = scan.to_arrow().select(NAMES).to_pylist()
-    assert sorted(final_rows(table, scan, found), key=repr) == sorted(expected, key=repr)
+    context = scan.plan.context
+    merged = [b for task in scan.plan.tasks for b in run_read(table._context.storage, context, task)]
+    expected = sorted(pa.Table.from_batches(merged, scan.schema).select(NAMES).to_pylist(), key=repr)
+    assert sorted(final_rows(table, scan, found), key=repr) == expected
+    assert sorted(scan.to_arrow().select(NAMES).to_pylist(), key=repr) == expected
     return found

@@ -33,6 +33,7 @@ ROWS = st.builds(Input, IDS, PARTS, st.integers(0, 99), TIMES, st.sampled_from([
 BATCHES = st.lists(ROWS, min_size=1, max_size=8)
 DIFFERENT = st.lists(ROWS, min_size=1, max_size=4, unique_by=lambda row: row[:2])
 KEYS = st.lists(st.builds(Input, IDS, PARTS, st.just(0), st.just(0), st.just(False)), min_size=1, max_size=4)
+PARQUET_BLOCKS = {"hoodie.logfile.data.block.format": "parquet"}
 MOMENTS = st.sampled_from(["before", "torn", "after"])
 
 
@@ -42,11 +43,13 @@ class Histories(RuleBasedStateMachine):
     table_type = "MERGE_ON_READ"
     ordering: str | None = "ts"
 
-    @initialize(pack=st.booleans())
-    def begin(self, pack):
+    @initialize(pack=st.booleans(), parquet=st.booleans())
+    def begin(self, pack, parquet):
         self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering)
         # Without small files to fill, every batch of new keys makes a file group of its own.
         self.options = {} if pack else {"hoodie.parquet.small.file.limit": "0"}
+        if parquet:
+            self.options |= PARQUET_BLOCKS
         self.model = Model(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
         self.fresh = 0
         self.known: list[str] = []

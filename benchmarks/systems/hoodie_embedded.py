@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -21,6 +22,8 @@ class MergeOnRead(EmbeddedSystem):
 
     views = (PLAIN, SNAPSHOT, READ_OPTIMIZED)
     table_type = "MERGE_ON_READ"
+    more: Mapping[str, str] = MappingProxyType({})
+    """Options of every write."""
 
     @property
     def path(self) -> Path:
@@ -66,7 +69,13 @@ class MergeOnRead(EmbeddedSystem):
         hoodie.open_table(self.path).compact()
 
     def _options(self) -> dict[str, str]:
-        return {"hoodie.parquet.compression.codec": CODEC}
+        return {"hoodie.parquet.compression.codec": CODEC, **self.more}
+
+
+class MergeOnReadParquet(MergeOnRead):
+    """Logs with Parquet blocks, which are as small as base files."""
+
+    more = MappingProxyType({"hoodie.logfile.data.block.format": "parquet"})
 
 
 class CopyOnWrite(MergeOnRead):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.footer_keys import FooterKeys
+from hoodie.filegroup.freed import give_back
 from hoodie.filegroup.slice_reader import with_encoded
-from hoodie.filegroup.staging import open_staged
+from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
@@ -35,6 +36,7 @@ class BaseFileWriter:
         schema: the table's columns with the meta columns in front; batches must conform to it.
         file_name: the final name, which every row carries in `_hoodie_file_name`.
         more_rows: a bound on the rows that come besides those of the file that this one follows.
+        large: memory is given back after each row group.
     """
 
     def __init__(
@@ -48,18 +50,21 @@ class BaseFileWriter:
         avro: Mapping[str, Any],
         options: FileOptions,
         more_rows: int = 0,
+        large: bool = False,
     ) -> None:
         self._schema = schema
         at = schema.get_field_index(FILE_NAME)
         self._without_name = schema if at < 0 else schema.remove(at)
         self._file_name = pa.array([file_name], pa.string())
         self._more_rows = more_rows
+        self._large = large
         self._options = options
         self._avro = avro
         self._staged = staged
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._keys: FooterKeys | None = None
+        self._plain: frozenset[str] = frozenset()
         self.rows = 0
         self.size_bytes = 0
         self.ranges: dict[str, ValueRange] = {}
@@ -68,25 +73,33 @@ class BaseFileWriter:
 
     def __enter__(self) -> BaseFileWriter:
         self._file = self._output.__enter__()
-        self._sink = pa.PythonFile(cast(Any, self._file), mode="w")
+        self._sink = sink_over(self._file)
         self._writer: Any = None
         return self
 
-    def write(self, data: pa.RecordBatch | pa.Table, *, before: BaseFileFooter | None = None, new: bool = True) -> None:
+    def write(
+        self,
+        data: pa.RecordBatch | pa.Table,
+        *,
+        before: BaseFileFooter | None = None,
+        plain: Collection[str] = (),
+        new: bool = True,
+    ) -> None:
         """Append rows. Their `_hoodie_file_name` is set here: copied rows get the new file's name too.
 
-        Text columns may be dictionary arrays. `before`: the footer of the file that this one follows, the same with each call
-        until rows are `new`: then their keys are not in that file.
+        Text columns may be dictionary arrays. With the first call: `before`, the footer of the file that this one follows, and
+        `plain`, leaf paths of its columns without a dictionary, which get none here. `new`: the rows' keys are not in that file.
         """
-        if not data.num_rows:
-            return
-        table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-        table = conform(table, with_encoded(self._without_name, table.schema), path=self._staged)
-        if self._keys is None:
-            at_most = (before.record_count if before is not None else 0) + max(self._more_rows, table.num_rows)
+        if self._keys is None and (before is not None or data.num_rows):
+            at_most = (before.record_count if before is not None else 0) + max(self._more_rows, data.num_rows)
             self._keys = FooterKeys(
                 self._options, before=before, at_most=at_most if self._more_rows or before else None
             )
+            self._plain = frozenset(plain)
+        if self._keys is None or not data.num_rows:
+            return
+        table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+        table = conform(table, with_encoded(self._without_name, table.schema), path=self._staged)
         self._keys.add(table.column(RECORD_KEY), new=new)
         self.rows += table.num_rows
         self._waiting.append(table)
@@ -101,6 +114,9 @@ class BaseFileWriter:
             rows = self._named(one_encoding(waiting))
             self._opened(rows)
             self._writer.write_table(_as_opened(rows, self._writer.schema), row_group_size=ROW_GROUP_ROWS)
+            if self._large:
+                del waiting, rows
+                give_back()
 
     def _named(self, rows: pa.Table) -> pa.Table:
         at = self._schema.get_field_index(FILE_NAME)
@@ -118,10 +134,13 @@ class BaseFileWriter:
                 writer.add_key_value_metadata(keys.metadata(json.dumps(self._avro, separators=(",", ":"))))
                 writer.close()
                 self.size_bytes = self._sink.tell()
+                self._sink.close()
                 self.ranges = ranges_of_footer(self._footers[-1], stated_columns(self._schema), cut=True)
         except BaseException as exc:
             self._output.__exit__(type(exc), exc, exc.__traceback__)
             raise
+        finally:
+            self._sink.close()
         self._output.__exit__(kind, error, trace)
 
     def _opened(self, first: pa.Table) -> Any:
@@ -132,7 +151,7 @@ class BaseFileWriter:
                 first.schema,
                 compression=self._options.compression,
                 store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
-                use_dictionary=dictionary_columns(first),
+                use_dictionary=dictionary_columns(first, plain=self._plain),
                 write_page_index=False,
                 metadata_collector=self._footers,
                 write_page_checksum=True,  # as Hudi's writers: zstd by itself does not notice a flipped bit
@@ -195,20 +214,22 @@ _parquet_writer: Any = pq.ParquetWriter
 """Its stubs know neither a codec chosen at run time nor dictionaries by column."""
 
 
-def dictionary_columns(first: pa.Table) -> list[str]:
+def dictionary_columns(first: pa.Table, *, plain: Collection[str] = frozenset()) -> list[str]:
     """Leaf paths of the columns that get a dictionary: all but those whose values hardly repeat in a sample.
 
-    Trying a dictionary on a column of different values is a third of the whole cost of writing a table of 15 columns.
+    Trying a dictionary on a column of different values is a third of the whole cost of writing a table of 15 columns. `plain`: leaf
+    paths that are known to get none; they are not looked at.
     """
     sample = first.slice(0, _SAMPLE_ROWS)
     different = {
         field.name
         for field in sample.schema
-        if not (pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type))
+        if not (pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type) or field.name in plain)
         and sample.num_rows
         and 2 * pc.count_distinct(sample.column(field.name)).as_py() > sample.num_rows
     }
-    return [path for path in _leaf_paths(first.schema) if path not in different and path != RECORD_KEY]
+    without = {RECORD_KEY, *different, *plain}
+    return [path for path in _leaf_paths(first.schema) if path not in without]
 
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:

@@ -1,7 +1,7 @@
 """What the footer of a base file says about its keys, collected while the rows stream past: bloom filter and bounds.
 
-A merge changes few of a file's keys. So it goes on with the filter of the file that it replaces and adds the new keys: a key
-that was deleted since leaves its bits behind, which can only make an answer less sharp, never wrong. When the filter would
+A merge changes few of a file's keys. So it goes on with the filter and the bounds of the file that it replaces and adds the new
+keys: a key that was deleted since leaves its bits behind, which can only make an answer less sharp, never wrong. When the filter would
 answer too often in vain it is built anew, by the keys; those are kept back for that as long as they are few.
 """
 
@@ -14,7 +14,7 @@ from hoodie.format.base_file import BaseFileFooter, entries_for, footer_entries,
 from hoodie.format.bloom import BloomBuilder, BloomFilter, build_bloom, builds_by_row, continued_bloom
 from hoodie.model.plans import FileOptions
 
-HELD_BYTES = 64 * 1024 * 1024
+HELD_BYTES = 32 * 1024 * 1024
 """Keys of a file that are kept until it is finished; a larger file's filter is sized by a bound on its rows."""
 _WORSE = 8.0
 """A filter is carried on while it answers in vain at most this many times as often as asked."""
@@ -32,11 +32,15 @@ class FooterKeys:
         self._held: list[pa.Array] | None = []
         self._held_bytes = 0
         self._bounds: list[str] = []
+        self._before: tuple[str, str] | None = None
+        """Bounds of the keys that stand in the file `before`; it may have had keys beyond those that are left."""
         self._builder: BloomBuilder | None = None
         self._carried_on = False
         if before is not None and options.bloom_num_entries is None:
             self._builder = _carried_on(before, options)
             self._carried_on = self._builder is not None
+        if self._carried_on and before is not None and before.min_key is not None and before.max_key is not None:
+            self._before = (before.min_key, before.max_key)
 
     def add(self, keys: pa.ChunkedArray, *, new: bool) -> None:
         """Keys of further rows. Not `new`: all of them stand in the file `before`.
@@ -44,7 +48,10 @@ class FooterKeys:
         Raises:
             KeyFieldError: a key is null or empty.
         """
-        self._bounds.extend(key_range(keys) or ())
+        if new or self._before is None or keys.null_count:
+            self._bounds.extend(key_range(keys) or ())
+        else:
+            self._bounds.extend(self._before)
         if self._builder is not None and (new or not self._carried_on):
             self._build(keys)
         if self._held is None:

@@ -72,9 +72,33 @@ def read_log_records(
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
         UnsupportedTableError: a block, or a way of merging, that this release does not have.
     """
+    return _collected(storage, piece.logs, schema, rule=rule, visible=visible, history=history).reduced()
+
+
+def read_log_rows(
+    storage: Storage, log: LogFile, schema: pa.Schema, *, rule: MergeRule, visible: VisibleInstants
+) -> pa.Table:
+    """All rows of the data blocks of one log file, in the order in which they stand there; nothing is merged.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: as `read_log_records`.
+    """
+    found = _collected(storage, (log,), schema, rule=rule, visible=visible)
+    return pa.concat_tables(found.tables) if found.tables else schema.empty_table()
+
+
+def _collected(
+    storage: Storage,
+    logs: tuple[LogFile, ...],
+    schema: pa.Schema,
+    *,
+    rule: MergeRule,
+    visible: VisibleInstants,
+    history: ColumnHistory | None = None,
+) -> _Collected:
     found = _Collected(schema, rule, history)
     merged: Counter[str] = Counter()
-    live = live_blocks(storage, piece.logs, visible)
+    live = live_blocks(storage, logs, visible)
     for block, path in live.blocks:
         before = found.entries
         if rule.mode is MergeMode.CUSTOM:
@@ -89,8 +113,8 @@ def read_log_records(
             found.add_deletes(block, path)
         merged[block.header[HeaderKey.INSTANT_TIME]] += found.entries - before
     if not live.log_compacted:  # the outputs of a log compaction stand for the blocks of other instants
-        _refuse_lost_blocks(storage, piece.logs, merged, visible)
-    return found.reduced()
+        _refuse_lost_blocks(storage, logs, merged, visible)
+    return found
 
 
 def _refuse_lost_blocks(
@@ -147,7 +171,7 @@ class _Collected:
         _check_meta(table, block, path)
         flags = delete_flags(table, self.rule)
         if block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
-            has = _columns_of(block, decoded)
+            has = _columns_of(block, path)
             lacks = frozenset(self.schema.names).difference(has if renames is None else renames.targets(has))
             self.missing.append((self.offset, self.offset + count, lacks))
         self.tables.append(table.select(self.schema.names))
@@ -228,17 +252,18 @@ class _Collected:
         return found
 
 
-def _columns_of(block: LogBlock, decoded: pa.Table) -> Sequence[str]:
+def _columns_of(block: LogBlock, path: str) -> Sequence[str]:
+    """All columns of the block, whichever were decoded."""
     schema = block.header.get(HeaderKey.SCHEMA)
-    if block.kind is BlockKind.PARQUET_DATA or schema is None:
-        return decoded.column_names
-    return field_names(schema)
+    if schema is not None:
+        return field_names(schema)
+    return _named(path, lambda: decode_parquet_data(block.content)).column_names
 
 
 def _decode_data(block: LogBlock, path: str, columns: Sequence[str]) -> pa.Table:
-    if block.kind is BlockKind.PARQUET_DATA:
-        return _named(path, lambda: decode_parquet_data(block.content))
     schema = block.header.get(HeaderKey.SCHEMA)
+    if block.kind is BlockKind.PARQUET_DATA:
+        return _named(path, lambda: decode_parquet_data(block.content, schema, columns))
     if schema is None:
         raise CorruptFileError(f"{path}: the data block at byte {block.offset} has no schema in its header")
     return _named(path, lambda: decode_avro_data(block.content, schema, columns))

@@ -6,16 +6,21 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from hoodie.filegroup.base_writer import dictionary_columns
 from hoodie.filegroup.ordering import stored_ordering
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.log_block import encode_block
-from hoodie.format.log_content import encode_avro_data, encode_deletes
+from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey
-from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import MergeRule
+from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import FileOptions, MergeRule
 from hoodie.storage.base import Storage
+
+_SAMPLE_ROWS = 1024
+"""Rows by which a log's columns get dictionaries: logs are small, and the count of different values costs as much as writing them."""
 
 
 def write_log_file(
@@ -28,20 +33,20 @@ def write_log_file(
     data: pa.Table,
     deletes: pa.Table,
     rule: MergeRule,
-    max_block_bytes: int,
+    options: FileOptions,
 ) -> int:
     """Write data blocks, then a delete block, as one file; gives its size in bytes.
 
     Args:
         avro: writer schema of the data, with the meta columns.
-        data: rows with the meta columns.
+        data: rows with the meta columns, all of this instant and with one file name.
         deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering fields' columns (null: always wins).
     """
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
     size = 0
     with open_staged(storage, staged, folder=folder) as file:
-        for part in _parts(data, max_block_bytes):
-            size += file.write(encode_block(BlockKind.AVRO_DATA, header, encode_avro_data(part, avro)))
+        for content in _contents(data, avro, options):
+            size += file.write(encode_block(options.block_kind, header, content))
         if deletes.num_rows:
             content = encode_deletes(
                 deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, rule)
@@ -50,9 +55,30 @@ def write_log_file(
     return size
 
 
+def _contents(data: pa.Table, avro: Mapping[str, Any], options: FileOptions) -> Iterator[bytes | memoryview]:
+    """The contents of the data blocks. They are cut by what rows take in memory, as Hudi does for either format."""
+    if options.block_kind is BlockKind.AVRO_DATA:
+        for part in _parts(data, options.max_block_bytes):
+            yield encode_avro_data(part, avro)
+        return
+    dictionaries = dictionary_columns(data.slice(0, _SAMPLE_ROWS))
+    for part in _parts(data, options.max_block_bytes):
+        for name in (COMMIT_TIME, FILE_NAME):
+            part = _with_one_value(part, name)
+        yield encode_parquet_data(part, avro, compression=options.compression, dictionaries=dictionaries)
+
+
 def _parts(data: pa.Table, max_block_bytes: int) -> Iterator[pa.Table]:
     if not data.num_rows:
         return
     rows = max(1, data.num_rows * max_block_bytes // max(data.nbytes, 1))
     for start in range(0, data.num_rows, rows):
         yield data.slice(start, rows)
+
+
+def _with_one_value(rows: pa.Table, name: str) -> pa.Table:
+    """The rows with a column that has the same value in all of them as a dictionary array: that is not hashed again."""
+    at = rows.schema.get_field_index(name)
+    value = rows.column(name).slice(0, 1).combine_chunks()
+    column = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), value)
+    return rows.set_column(at, rows.schema.field(at).with_type(column.type), column)

@@ -8,8 +8,8 @@ or of another log than it sees takes the log. Other readers and writers never me
 `.hoodie/.hoodie_py/rows/<instant>_<number>.parquet` holds the rows of several logs of one commit, one after the other. Columns: those
 of a base file, all nullable; `*kind` int8: 0 a row, 1 a row whose own columns say that it is a delete, 2 a key of the delete block
 (partition path and ordering fields beside it, the rest null); `*position` int32: the row number in the base file, -1 where it is not
-known. The footer key `hoodie.python.row_copy` holds `{"version": 1, "logs": [[path, bytes, records and deletes, first row, row after
-the last, name of the base file that positions refer to], …]}`.
+known. The footer key `hoodie.python.row_copy` holds `{"version": 1, "columns": [names], "logs": [[path, bytes, records and deletes,
+first row, row after the last, name of the base file that positions refer to], …]}`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from hoodie.filegroup.base_writer import dictionary_columns
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.deletes import delete_flags
 from hoodie.filegroup.ordering import whole
-from hoodie.filegroup.staging import open_staged
+from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.format.parquet_file import open_parquet
 from hoodie.model.enums import MergeMode, RowCopies
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -59,9 +59,9 @@ class LogShare(NamedTuple):
     """Name of the base file that positions refer to; empty: there was none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowCopy:
-    """A copy as it was found; the columns of the table stay in the file."""
+    """A copy as it was found; the columns of the table stay in the file. Equal to itself only."""
 
     path: str
     size_bytes: int
@@ -130,11 +130,11 @@ def write_row_copy(
     table = pa.concat_tables([rows for _, rows in parts])
     final = join(ROW_COPIES, format_row_copy(context.instant, number))
     staged = join(context.staging, f"rows-{number}-{attempt}.parquet")
-    index = json.dumps({"version": _VERSION, "logs": shares}, separators=(",", ":"))
+    index = json.dumps({"version": _VERSION, "columns": table.column_names, "logs": shares}, separators=(",", ":"))
     # Positions of one log hardly ever stand twice, and they ascend only where the batch does.
     dictionaries = [name for name in dictionary_columns(table) if name != POSITION]
     with open_staged(storage, staged, folder=context.staging) as file:
-        sink = pa.PythonFile(cast(Any, file), mode="w")
+        sink = sink_over(file)
         writer = _parquet_writer(
             sink,
             table.schema,
@@ -146,6 +146,7 @@ def write_row_copy(
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
         writer.add_key_value_metadata({_FOOTER_KEY: index})
         writer.close()
+        sink.close()
     return StagedFile(staged, final, "")
 
 
@@ -172,7 +173,7 @@ def how_to_copy(rule: MergeRule, *, wanted: bool, size_bytes: int, in_process: b
     return RowCopies.HELD if in_process and size_bytes <= HELD_BYTES else RowCopies.STAGED
 
 
-HELD_BYTES = 64 * 1024 * 1024
+HELD_BYTES = 128 * 1024 * 1024
 """Arrow bytes of a batch up to which rows are kept in memory between its tasks and its copy."""
 
 
@@ -187,7 +188,7 @@ def read_row_copy(storage: Storage, path: str, size_bytes: int) -> RowCopy | Non
     try:
         with storage.open_input(path) as source:
             file = open_parquet(source, path=path)
-            shares = _shares((file.metadata.metadata or {}).get(_FOOTER_KEY.encode()), file.metadata.num_rows)
+            shares = _shares((file.metadata.metadata or {}).get(_FOOTER_KEY.encode()), file)
             columns = file.read([KIND, POSITION])
         kinds, positions = whole(columns.column(KIND)), whole(columns.column(POSITION))
     except (CorruptFileError, pa.ArrowException, OSError, ValueError, KeyError, TypeError):
@@ -209,16 +210,20 @@ def read_copied_columns(storage: Storage, copy: RowCopy, *, schema: pa.Schema) -
     return conform(table, schema, path=copy.path) if table.num_rows == copy.rows else None
 
 
-def _shares(text: bytes | None, rows: int) -> tuple[LogShare, ...] | None:
+def _shares(text: bytes | None, file: pq.ParquetFile) -> tuple[LogShare, ...] | None:
+    """What the footer key says, where it agrees with the rest of the footer: that has no checksum."""
     found = json.loads(text) if text else {}
     if not isinstance(found, dict) or found.get("version") != _VERSION or not isinstance(found.get("logs"), list):
         return None
-    shares = []
+    if found.get("columns") != file.schema_arrow.names:  # a column under another name would be missing, and null
+        return None
+    shares, end = [], 0
     for log, log_bytes, entries, start, stop, base in found["logs"]:
-        if not 0 <= int(start) <= int(stop) <= rows:
+        if int(start) != end or int(stop) - int(start) != int(entries):
             return None
-        shares.append(LogShare(str(log), int(log_bytes), int(entries), int(start), int(stop), str(base)))
-    return tuple(shares)
+        end = int(stop)
+        shares.append(LogShare(str(log), int(log_bytes), int(entries), int(start), end, str(base)))
+    return tuple(shares) if end == file.metadata.num_rows else None
 
 
 def drop_row_copies(storage: Storage, *, of: str | None = None, before: str | None = None) -> None:

@@ -23,7 +23,7 @@ from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import completed_rows
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
-from hoodie.filegroup.slice_reader import REWRITE_BYTES, Rewrite, read_slice, read_task
+from hoodie.filegroup.slice_reader import MAPPED_BYTES, REWRITE_BYTES, Rewrite, read_slice, read_task
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
 from hoodie.format.column_stats import ranges_of_rows
 from hoodie.model.enums import RowCopies
@@ -89,7 +89,8 @@ def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> W
     with NewBaseFile(storage, context, attempt, number=task.number, piece=piece) as writer:
         rewrite = _rewrite(context)
         for batch in _stored_rows(storage, context, piece, rewrite):
-            writer.out.write(batch, before=rewrite.before, new=rewrite.only_new or piece.base is None)
+            new = rewrite.only_new or piece.base is None
+            writer.out.write(batch, before=rewrite.before, plain=rewrite.plain, new=new)
     return base_result(
         writer,
         "MERGE",
@@ -126,7 +127,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
         data=stamped,
         deletes=deleted,
         rule=context.rule,
-        max_block_bytes=context.files.max_block_bytes,
+        options=context.files,
     )
     stat = WriteStat(
         file_id=task.file_id,
@@ -163,7 +164,8 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
         rewrite = _rewrite(context)
         for batch in _stored_rows(storage, context, piece, rewrite):
             for kept in (batch,) if task.concat else incoming.replace_in(batch, context):
-                writer.out.write(kept, before=rewrite.before, new=rewrite.only_new or piece.base is None)
+                new = rewrite.only_new or piece.base is None
+                writer.out.write(kept, before=rewrite.before, plain=rewrite.plain, new=new)
         inserted = incoming.unmet()
         writer.out.write(inserted)
     return base_result(
@@ -370,6 +372,7 @@ class NewBaseFile:
             options=context.files,
             more_rows=more_rows
             + sum(count for log in (piece.logs if piece else ()) for _, count in log.committed_entries),
+            large=piece is not None and piece.base is not None and piece.base.size_bytes > MAPPED_BYTES,
         )
 
     def __enter__(self) -> NewBaseFile:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.meeting import Newer, meet
 from hoodie.filegroup.renamed import renames_for
 from hoodie.format.base_file import BaseFileFooter, read_footer
-from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
+from hoodie.format.parquet_file import check_meta_columns, open_parquet, plain_columns, read_batches, row_bytes
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants, sort_key
@@ -28,16 +29,13 @@ MIN_BATCH_ROWS = 64 * 1024
 MAX_BATCH_ROWS = 1024 * 1024
 MAPPED_BYTES = 128 * 1024 * 1024
 """Larger base files are read and not mapped: all of a file would count as memory of the process before the end."""
-REWRITE_BYTES = 32 * 1024 * 1024
+REWRITE_BYTES = 16 * 1024 * 1024
 """Bytes of a base file's batches on their way into the next one: large, for each costs a look at the newer records' keys."""
 
 
 def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterator[pa.RecordBatch]:
     """Batches with exactly `task.columns` of `context.schema`."""
-    output = pa.schema([context.schema.field(name) for name in task.columns])
-    extra = [*(context.filter.columns if context.filter else ()), *((COMMIT_TIME,) if task.span else ())]
-    needed = tuple(dict.fromkeys([*task.columns, *extra]))
-    schema = pa.schema([context.schema.field(name) for name in needed])
+    schema = needed_columns(context, task.columns, task.span)
     batches = read_slice(
         storage,
         task.slice,
@@ -52,7 +50,13 @@ def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterato
     for batch in batches:
         kept = keep_rows(batch, context.filter, task.span)
         if kept.num_rows:
-            yield kept if needed == task.columns else kept.select(output.names)
+            yield kept if len(schema) == len(task.columns) else kept.select(task.columns)
+
+
+def needed_columns(context: ReadContext, columns: Sequence[str], span: InstantRange | None) -> pa.Schema:
+    """The columns of a query's output, then those that `keep_rows` looks at."""
+    extra = [*(context.filter.columns if context.filter else ()), *((COMMIT_TIME,) if span else ())]
+    return pa.schema([context.schema.field(name) for name in dict.fromkeys([*columns, *extra])])
 
 
 def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: InstantRange | None) -> pa.RecordBatch:
@@ -154,9 +158,20 @@ def merge_with_base(
         yield from inserted.combine_chunks().to_batches()
 
 
+class StoredRows(Protocol):
+    """A Parquet file with rows of the table: a base file, or one that holds such rows once more."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def instant(self) -> str: ...
+
+
 def read_base_file(
     storage: Storage,
-    base: BaseFile,
+    base: StoredRows,
     schema: pa.Schema,
     *,
     batch_rows: int = MIN_BATCH_ROWS,
@@ -175,6 +190,7 @@ def read_base_file(
     with open_base_file(storage, base, encode=() if rewrite is None else rewrite.encode) as (file, metadata):
         if rewrite is not None:
             rewrite.before = read_footer(metadata, path=where)
+            rewrite.plain = plain_columns(metadata)
             batch_rows = int(min(MAX_BATCH_ROWS, max(batch_rows, REWRITE_BYTES / row_bytes(file))))
             schema = with_encoded(schema, file.schema_arrow)
         present = set(file.schema_arrow.names)
@@ -182,6 +198,8 @@ def read_base_file(
         columns = [name for name in wanted if name in present]
         for batch in read_batches(file, columns, batch_rows=batch_rows, path=where):
             yield conform(batch if renames is None else renames.apply(batch), schema, path=where)
+            if rewrite is not None:
+                rewrite.before = None  # a large file's filter is not held until the end
 
 
 @dataclass
@@ -191,7 +209,9 @@ class Rewrite:
     encode: frozenset[str] = frozenset()
     """Columns that may come as dictionary arrays: those whose values nobody looks at on the way."""
     before: BaseFileFooter | None = None
-    """Once the first batch is there: the footer of the base file; None: there is none."""
+    """With the first batch: the footer of the base file; None: there is none, or it was given."""
+    plain: frozenset[str] = frozenset()
+    """Then: leaf paths of the columns that have no dictionary in it."""
     only_new: bool = False
     """From here on rows have keys that the base file has not."""
 
@@ -210,7 +230,7 @@ def with_encoded(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
 class open_base_file:
     """`with open_base_file(storage, base) as (parquet_file, footer_metadata)`; foreign errors are translated."""
 
-    def __init__(self, storage: Storage, base: BaseFile, *, encode: Collection[str] = ()) -> None:
+    def __init__(self, storage: Storage, base: StoredRows, *, encode: Collection[str] = ()) -> None:
         self._encode = encode
         self._where = f"{base.path} of table {storage.uri}"
         try:

@@ -205,7 +205,7 @@ class BloomBuilder:
     """A SIMPLE or DYNAMIC_V0 filter of one row, made of keys that come in parts."""
 
     def __init__(self, start: HudiBloomFilter) -> None:
-        self._start = start
+        self._start = replace(start, rows=start.rows[:, :0].copy())  # what is asked of it are its sizes
         self._count = start.newest_count
         self._flags: npt.NDArray[np.bool_] | None = None
         self._row = start.rows[0].copy()

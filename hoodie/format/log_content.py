@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_codec import decode_records
 from hoodie.format.avro_encode import encode_batches
 from hoodie.format.avro_schema import record_type, resolve_record
 from hoodie.format.avro_wire import Ints, data_of, offsets_in
+from hoodie.format.base_file import AVRO_SCHEMA
 from hoodie.format.cursor import Cursor, i32
 from hoodie.format.delete_codec import decode_deletes, encode_deletes
 from hoodie.format.parquet_file import open_parquet, read_batches
@@ -24,6 +27,7 @@ __all__ = [
     "decode_parquet_data",
     "encode_avro_data",
     "encode_deletes",
+    "encode_parquet_data",
     "field_names",
     "record_bounds",
 ]
@@ -110,16 +114,56 @@ def _frames(content: memoryview, count: int) -> tuple[Ints, Ints]:
     return begin, end
 
 
-def decode_parquet_data(content: memoryview | bytes) -> pa.Table:
+def encode_parquet_data(
+    table: pa.Table, avro: Mapping[str, Any], *, compression: str, dictionaries: Sequence[str]
+) -> memoryview:
+    """The content of a Parquet data block: one whole Parquet file with the table's rows.
+
+    Its footer has the Avro schema, as the files of Hudi's writers do: their readers take the names and logical types of
+    records from it. `dictionaries`: leaf paths of the columns that get one.
+    """
+    sink = pa.BufferOutputStream()
+    writer = _parquet_writer(
+        sink,
+        table.schema,
+        compression=compression,
+        store_schema=False,
+        use_dictionary=list(dictionaries),
+        write_statistics=False,  # nobody skips row groups of a log: the newest row of a key decides
+        write_page_checksum=True,  # zstd by itself does not notice a flipped bit
+    )
+    writer.write_table(table, row_group_size=_BATCH_ROWS)
+    writer.add_key_value_metadata({AVRO_SCHEMA: json.dumps(avro, separators=(",", ":"))})
+    writer.close()
+    return memoryview(sink.getvalue())
+
+
+_parquet_writer: Any = pq.ParquetWriter
+"""Its stubs know neither a codec chosen at run time nor dictionaries by column."""
+
+
+def decode_parquet_data(
+    content: memoryview | bytes, schema_text: str | None = None, columns: Collection[str] | None = None
+) -> pa.Table:
     """The records of a Parquet data block: one whole Parquet file, meta columns included.
 
+    Args:
+        schema_text: the block's SCHEMA header; its columns must be those of the file.
+        columns: only these are decoded, those of them that the file has.
+
     Raises:
-        CorruptFileError: it is not a whole Parquet file.
+        CorruptFileError: it is not a whole Parquet file, or its columns are not those that the header says.
     """
     view = memoryview(content)
     if view[:4] != _PARQUET_MAGIC or view[-4:] != _PARQUET_MAGIC:
         raise CorruptFileError(f"a Parquet data block of {len(view)} bytes is no whole Parquet file")
     what = f"a Parquet data block of {len(view)} bytes"
     with open_parquet(pa.BufferReader(pa.py_buffer(content)), path=what) as file:
-        batches = list(read_batches(file, file.schema_arrow.names, batch_rows=_BATCH_ROWS, path=what))
-        return pa.Table.from_batches(batches, file.schema_arrow).replace_schema_metadata(None)
+        stored = file.schema_arrow
+        if schema_text is not None:
+            apart = sorted(set(field_names(schema_text)).symmetric_difference(stored.names))
+            if apart:
+                raise CorruptFileError(f"{what} has other columns than its header says ({', '.join(apart[:4])})")
+        wanted = pa.schema([field for field in stored if columns is None or field.name in columns])
+        batches = list(read_batches(file, wanted.names, batch_rows=_BATCH_ROWS, path=what))
+        return pa.Table.from_batches(batches, wanted).replace_schema_metadata(None)

@@ -24,6 +24,8 @@ _FOREIGN = (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError, 
 """What pyarrow raises on bytes that are no Parquet file: ValueError for names that are no UTF-8, MemoryError for sizes
 that no file of this length can have."""
 _ADVICE = "restore the file from a copy"
+_AHEAD_BYTES = 256 * 1024
+"""Of a file that is not in memory each column is read in pieces of so many bytes."""
 _CODE_BYTES = 2
 _DICTIONARY_BYTES = 64 * 1024
 """A column of texts counts as repeating up to these bytes a row and these for its dictionary."""
@@ -39,12 +41,16 @@ def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = 
         CorruptFileError: it is no whole Parquet file, or its footer contradicts itself.
     """
     opened: Any = pq.ParquetFile  # the stubs do not know page checksums
+    how: dict[str, Any] = {"page_checksum_verification": True}
+    if not isinstance(source, (pa.MemoryMappedFile, pa.BufferReader)):
+        # Else all that is asked for of all row groups is fetched before the first row is decoded.
+        how |= {"pre_buffer": False, "buffer_size": _AHEAD_BYTES}
     try:
-        file: pq.ParquetFile = opened(source, page_checksum_verification=True)
+        file: pq.ParquetFile = opened(source, **how)
         _check_footer(file, path)
         repeating = _repeating(file, encode) if encode else []
         if repeating:
-            file = opened(source, metadata=file.metadata, page_checksum_verification=True, read_dictionary=repeating)
+            file = opened(source, metadata=file.metadata, read_dictionary=repeating, **how)
     except CorruptFileError:
         raise
     except _FOREIGN as exc:
@@ -67,6 +73,19 @@ def _repeating(file: pq.ParquetFile, names: Collection[str]) -> list[str]:
             if not encoded or column.total_uncompressed_size > _CODE_BYTES * group.num_rows + _DICTIONARY_BYTES:
                 texts.discard(column.path_in_schema)
     return [name for name in schema.names if name in texts]
+
+
+def plain_columns(metadata: pq.FileMetaData) -> frozenset[str]:
+    """Leaf paths of the columns that have values, and no dictionary in any row group."""
+    plain: dict[str, bool] = {}
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for i in range(group.num_columns):
+            column = group.column(i)
+            encoded = any("DICTIONARY" in str(encoding) for encoding in column.encodings)
+            if column.num_values:
+                plain[column.path_in_schema] = not encoded and plain.get(column.path_in_schema, True)
+    return frozenset(path for path, without in plain.items() if without)
 
 
 def row_bytes(file: pq.ParquetFile) -> float:
@@ -129,20 +148,31 @@ def _check_footer(file: pq.ParquetFile, path: str) -> None:
             f"{path} has a column twice: {sorted({n for n in names if names.count(n) > 1})}; {_ADVICE}"
         )
     avro = (metadata.metadata or {}).get(AVRO_SCHEMA.encode())
-    stated = None if avro is None else _avro_names(avro)
-    if stated is not None and stated != tuple(names):
+    stated = None if avro is None else _avro_columns(avro)
+    if stated is None:
+        return
+    if tuple(stated) != tuple(names):
         apart = sorted(set(stated) ^ set(names))
         raise CorruptFileError(
             f"{path} has other columns in its Parquet schema than in its Avro schema "
             f"({', '.join(apart[:4]) or 'in another order'}); {_ADVICE}"
         )
+    # One bit says whether a page begins with which values are null: without it these bytes become values.
+    without = [field.name for field in file.schema_arrow if not field.nullable and stated[field.name]]
+    if without:
+        raise CorruptFileError(
+            f"{path} has no nulls in column {without[0]} by its Parquet schema, by its Avro schema it may have; {_ADVICE}"
+        )
 
 
 @lru_cache(maxsize=64)
-def _avro_names(text: bytes) -> tuple[str, ...] | None:
-    """Names of the columns in the footer's Avro schema; None when that cannot be made out: it is a second opinion only."""
+def _avro_columns(text: bytes) -> dict[str, bool] | None:
+    """The columns in the footer's Avro schema and whether each may be null.
+
+    None when that cannot be made out: it is a second opinion only.
+    """
     try:
         fields = json.loads(text)["fields"]
-        return tuple(str(field["name"]) for field in fields)
+        return {str(field["name"]): isinstance(field["type"], list) and "null" in field["type"] for field in fields}
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -17,10 +17,12 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
+from hoodie.filegroup.freed import give_back
 from hoodie.filegroup.log_scan import read_log_records
-from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.bloom import BloomFilter
+from hoodie.format.parquet_file import read_batches
 from hoodie.index.stored_keys import KNOWN_FILES, places_among
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
@@ -42,6 +44,8 @@ _PROBE_NS = 120
 _DECODE_NS = 8
 _OPEN_COLUMN_NS = 400_000
 _TYPICAL_KEY_BYTES = 40
+_BATCH_KEYS = 1024 * 1024
+"""Keys of a file that are held at once; the candidates are hashed anew for each so many."""
 
 
 def pieces_by_partition(chunks: Sequence[Chunk]) -> dict[str, list[ChunkPiece]]:
@@ -115,6 +119,13 @@ def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
 
 
 def _look_into_base(storage: Storage, task: LookupTask) -> LookupResult:
+    result = _look_into(storage, task)
+    if task.base.size_bytes > MAPPED_BYTES:
+        give_back()  # its filter and its keys left more behind than the rest of the write needs
+    return result
+
+
+def _look_into(storage: Storage, task: LookupTask) -> LookupResult:
     name = KNOWN_FILES.name_of(storage, task.base)
     known = KNOWN_FILES.get(name)
     if known is not None and known.keys is not None:
@@ -122,7 +133,8 @@ def _look_into_base(storage: Storage, task: LookupTask) -> LookupResult:
         if not pieces:
             return LookupResult(task.base, (), "range", known.footer.record_count)
         keys_and_rows = [_candidates(storage, p, known.footer, False) for p in pieces]
-        matches = _matches(storage, task, pieces, keys_and_rows, known.places)
+        found = [known.places(keys) for keys, _ in keys_and_rows]
+        matches = _matches(storage, task, pieces, keys_and_rows, found)
         return LookupResult(task.base, matches, "keys", known.footer.record_count)
     where = f"{task.base.path} of table {storage.uri}"
     with open_base_file(storage, task.base) as (file, metadata):
@@ -147,13 +159,16 @@ def _look_into_base(storage: Storage, task: LookupTask) -> LookupResult:
             how = "bloom+keys"
         elif not total:
             return LookupResult(task.base, (), "range", footer.record_count)
-        try:
-            stored = file.read(columns=[RECORD_KEY]).column(RECORD_KEY).combine_chunks()
-        except (pa.ArrowInvalid, OSError, KeyError) as exc:
-            raise CorruptFileError(f"the record keys of {where} cannot be read: {exc}") from exc
-    if keeps:
-        KNOWN_FILES.put(name, footer, stored)
-    matches = _matches(storage, task, pieces, candidates, lambda keys: places_among(keys, stored))
+        if RECORD_KEY not in file.schema_arrow.names:
+            raise CorruptFileError(f"the record keys of {where} cannot be read: it has no column {RECORD_KEY}")
+        batches = read_batches(file, [RECORD_KEY], batch_rows=_BATCH_KEYS, path=where)
+        stored: Iterator[pa.Array] = (batch.column(0) for batch in batches)
+        if keeps:
+            whole = pa.concat_arrays(list(stored))
+            KNOWN_FILES.put(name, footer, whole)
+            stored = iter([whole])
+        found = places_in([keys for keys, _ in candidates], stored)
+    matches = _matches(storage, task, pieces, candidates, found)
     return LookupResult(task.base, matches, how, footer.record_count)
 
 
@@ -162,16 +177,31 @@ def _pieces_in_range(task: LookupTask, footer: BaseFileFooter) -> list[ChunkPiec
     return [p for p in task.pieces if _in_range(p, low, high)] if footer.record_count else []
 
 
+def places_in(candidates: Sequence[pa.Array], stored: Iterator[pa.Array]) -> list[np.ndarray]:
+    """For each of the keys of each piece the first row number of the file that has it, -1 where none does.
+
+    The keys of the file come in batches: all of them would be a seventh of a large file.
+    """
+    places = [np.full(len(keys), -1, dtype=np.int32) for keys in candidates]
+    before = 0
+    for batch in stored:
+        for keys, found in zip(candidates, places, strict=True):
+            here = places_among(keys, batch)
+            first = np.flatnonzero((found < 0) & (here >= 0))
+            found[first] = before + here[first]
+        before += len(batch)
+    return places
+
+
 def _matches(
     storage: Storage,
     task: LookupTask,
     pieces: Sequence[ChunkPiece],
     candidates: Sequence[tuple[pa.Array, np.ndarray]],
-    places_of: Callable[[pa.Array], np.ndarray],
+    found_places: Sequence[np.ndarray],
 ) -> tuple[Matches, ...]:
     matches = []
-    for piece, (keys, rows) in zip(pieces, candidates, strict=True):
-        places = places_of(keys)
+    for piece, (_, rows), places in zip(pieces, candidates, found_places, strict=True):
         there = places >= 0
         found = rows[there]
         if len(found):

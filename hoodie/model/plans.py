@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.enums import ChangeFormat, Fill, MergeMode, RowCopies
+from hoodie.model.enums import BlockKind, ChangeFormat, Fill, MergeMode, RowCopies
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.payloads import WriteStat
@@ -215,6 +215,8 @@ class FileOptions:
     bloom_num_entries: int | None
     bloom_max_entries: int
     max_block_bytes: int
+    block_kind: BlockKind = BlockKind.AVRO_DATA
+    """Of the data blocks in logs."""
 
 
 @dataclass(frozen=True)

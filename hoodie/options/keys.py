@@ -24,6 +24,7 @@ from hoodie.options.values import (
     IndexType,
     KeyGeneratorType,
     Kind,
+    LogBlockFormat,
     MorInserts,
     OverwriteMode,
     SortMode,
@@ -258,12 +259,13 @@ MOR_INSERTS: Key[MorInserts | None] = Key(
     "Where new rows of a merge-on-read table go: `base_file`, so that every key is in the bloom filter of a base file. "
     "Apache Hudi's writers would not find keys that stand in logs only, and insert them a second time.",
 )
-ROW_COPIES = Key(
+ROW_COPIES: Key[bool | None] = Key(
     "hoodie.python.mor.row.copies",
     boolean(),
-    True,
+    None,
     "Merge-on-read: rows that go to logs are written once more, as Parquet in a folder of our own, so that Spark reads them natively. "
-    "False: less is written, and queries with logs are slower.",
+    "False: less is written, and Spark's queries with logs are slower. Unset: true beside Avro log blocks, false beside Parquet ones, "
+    'which are chosen for few bytes (docs/FORMAT.md, "Avro or Parquet in log blocks").',
 )
 
 TABLE_CHECKS = (
@@ -403,8 +405,9 @@ DELETE_PARALLELISM = Key("hoodie.delete.shuffle.parallelism", whole(0), 0, _BY_I
 DRIVER_MAX_BYTES = Key(
     "hoodie.python.driver.max.bytes",
     whole(0),
-    64 * 1024 * 1024,
-    "Spark: when the staged rows of a batch are at most so many bytes, the driver looks them up and writes them itself.",
+    128 * 1024 * 1024,
+    "Spark: a batch of at most so many bytes (as Arrow) is looked up and written by the driver itself: its rows come there in one "
+    "job where the optimizer expects them to be at most a quarter of it, and are staged by executors else. 0: always by executors.",
 )
 MEMORY_LIMIT_MB = Key(
     "hoodie.python.memory.limit.mb",
@@ -453,11 +456,12 @@ LOG_MAX_SIZE = Key(
     1024**3,
     "Accepted, without effect: every write makes new log files.",
 )
-LOG_BLOCK_FORMAT = Key(
+LOG_BLOCK_FORMAT: Key[LogBlockFormat] = Key(
     "hoodie.logfile.data.block.format",
-    choice({"avro": "avro"}, known=("parquet", "hfile", "lance")),
-    "avro",
-    "Format of log data blocks.",
+    choice({kind.value: kind for kind in LogBlockFormat}, known=("hfile", "lance")),
+    LogBlockFormat.AVRO,
+    "Merge-on-read: format of the data blocks of log files; each write says its own, and slices may have both. `parquet` is "
+    "compressed as base files are: an upsert writes little more than its batch as Parquet. `avro` is not: 2 to 3 times as much.",
 )
 LOG_BLOCK_MAX_SIZE = Key(
     "hoodie.logfile.data.block.max.size", whole(1), 256 * 1024 * 1024, "Bytes of a log data block at most."

@@ -66,6 +66,13 @@ class MorInserts(StrEnum):
     BASE_FILE = "base_file"
 
 
+class LogBlockFormat(StrEnum):
+    """What the data blocks of log files hold."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
+
+
 SUPPORTED_KEY_GENERATORS = (
     KeyGeneratorType.SIMPLE,
     KeyGeneratorType.COMPLEX,

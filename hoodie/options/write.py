@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hoodie.model.enums import WriteOperation
+from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.keygen import KeySettings
 from hoodie.options.services import CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
-from hoodie.options.values import DuplicatePolicy, IndexType, MorInserts, OverwriteMode, SortMode
+from hoodie.options.values import DuplicatePolicy, IndexType, LogBlockFormat, MorInserts, OverwriteMode, SortMode
 
 _PARALLELISM = {
     WriteOperation.UPSERT: keys.UPSERT_PARALLELISM.default,
@@ -20,6 +20,9 @@ _PARALLELISM = {
     WriteOperation.BULK_INSERT: keys.BULK_PARALLELISM.default,
     WriteOperation.DELETE: keys.DELETE_PARALLELISM.default,
 }
+
+
+_BLOCK_KINDS = {LogBlockFormat.AVRO: BlockKind.AVRO_DATA, LogBlockFormat.PARQUET: BlockKind.PARQUET_DATA}
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,12 @@ class WriteOptions:
     """As pyarrow names it."""
     record_size_estimate_bytes: int = keys.RECORD_SIZE.default
     log_max_size_bytes: int = keys.LOG_MAX_SIZE.default
-    log_block_format: str = keys.LOG_BLOCK_FORMAT.default
+    log_block_format: LogBlockFormat = keys.LOG_BLOCK_FORMAT.default
     log_block_max_size_bytes: int = keys.LOG_BLOCK_MAX_SIZE.default
     mor_inserts: MorInserts | None = keys.MOR_INSERTS.default
     """None: as the table remembers it."""
-    row_copies: bool = keys.ROW_COPIES.default
+    row_copies: bool | None = keys.ROW_COPIES.default
+    """None: beside Avro blocks; see `copies_rows`."""
     metadata_enable: bool | None = keys.METADATA_ENABLE.default
     index: IndexOptions = field(default_factory=IndexOptions)
     compaction: CompactionOptions = field(default_factory=CompactionOptions)
@@ -119,6 +123,11 @@ class WriteOptions:
             return DuplicatePolicy.NONE
         return DuplicatePolicy.DROP if self.drop_duplicates else self.duplicates
 
+    @property
+    def copies_rows(self) -> bool:
+        """Whether rows that go to logs are written once more for engines that read Parquet."""
+        return self.log_block_format is LogBlockFormat.AVRO if self.row_copies is None else self.row_copies
+
     def file_options(self) -> FileOptions:
         """What the tasks need to know of this."""
         return FileOptions(
@@ -128,6 +137,7 @@ class WriteOptions:
             bloom_num_entries=self.index.bloom_num_entries,
             bloom_max_entries=self.index.bloom_max_entries,
             max_block_bytes=self.log_block_max_size_bytes,
+            block_kind=_BLOCK_KINDS[self.log_block_format],
         )
 
 

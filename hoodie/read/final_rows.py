@@ -11,20 +11,22 @@ Where logs are not all covered by copies of exactly what the snapshot sees they 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup.log_blocks import changes_nothing
-from hoodie.filegroup.row_copies import can_be_copied, read_row_copy
+from hoodie.filegroup.row_copies import can_be_copied
 from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants, sort_key
 from hoodie.model.names import ROW_COPIES, parse_row_copy
 from hoodie.model.plans import ReadContext, ReadTask
-from hoodie.read.dead_rows import Copied, FinalFile, Part, find_dead_rows
+from hoodie.read.dead_rows import Copied, FinalFile, Part
 from hoodie.read.decoded_rows import decode_slices, split_by_size
+from hoodie.read.known_rows import known_dead_rows, known_row_copy
 from hoodie.storage.base import FileInfo, Storage
 
 
@@ -48,20 +50,10 @@ def plan_final_rows(storage: Storage, context: ReadContext, tasks: Sequence[Read
     logged = [task for task in tasks if task.slice.logs]
     if not logged or not can_be_copied(context.rule) or context.history is not None:
         return FinalRows(tuple(files), None, tuple(logged))
-    parts = _parts_of(storage, logged)
-    copied: dict[int, Copied] = {}
-    for number, task in enumerate(logged):
-        covered = _covered(storage, task, parts, context.visible)
-        if covered is not None:
-            copied[number] = covered
-    merged = find_dead_rows(storage, context, list(copied.values()))
-    if merged is None:
-        merged, copied = [], {}
-    files += merged
-    small, rest = split_by_size(
-        [task for number, task in enumerate(logged) if number not in copied and _mergeable(task)]
-    )
-    rest += [task for number, task in enumerate(logged) if number not in copied and not _mergeable(task)]
+    copied = plan_copied_slices(storage, context, logged)
+    files += copied.files
+    small, rest = split_by_size([task for task in copied.others if _mergeable(task)])
+    rest += [task for task in copied.others if not _mergeable(task)]
     tables = []
     for task, found in zip(small, decode_slices(storage, context, small, schema), strict=True):
         if found is None:
@@ -73,13 +65,36 @@ def plan_final_rows(storage: Storage, context: ReadContext, tasks: Sequence[Read
     return FinalRows(tuple(files), rows if rows is None or rows.num_rows else None, tuple(rest))
 
 
+class CopiedSlices(NamedTuple):
+    files: Sequence[FinalFile]
+    """Base files and copies of the slices whose logs are all in copies."""
+    parts: Mapping[str, Part]
+    """Path of a log file -> its rows in a copy."""
+    others: Sequence[ReadTask]
+    """The slices that have other logs."""
+
+
+def plan_copied_slices(storage: Storage, context: ReadContext, tasks: Sequence[ReadTask]) -> CopiedSlices:
+    """What row copies say of these slices, which have logs; of a rule with `can_be_copied` only.
+
+    Raises:
+        CorruptFileError: a base file cannot be read.
+    """
+    parts = _parts_of(storage, tasks)
+    covered = [_covered(storage, task, parts, context.visible) for task in tasks]
+    files = known_dead_rows(storage, context, [copied for copied in covered if copied is not None])
+    if files is None:
+        return CopiedSlices((), parts, tasks)
+    return CopiedSlices(files, parts, [task for task, copied in zip(tasks, covered, strict=True) if copied is None])
+
+
 def _parts_of(storage: Storage, tasks: Iterable[ReadTask]) -> dict[str, Part]:
     """Path of a log file -> its rows in a copy."""
     wanted = {time for task in tasks for log in task.slice.logs for time, _ in log.committed_entries}
     infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.path.rpartition("/")[2]) in wanted]
 
     def read(info: FileInfo) -> dict[str, Part]:
-        copy = read_row_copy(storage, info.path, info.size_bytes)
+        copy = known_row_copy(storage, info)
         return {} if copy is None else {share.log: Part(copy, share) for share in copy.shares}
 
     found: dict[str, Part] = {}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from hoodie.filegroup.run import run_read
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
+from hoodie.read.copied_slices import run_task, with_final_files
 from hoodie.read.plan import plan_read
 from hoodie.txn.context import TableContext
 
@@ -31,8 +31,12 @@ class Scan:
 
     def records(self) -> Any:
         """The rows as the engine's own kind: a `pyarrow.RecordBatchReader` embedded, a DataFrame in Spark."""
-        run = partial(run_read, self._context.storage, self.plan.context)
-        return self._context.engine.read(run, self.plan.tasks, self.plan.output)
+        return self._read(self.plan.tasks, self.plan.output)
+
+    def _read(self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema) -> Any:
+        storage, context = self._context.storage, self.plan.context
+        final = with_final_files(storage, context, tasks)
+        return self._context.engine.read(partial(run_task, storage, context), final, output)
 
     def to_reader(self) -> pa.RecordBatchReader:
         reader: pa.RecordBatchReader = self.records()
@@ -57,9 +61,8 @@ class Scan:
         if self.plan.tasks and not self.plan.output.names:
             return 0
         narrow = self._narrowed()
-        run = partial(run_read, self._context.storage, self.plan.context)
         schema = pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
-        return sum(batch.num_rows for batch in self._context.engine.read(run, narrow, schema)) if narrow else 0
+        return sum(batch.num_rows for batch in self._read(narrow, schema)) if narrow else 0
 
     def explain(self) -> str:
         """What the query will read, in a few lines."""

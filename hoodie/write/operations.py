@@ -33,7 +33,7 @@ from hoodie.model.plans import Chunk, LookupResult, WriteContext
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import format_batch
 from hoodie.options.mergers import runnable
-from hoodie.options.values import DuplicatePolicy, SortMode
+from hoodie.options.values import DuplicatePolicy, LogBlockFormat, SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
@@ -44,7 +44,7 @@ from hoodie.write.bucket_plan import plan_bucket_write
 from hoodie.write.conduct import Conduct, Replaces, Step, labelled
 from hoodie.write.keys import carries_keys, require_stored_keys, table_keys
 from hoodie.write.overwrite import overwritten_partitions, replacing
-from hoodie.write.plan import Sizing, Tagged, WritePlan, plan_write
+from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, WritePlan, plan_write
 from hoodie.write.prepare import Memory, Preparation, require_columns, run_prepare
 from hoodie.write.schema import reconcile, storable
 from hoodie.write.seal import commit_metadata, publish_files
@@ -273,7 +273,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
             sort_by_key=conduct.sorts,
             row_copies=how_to_copy(
                 context.rule,
-                wanted=options.row_copies and config.table_type is TableType.MERGE_ON_READ,
+                wanted=options.copies_rows and config.table_type is TableType.MERGE_ON_READ,
                 size_bytes=sum(chunk.size_bytes for chunk in batch.chunks),
                 in_process=batch.folder is None,
             ),
@@ -424,7 +424,11 @@ def _plan_rows(
         tagged,
         slices,
         table_type=table_type,
-        sizing=Sizing(options.max_file_size_bytes, options.small_file_limit_bytes),
+        sizing=Sizing(
+            options.max_file_size_bytes,
+            options.small_file_limit_bytes,
+            MAX_GROWTH if options.log_block_format is LogBlockFormat.AVRO else SPARING_GROWTH,
+        ),
         busy=frozenset(now.view.pending_compactions()),
         pack_small_files=conduct.packs,
     )

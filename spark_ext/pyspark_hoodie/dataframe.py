@@ -34,6 +34,7 @@ from hoodie.write.schema import storable
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.small_batch import DriverEngine, TooLargeError, is_small
 from pyspark_hoodie.where import quoted
 
 log = logging.getLogger("hoodie")
@@ -93,8 +94,22 @@ def write_records(table: HoodieTable, df: DataFrame, schema: pa.Schema, request:
     if Conduct.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
         df = _in_key_order(df, table.config)
     engine = SparkEngine(df.sparkSession)
-    result = table.write_records(df, schema, write.operation, write, engine=engine, in_memory=False, repeatable=True)
+    result = _written_here(table, df, schema, write, engine) if is_small(df, write.driver_max_bytes) else None
+    if result is None:
+        result = table.write_records(
+            df, schema, write.operation, write, engine=engine, in_memory=False, repeatable=True
+        )
     return remember(table, replace(result, jobs=engine.jobs))
+
+
+def _written_here(
+    table: HoodieTable, df: DataFrame, schema: pa.Schema, write: WriteOptions, engine: SparkEngine
+) -> CommitResult | None:
+    """Write a small batch in this process; None where it turned out not to be small, and nothing was done."""
+    try:
+        return table.write_records(df, schema, write.operation, write, engine=DriverEngine(engine), in_memory=True)
+    except TooLargeError:
+        return None
 
 
 def needs_no_rows(write: WriteOptions) -> bool:

@@ -7,11 +7,14 @@ the driver as themselves, without a trace of the JVM. All others go the way of S
 
 from __future__ import annotations
 
+import gc
 import pickle
+import sys
 import threading
+import zipimport
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -65,7 +68,7 @@ class SparkEngine:
                 for number in groups[group]:
                     yield _attempt(number, partial(_once, fn, texts[number]))
 
-        with self._described(label):
+        with self.described(label):
             rows = self._numbered(len(groups)).mapInArrow(work, _RESULT).collect()
         return _values(rows)
 
@@ -79,7 +82,7 @@ class SparkEngine:
 
         # Columns travel by position: mapInArrow resolves names, and `a.b` or a name that stands twice does not resolve.
         plain = records.toDF(*[f"c{at}" for at in range(len(schema))])
-        with self._described(label):
+        with self.described(label):
             rows = plain.mapInArrow(work, _RESULT).collect()
         return _values(rows)
 
@@ -95,6 +98,7 @@ class SparkEngine:
             for number in _numbers(batches):
                 for batch in fn(pickle.loads(texts[number])):
                     yield conform(batch, exact, path="a file slice")
+            _spare_next_task()
 
         return self._numbered(len(tasks)).mapInArrow(work, columns)
 
@@ -107,7 +111,7 @@ class SparkEngine:
         return _CORES_UNKNOWN if context is None else context.defaultParallelism
 
     @contextmanager
-    def _described(self, label: str) -> Iterator[None]:
+    def described(self, label: str) -> Iterator[None]:
         """Spark's UI and log say what the job is for, and our log how far it is when it takes long.
 
         A session without a SparkContext (Connect) goes without.
@@ -181,7 +185,29 @@ def _attempt(number: int, work: Callable[[], Sequence[Any]]) -> pa.RecordBatch:
         values = [pickle.dumps(value) for value in work()]
     except HoodieError as error:
         return _result(number, [pickle.dumps(error)], failed=True)
+    finally:
+        _spare_next_task()
     return _result(number, values, failed=False)
+
+
+def _spare_next_task() -> None:
+    """Forget Python's finders in zip files, of which a worker has one for every package of PySpark.
+
+    A worker begins each task with `importlib.invalidate_caches()`, and a zip finder then reads the directory of its archive anew:
+    for all of them a tenth of a second, more than most tasks of ours take. A finder that is needed again is made again, from
+    a directory that Python keeps. After the task it looks through all objects for garbage.
+    """
+    _leave_modules_alone()
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimport.zipimporter):
+            sys.path_importer_cache.pop(path, None)
+
+
+@cache
+def _leave_modules_alone() -> None:
+    """Once in a worker: what it has imported by now is there for good, and no search for garbage need look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _result(number: int, values: list[bytes], *, failed: bool) -> pa.RecordBatch:

@@ -1,8 +1,8 @@
 """A read plan as a DataFrame: rows that are final in their files are Spark's own Parquet scan, the rest goes through the engine.
 
 Final are those of base files without logs, and of base files and row copies but for the dead ones (`hoodie/read/final_rows.py`).
-The scan names exactly the plan's files. Folders take no part in it: partition values are columns of the files, and
-Spark would otherwise add or retype columns by folder names such as `day=01`.
+The scan names exactly the plan's files. Folders take no part in it but where their text is sure to be the column's value
+(`folders.py`): Spark would otherwise add or retype columns by folder names such as `day=01`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hoodie.filegroup.run import run_read
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
-from hoodie.read.dead_rows import FinalFile
 from hoodie.read.final_rows import plan_final_rows
 from hoodie.storage.base import Storage
 from hoodie.txn.context import TableContext
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.file_types import FileTypes, Narrow
+from pyspark_hoodie.folders import Grouped, by_folders
 from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.where import filter_column, quoted
@@ -56,9 +56,11 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
     frames = []
     for narrow, files in types.groups(found.files):
         stored = _stored(plan, narrow)
-        for together in scans_of(files):
-            text = where if isinstance(where, str) else None
-            frames.append(_scan(spark, context.storage, plan, together, stored, narrow, where=text))
+        for group in by_folders(context, stored, files):
+            for together in scans_of(group.files):
+                text = where if isinstance(where, str) else None
+                scanned = group._replace(files=together)
+                frames.append(_scan(spark, context.storage, plan, scanned, stored, narrow, where=text))
     if found.rows is not None:
         frames.append(_kept(arrow_frame(spark, found.rows), plan, where if isinstance(where, str) else None))
     if rest or not frames:
@@ -78,7 +80,7 @@ def _scan(
     spark: SparkSession,
     storage: Storage,
     plan: ReadPlan,
-    together: Sequence[FinalFile],
+    group: Grouped,
     stored: pa.Schema,
     narrow: Narrow,
     *,
@@ -86,17 +88,17 @@ def _scan(
 ) -> DataFrame:
     """One Parquet scan of the columns `stored`; `narrow` are those that these files hold in an older type."""
     full, needed = plan.context.schema, stored.names
-    files = [_uri(storage, file.path) for file in together]
+    files = [_uri(storage, file.path) for file in group.files]
     reader = (
         spark.read.format("parquet")
         .schema(spark_schema(stored))
-        .option("recursiveFileLookup", "true")  # no columns from folder names
+        .options(**group.options)
         .option("datetimeRebaseMode", "CORRECTED")  # old dates as they are stored, which is what the engine reads too
         .option("int96RebaseMode", "CORRECTED")
     )
     with _listed_here(spark, storage):
         frame = reader.load(files)
-    frame = without_dead_rows(spark, frame, together)
+    frame = without_dead_rows(spark, frame, group.files)
     if narrow:
         types = {field.name: field.dataType for field in spark_schema(full).fields}
         frame = frame.select(

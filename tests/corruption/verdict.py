@@ -55,6 +55,9 @@ def _uncovered_in(block: LogBlock, data: bytes) -> Iterator[Uncovered]:
     if block.kind in (BlockKind.AVRO_DATA, BlockKind.DELETE):
         start = data.index(bytes(block.content), block.offset + len(MAGIC)) if block.content else end
         yield Uncovered(start, start + len(block.content), f"content of {block.kind.name}", True)
+    if block.kind is BlockKind.PARQUET_DATA:
+        start = data.index(bytes(block.content), block.offset + len(MAGIC))
+        yield Uncovered(start, start + len(block.content), "Parquet page headers and footer of a block", False)
     schema = block.header.get(HeaderKey.SCHEMA, "").encode()
     if schema:
         start = data.index(schema, block.offset)

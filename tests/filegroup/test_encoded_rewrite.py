@@ -93,3 +93,25 @@ def test_columns_of_many_values_are_read_as_they_are(table, tmp_path):
     assert pa.types.is_dictionary(types["kind"])
     assert types["id"] == types["note"] == types["_hoodie_record_key"] == pa.string()
     assert types["n"] == pa.int64()
+
+
+def test_columns_without_a_dictionary_stay_without_one_and_new_columns_are_looked_at(table, tmp_path):
+    before = encoded_columns(base_files(tmp_path / "t")[-1])
+    assert "kind" in before
+    assert not {"id", "note", "_hoodie_record_key"} & before
+    wider = SCHEMA.append(pa.field("more", pa.string()))
+    ids = [f"{i:05}" for i in range(4000)]
+    batch = pa.table(
+        {"id": ids, "kind": ["red"] * 4000, "note": ["x"] * 4000, "n": [1] * 4000, "more": ["y"] * 4000}, schema=wider
+    )
+    table.upsert(batch)
+    settle(table)
+    after = encoded_columns(base_files(tmp_path / "t")[-1])
+    assert {"kind", "more"} <= after
+    assert not {"id", "note", "_hoodie_record_key"} & after
+
+
+def encoded_columns(path):
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    return {c.path_in_schema for c in columns if any("DICTIONARY" in encoding for encoding in c.encodings)}

@@ -65,7 +65,8 @@ def test_a_merge_goes_on_with_the_filter_of_the_file_before(bloom_type):
     made.add(keys(1000, 4000), new=False)  # the first thousand were deleted
     made.add(keys(5000, 100), new=True)
     found = made.metadata("{}")
-    assert (found["hoodie_min_record_key"], found["hoodie_max_record_key"]) == ("key-001000", "key-005099")
+    # As with the filter: the bounds may be wider than what is left.
+    assert (found["hoodie_min_record_key"], found["hoodie_max_record_key"]) == ("key-000000", "key-005099")
     assert len(found[BLOOM]) == len(old[BLOOM])
     carried = filter_of(found)
     assert carried.might_contain(keys(0, 5100).chunk(0)).all()

@@ -12,7 +12,7 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
 from hoodie.format.log_block import encode_block, rollback_block
-from hoodie.format.log_content import encode_avro_data, encode_deletes
+from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
@@ -30,7 +30,7 @@ def t(number):
     return f"20260101000000{number:03d}"
 
 
-def data(number, *rows, schema=COLUMNS, of=(), partial=False):
+def data(number, *rows, schema=COLUMNS, of=(), partial=False, kind=BlockKind.AVRO_DATA):
     """A data block of instant `number`; rows are (key, ts, val[, deleted]), or (key, values of the schema)."""
     full = with_meta_fields(schema)
     values = [
@@ -48,7 +48,10 @@ def data(number, *rows, schema=COLUMNS, of=(), partial=False):
         header[HeaderKey.COMPACTED_BLOCK_TIMES] = ",".join(map(t, of))
     if partial:
         header[HeaderKey.IS_PARTIAL] = "true"
-    return encode_block(BlockKind.AVRO_DATA, header, encode_avro_data(pa.Table.from_pylist(values, schema=full), avro))
+    table = pa.Table.from_pylist(values, schema=full)
+    if kind is BlockKind.PARQUET_DATA:
+        return encode_block(kind, header, encode_parquet_data(table, avro, compression="none", dictionaries=[]))
+    return encode_block(kind, header, encode_avro_data(table, avro))
 
 
 def deletes(number, *rows):
@@ -260,13 +263,14 @@ def test_outputs_of_log_compactions_may_be_inputs_of_others():
     assert live(scan(*files)) == {"a": "of 1 and 3", "b": "b5"}
 
 
-def test_columns_that_a_partial_block_lacks_keep_the_older_value():
+@pytest.mark.parametrize("kind", [BlockKind.AVRO_DATA, BlockKind.PARQUET_DATA])
+def test_columns_that_a_partial_block_lacks_keep_the_older_value(kind):
     narrow = pa.schema([("ts", pa.int64())])
     schema = WANTED.append(pa.field("more", pa.int64()))
     full = pa.schema([*COLUMNS, ("more", pa.int64())])
     found = scan(
         [data(1, ("a", 5, "a1", None, 7), ("b", 5, "b1", None, 8), schema=full)],
-        [data(2, ("a", 6), ("b", 4), ("c", 1), schema=narrow, partial=True)],
+        [data(2, ("a", 6), ("b", 4), ("c", 1), schema=narrow, partial=True, kind=kind)],
         schema=schema,
     )
     assert {row[RECORD_KEY]: (row["ts"], row["val"], row["more"]) for row in found.data.to_pylist()} == {
@@ -322,3 +326,32 @@ def test_parquet_blocks_are_data_too():
     pq.write_table(rows, out)
     block = encode_block(BlockKind.PARQUET_DATA, {HeaderKey.INSTANT_TIME: t(2)}, out.getvalue())
     assert live(scan([data(1, ("a", 3, "a1"), ("b", 3, "b1"))], [block])) == {"a": "a2", "b": "b1"}
+
+
+def test_parquet_and_avro_blocks_of_one_slice_are_merged_as_they_come():
+    parquet = BlockKind.PARQUET_DATA
+    files = [
+        [data(1, ("a", 1, "a1"), ("b", 5, "b1"), ("c", 1, "c1"), kind=parquet)],
+        [deletes(2, ("c", 2)), data(3, ("b", 4, "b3"), ("a", 1, "a3"))],
+        [data(4, ("d", 1, "d4"), ("e", 1, "", True), kind=parquet), undo(6, 5), data(5, ("a", 9, "a5"), kind=parquet)],
+        [undo(7, 5)],
+    ]
+    found = scan(*files)
+    assert live(found) == {"a": "a3", "b": "b1", "d": "d4"}
+    assert sorted(dead(found)) == ["c", "e"]
+    assert (found.blocks, found.records) == (4, 8)
+
+
+def test_parquet_blocks_of_an_older_schema_get_nulls_and_wider_types():
+    old = pa.schema([("ts", pa.int32())])
+    found = scan([data(1, ("a", 1), schema=old, kind=BlockKind.PARQUET_DATA)], [data(2, ("b", 2, "b2"))])
+    assert live(found) == {"a": None, "b": "b2"}
+    assert found.ordering.type == pa.int64()
+
+
+@pytest.mark.parametrize("kind", [BlockKind.AVRO_DATA, BlockKind.PARQUET_DATA])
+def test_a_damaged_record_is_told_with_the_file(kind):
+    good = data(1, ("a", 1, "some text" * 20), kind=kind)
+    at = good.index(b"some text")
+    with pytest.raises(CorruptFileError, match=r"log\.1_0-0-0"):
+        scan([good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :]])

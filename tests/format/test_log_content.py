@@ -22,6 +22,7 @@ from hoodie.format.log_content import (
     decode_parquet_data,
     encode_avro_data,
     encode_deletes,
+    encode_parquet_data,
 )
 from hoodie.model.enums import BlockKind, HeaderKey
 from tests.rows import rows_of
@@ -177,6 +178,40 @@ def test_parquet_block_gives_its_rows_without_file_metadata():
     found = decode_parquet_data(memoryview(parquet_of(table)))
     assert found.equals(table)
     assert found.schema.metadata is None
+
+
+PARQUET = bytes(encode_parquet_data(TABLE, SCHEMA, compression="zstd", dictionaries=["k"]))
+
+
+def test_a_parquet_block_of_ours_gives_its_rows_or_some_of_their_columns():
+    assert decode_parquet_data(PARQUET, TEXT).equals(TABLE)
+    assert decode_parquet_data(PARQUET, TEXT, ["n", "not there"]).equals(TABLE.select(["n"]))
+    empty = TABLE.slice(0, 0)
+    assert decode_parquet_data(
+        encode_parquet_data(empty, SCHEMA, compression="none", dictionaries=[]), TEXT, ["n"]
+    ).equals(empty.select(["n"]))
+
+
+def test_a_parquet_block_of_ours_has_the_schema_of_its_records_in_its_footer_and_checksums_on_its_pages():
+    file = pq.ParquetFile(io.BytesIO(PARQUET))
+    assert json.loads(file.metadata.metadata[b"parquet.avro.schema"]) == SCHEMA
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+    at = PARQUET.index(b"ccc") if b"ccc" in PARQUET else 40
+    damaged = PARQUET[:at] + bytes([PARQUET[at] ^ 1]) + PARQUET[at + 1 :]
+    with pytest.raises(CorruptFileError):
+        decode_parquet_data(damaged, TEXT)
+
+
+def test_a_parquet_block_has_the_columns_of_its_header():
+    other = json.dumps(avro_from_arrow(pa.schema([("k", pa.string()), ("m", pa.int64())]), table_name="t"))
+    with pytest.raises(CorruptFileError, match=r"has other columns than its header says \(m, n\)"):
+        decode_parquet_data(PARQUET, other, ["k"])
+
+
+@pytest.mark.parametrize("cut", range(0, len(PARQUET), 7))
+def test_a_parquet_block_cut_at_any_length_is_corrupt(cut):
+    with pytest.raises(CorruptFileError):
+        decode_parquet_data(PARQUET[:cut], TEXT)
 
 
 @pytest.mark.parametrize("kind", ["half", "tail", "head", "empty", "magic only", "footer"])

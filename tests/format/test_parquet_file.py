@@ -1,6 +1,7 @@
 """Parquet files: opened with their checksums, held against themselves, read to the last row they claim."""
 
 import io
+import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,6 +65,24 @@ def test_a_base_file_without_one_of_hudi_s_columns_is_an_error(missing):
         pytest.raises(CorruptFileError, match=f"f has no column {missing}"),
     ):
         check_meta_columns(file, path="f")
+
+
+@pytest.mark.parametrize(
+    ("stored_null", "stated_null", "told"), [(True, True, False), (False, True, True), (True, False, False)]
+)
+def test_a_column_that_lost_its_nulls_is_an_error(stored_null, stated_null, told):
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=stored_null)])
+    avro = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "a", "type": ["null", "long"] if stated_null else "long"}],
+    }
+    data = stored(pa.table({"a": [1, 2]}, schema=schema.with_metadata({"parquet.avro.schema": json.dumps(avro)})))
+    if not told:
+        assert read(data, ["a"]).num_rows == 2
+        return
+    with pytest.raises(CorruptFileError, match=r"p/f\.parquet has no nulls in column a by its Parquet schema"):
+        read(data, ["a"])
 
 
 def test_a_file_without_any_of_them_is_one_of_another_kind():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.chunks import load_rows, make_chunk
 from hoodie.format.base_file import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
-from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookup
+from hoodie.index.bloom import pieces_by_partition, places_in, plan_lookup, run_lookup
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -140,6 +140,20 @@ def test_row_numbers_are_those_of_the_chunk():
     pieces = tuple(pieces_by_partition([make_chunk(table)])["p"])
     (matches,) = run_lookup(storage, LookupTask(BASE, pieces)).matches
     assert load_rows(storage, matches).tolist() == [2, 3]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.text("abc", max_size=2), min_size=1, max_size=30),
+    st.lists(st.lists(st.text("abcd", max_size=2), min_size=1, max_size=8), min_size=1, max_size=3),
+    st.integers(1, 12),
+)
+def test_keys_that_come_in_batches_are_found_in_the_first_row_that_has_them(stored, wanted, size):
+    column = pa.array(stored, pa.string())
+    batches = (column.slice(start, size) for start in range(0, len(stored), size))
+    found = places_in([pa.array(keys, pa.string()) for keys in wanted], batches)
+    expected = [[stored.index(key) if key in stored else -1 for key in keys] for keys in wanted]
+    assert [places.tolist() for places in found] == expected
 
 
 def test_matches_are_staged_where_a_folder_is_given():

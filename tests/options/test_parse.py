@@ -41,7 +41,7 @@ def test_defaults_are_those_that_are_promised():
     write = WriteOptions()
     assert write.operation is WriteOperation.UPSERT
     assert (write.max_file_size_bytes, write.small_file_limit_bytes) == (125_829_120, 104_857_600)
-    assert (write.compression, write.log_block_format, write.driver_max_bytes) == ("zstd", "avro", 67_108_864)
+    assert (write.compression, write.log_block_format, write.driver_max_bytes) == ("zstd", "avro", 134_217_728)
     assert (write.index.type, write.index.bloom_num_entries) == (IndexType.BLOOM, None)
     assert (write.compaction.inline, write.compaction.max_delta_commits) == (False, 5)
     assert (write.concurrency.heartbeat_interval_s, write.concurrency.lock_timeout_s) == (60, 60)
@@ -329,7 +329,7 @@ def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
         ("hoodie.python.mor.inserts", "log", "is not supported by this release"),
         ("hoodie.python.merger", "two words", "is no name"),
         ("hoodie.write.lock.provider", "ZookeeperBasedLockProvider", "no other lock is taken"),
-        ("hoodie.logfile.data.block.format", "parquet", "is not supported by this release, which has avro"),
+        ("hoodie.logfile.data.block.format", "hfile", "is not supported by this release, which has avro, parquet"),
         ("hoodie.populate.meta.fields", "false", "is not supported by this release, only true is"),
         ("hoodie.base.file.format", "ORC", "only PARQUET is"),
         ("hoodie.table.name", "  ", "is empty"),

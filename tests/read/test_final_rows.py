@@ -111,6 +111,16 @@ def test_a_copy_that_is_not_that_of_the_log_is_passed_over(how):
     assert check(opened(storage, clock)).rows.num_rows
 
 
+def test_a_log_in_which_the_block_of_a_commit_is_not_found_is_an_error():
+    storage, clock = logged_table(rounds=1)
+    spoil(storage, "missing")
+    log = next(i for i in storage.list("a") if parse_log_file(i.path.rpartition("/")[2]))
+    instant = opened(storage, clock).timeline.commits[-1].time.encode()
+    storage.replace(log.path, storage.read(log.path).replace(instant, b"2099" + instant[4:], 1))
+    with pytest.raises(CorruptFileError, match="a block or the commit's metadata are damaged"):
+        plan_of(opened(storage, clock))
+
+
 def test_a_log_that_somebody_appended_to_is_decoded():
     storage, clock = logged_table()
     log = next(i for i in storage.list("a") if parse_log_file(i.path.rpartition("/")[2]))

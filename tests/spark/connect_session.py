@@ -1,88 +1,151 @@
 """What test_connect asks of a Spark Connect session, in a process of its own: a classic session may stand in the other.
 
-Prints one line of JSON: for each question what came out, or the error's class and text.
+Prints one line of JSON: for each table type and question what came out, or the error's class and text.
 """
 
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_hoodie
 from tests.spark.conftest import options_of
 
+SOAK = bool(os.environ.get("HOODIE_SOAK"))
 DDL = "id string, part string, qty int, ts long"
+Told = dict[str, Any]
 
 
-def ask(folder: Path, table_type: str) -> dict[str, Any]:
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
-    pyspark_hoodie.enable(spark, aliases=("hudi",))
-    path = str(folder / table_type)
-    told: dict[str, Any] = {"session": type(spark).__module__}
+class Asker:
+    """Asks about a table of one type, and keeps what came out."""
 
-    def rows(*given: tuple[Any, ...]) -> Any:
-        return spark.createDataFrame(list(given), DDL)
+    def __init__(self, spark: SparkSession, folder: Path, table_type: str) -> None:
+        self.spark = spark
+        self.path = str(folder / table_type)
+        self.table_type = table_type
+        self.told: Told = {"session": type(spark).__module__}
 
-    def read(**options: str) -> dict[str, int]:
-        named = {name.replace("_", "."): text for name, text in options.items()}
-        frame = spark.read.format("hudi").options(**named).load(path)
-        return {row["id"]: row["qty"] for row in frame.collect()}
-
-    def step(name: str, what: Callable[[], Any]) -> None:
+    def step(self, name: str, what: Callable[[], Any]) -> Any:
+        """The answer too, for steps that build on it; None after an error."""
         try:
-            told[name] = what()
+            self.told[name] = what()
         except Exception as error:  # noqa: BLE001  (the test judges it)
-            told[name] = [type(error).__name__, str(error)]
+            self.told[name] = [type(error).__name__, str(error)]
+            return None
+        return self.told[name]
 
-    def save(frame: Any, mode: str | None = None, **options: str) -> None:
-        frame.write.format("hoodie").options(**options).mode(mode).save(path)
+    def rows(self, *given: tuple[Any, ...]) -> DataFrame:
+        return self.spark.createDataFrame(list(given), DDL)
 
-    first = rows(*[(f"k{n}", "ab"[n % 2], n, 1) for n in range(6)])
-    made = options_of(hoodie_datasource_write_table_type=table_type)
-    step("first", lambda: save(first, **made))
-    first_instant = pyspark_hoodie.last_commit(path).instant
-    step("append", lambda: save(rows(("k1", "b", 100, 2), ("k9", "a", 9, 1)), "append"))
-    step("ignore", lambda: save(rows(("k0", "a", -1, 9)), "ignore"))
-    step("errorifexists", lambda: save(rows(("k0", "a", -1, 9))))
-    step("null key", lambda: save(rows((None, "a", -1, 9)), "append"))
-    step("snapshot", read)
-    step("read optimized", lambda: read(hoodie_datasource_query_type="read_optimized"))
-    step("where", lambda: read(where="qty > 4"))
-    step("as of", lambda: read(as_of_instant=str(first_instant)))
-    pull = {"hoodie_datasource_read_begin_instanttime": str(first_instant)}
-    step("incremental", lambda: read(hoodie_datasource_query_type="incremental", **pull))
-    step("read schema", lambda: spark.read.format("hoodie").schema("qty int, id string").load(path).columns)
-    step("to arrow", lambda: spark.read.format("hoodie").load(path).toArrow().num_rows)
+    def save(self, frame: DataFrame, mode: str | None = None, **options: str) -> None:
+        frame.write.format("hoodie").options(**options).mode(mode).save(self.path)
 
-    def verbs() -> Any:
-        table = pyspark_hoodie.HoodieTable.for_path(spark, path)
-        upserted = table.upsert(rows(("k2", "a", 102, 5)))
-        deleted = table.delete(rows(("k3", "b", 0, 9)))
-        compacted = len(table.compact())
-        found = {row["id"]: row["qty"] for row in table.read(["id", "qty"]).collect()}
-        return [upserted.updated, deleted.deleted, compacted, found, table.changes(images="before_after").count()]
+    def read(self, **options: str) -> dict[str, int]:
+        named = {name.replace("_", "."): text for name, text in options.items()}
+        return quantities(self.spark.read.format("hudi").options(**named).load(self.path))
 
-    step("verbs", verbs)
+    def counted(self) -> int:
+        return self.spark.read.format("hoodie").load(self.path).count()
 
+
+def quantities(frame: DataFrame) -> dict[str, int]:
+    return {row["id"]: row["qty"] for row in frame.collect()}
+
+
+def saves_and_reads(at: Asker) -> None:
+    first = at.rows(*[(f"k{n}", "ab"[n % 2], n, 1) for n in range(6)])
+    made = options_of(hoodie_datasource_write_table_type=at.table_type)
+    at.step("first", lambda: at.save(first, **made))
+    first_instant = at.step("first instant", lambda: str(pyspark_hoodie.last_commit(at.path).instant))
+    at.step("append", lambda: at.save(at.rows(("k1", "b", 100, 2), ("k9", "a", 9, 1)), "append"))
+    at.step("ignore", lambda: at.save(at.rows(("k0", "a", -1, 9)), "ignore"))
+    at.step("errorifexists", lambda: at.save(at.rows(("k0", "a", -1, 9))))
+    at.step("null key", lambda: at.save(at.rows((None, "a", -1, 9)), "append"))
+    at.step("snapshot", at.read)
+    at.step("read optimized", lambda: at.read(hoodie_datasource_query_type="read_optimized"))
+    at.step("where", lambda: at.read(where="qty > 4"))
+    at.step("as of", lambda: at.read(as_of_instant=first_instant))
+    pull = {"hoodie_datasource_read_begin_instanttime": first_instant}
+    at.step("incremental", lambda: at.read(hoodie_datasource_query_type="incremental", **pull))
+    reader = at.spark.read.format("hoodie")
+    at.step("read schema", lambda: reader.schema("qty int, id string").load(at.path).columns)
+    at.step("to arrow", lambda: at.spark.read.format("hoodie").load(at.path).toArrow().num_rows)
+
+
+def verbs(at: Asker) -> None:
+    """Each of them through one object, in this order."""
+    table = pyspark_hoodie.HoodieTable.for_path(at.spark, at.path)
+    at.step("upsert", lambda: table.upsert(at.rows(("k2", "a", 102, 5))).updated)
+    partial = at.spark.createDataFrame([("k4", "a", 9)], "id string, part string, ts long")
+    at.step("partial upsert", lambda: table.upsert(partial, partial=True).updated)
+    at.step("delete", lambda: table.delete(at.rows(("k3", "b", 0, 9))).deleted)
+    at.step("delete where", lambda: table.delete(where="qty = 9").deleted)
+    at.step("pending", lambda: [table.schedule_compaction() is not None, len(table.pending_compactions())])
+    at.step("compact", lambda: len(table.compact()))
+    at.step("found", lambda: quantities(table.read(["id", "qty"])))
+    at.step("changes", lambda: table.changes(images="before_after").count())
+    at.step("latest changes", lambda: quantities(table.changes(since=at.told["first instant"])))
+    at.step("explain", lambda: table.explain(where="part = 'a'"))
+    at.step("history", lambda: [result.operation.value for result in table.history()])
+    at.step("files", lambda: [len(table.files()), table.partitions()])
+    at.step("rollback", table.rollback)
+    at.step("insert", lambda: table.insert(at.rows(("k20", "c", 20, 1))).inserted)
+    at.step("bulk insert", lambda: table.bulk_insert(at.rows(("k21", "c", 21, 1))).inserted)
+    at.step("insert overwrite", lambda: table.insert_overwrite(at.rows(("k22", "c", 22, 1))).inserted)
+    at.step("overwritten partition", lambda: quantities(table.read(where="part = 'c'")))
+    at.step("delete partitions", lambda: table.delete_partitions(["c"]).operation.value)
+    at.step("deleted partition", lambda: table.read(where="part = 'c'").count())
+
+
+def streams(at: Asker) -> None:
+    """Out of the table, and into another one from there. Spark starts Python after Python for it."""
+    target = at.path + "_stream"
+    checkpoint = {"checkpointLocation": at.path + "_checkpoint"}
+
+    def run() -> None:
+        frame = at.spark.readStream.format("hudi").load(at.path)
+        writer = frame.writeStream.format("hoodie").options(**checkpoint, **options_of())
+        writer.trigger(availableNow=True).start(target).awaitTermination()
+
+    at.step("stream", run)
+    at.step("streamed", lambda: quantities(at.spark.read.format("hoodie").load(target)))
+
+
+def sql_and_other_formats(at: Asker) -> None:
     def view() -> Any:
-        spark.sql(f"create or replace temporary view v using hudi options (path '{path}')")
-        return spark.sql("select sum(qty) from v").collect()[0][0]
+        at.spark.sql(f"create or replace temporary view v using hudi options (path '{at.path}')")
+        return at.spark.sql("select sum(qty) from v").collect()[0][0]
 
-    step("view", view)
-    step("create table", lambda: spark.sql("create table t using hudi as select 1 as id"))
-    step("saveAsTable", lambda: first.write.format("hoodie").saveAsTable("t"))
-    step("overwrite", lambda: save(rows(("k7", "a", 7, 1)), "overwrite"))
-    step("overwritten", read)
-    step("parquet", lambda: first.write.format("parquet").save(path + "_plain"))
-    step("parquet read", lambda: spark.read.parquet(path + "_plain").count())
+    at.step("view", view)
+    at.step("create table", lambda: at.spark.sql("create table t using hudi as select 1 as id"))
+    frame = at.rows(("k7", "a", 7, 1))
+    at.step("saveAsTable", lambda: frame.write.format("hoodie").saveAsTable("t"))
+    at.step("overwrite", lambda: at.save(frame, "overwrite"))
+    at.step("overwritten", at.read)
+    at.step("parquet", lambda: frame.write.format("parquet").save(at.path + "_plain"))
+    at.step("parquet read", lambda: at.spark.read.parquet(at.path + "_plain").count())
+
+
+def ask(url: str, folder: Path, table_types: Sequence[str]) -> Mapping[str, Told]:
+    spark = SparkSession.builder.remote(url).getOrCreate()
+    askers = [Asker(spark, folder, name) for name in table_types]
+    pyspark_hoodie.enable(spark, aliases=("hudi",))
+    for at in askers:
+        saves_and_reads(at)
+        verbs(at)
+        sql_and_other_formats(at)
+    if SOAK:
+        streams(askers[-1])
     pyspark_hoodie.disable()
-    step("without enable", lambda: spark.read.format("hoodie").load(path).count())
+    for at in askers:
+        at.step("without enable", at.counted)
     spark.stop()
-    return told
+    return {at.table_type: at.told for at in askers}
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(ask(Path(sys.argv[1]), sys.argv[2])) + "\n")
+    sys.stdout.write(json.dumps(ask(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])) + "\n")

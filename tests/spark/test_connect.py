@@ -9,34 +9,45 @@ import pytest
 
 import hoodie
 from tests.spark.conftest import ROOT, SPARK
+from tests.spark.connect_server import connect_server
+from tests.spark.connect_session import SOAK
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif(SPARK < (4, 0), reason="pip's Spark 3.5 has no Connect server"),
-    pytest.mark.skipif("HOODIE_SOAK" not in os.environ, reason="two servers of their own take minutes: `make soak`"),
 ]
 
-TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+COW, MOR = TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 FIRST = {f"k{n}": n for n in range(6)}
 SECOND = {**FIRST, "k1": 100, "k9": 9}
+THIRD = {"k0": 0, "k1": 100, "k2": 102, "k4": 4, "k5": 5}
+"""After the updates and deletes."""
 
 
-@pytest.fixture(scope="module", params=TYPES)
-def told(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Of both table types: one server and one client answer everything."""
     pytest.importorskip("grpc", reason="Spark Connect needs the extra `connect`")
     folder = tmp_path_factory.mktemp("connect")
     env = {name: text for name, text in os.environ.items() if name not in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")}
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.spark.connect_session", str(folder), request.param],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    with connect_server(folder) as url:
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.spark.connect_session", url, str(folder), *TYPES],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
     assert run.returncode == 0, run.stderr[-3000:]
-    return {**json.loads(run.stdout.splitlines()[-1]), "type": request.param, "path": str(folder / request.param)}
+    told = json.loads(run.stdout.splitlines()[-1])
+    return {kind: {**told[kind], "type": kind, "path": str(folder / kind)} for kind in TYPES}
+
+
+@pytest.fixture(params=TYPES)
+def told(request, answers):
+    return answers[request.param]
 
 
 def test_it_is_a_connect_session(told):
@@ -51,7 +62,7 @@ def test_every_save_mode(told):
 
 
 def test_every_read(told):
-    base = SECOND if told["type"] == TYPES[0] else {**FIRST, "k9": 9}
+    base = SECOND if told["type"] == COW else {**FIRST, "k9": 9}
     assert told["snapshot"] == SECOND
     assert told["read optimized"] == base
     assert told["where"] == {"k1": 100, "k5": 5, "k9": 9}
@@ -60,15 +71,38 @@ def test_every_read(told):
     assert (told["read schema"], told["to arrow"]) == (["qty", "id"], 7)
 
 
-def test_verbs_of_the_table(told):
-    updated, deleted, compacted, found, changes = told["verbs"]
-    assert (updated, deleted, compacted) == (1, 1, 0 if told["type"] == TYPES[0] else 1)
-    assert found == {key: qty for key, qty in {**SECOND, "k2": 102}.items() if key != "k3"}
-    assert changes == 6 + 2 + 1 + 1
+def test_updates_and_deletes_of_the_table_object(told):
+    names = ("upsert", "partial upsert", "delete", "delete where")
+    assert [told[name] for name in names] == [1, 1, 1, 1]
+    assert told["found"] == THIRD
+    assert told["latest changes"] == {"k1": 100, "k2": 102, "k4": 4}  # of k3 and k9 there is no latest row
+    assert told["changes"] == 6 + 2 + 1 + 1 + 1 + 1
+
+
+def test_compaction_runs_on_the_server_and_is_an_error_where_there_are_no_logs(told):
+    if told["type"] == MOR:
+        assert (told["pending"], told["compact"]) == ([True, 1], 1)
+    else:
+        for kind, text in (told["pending"], told["compact"]):
+            assert kind == "OptionError"
+            assert "no logs" in text
+
+
+def test_what_the_table_object_says_of_the_table(told):
+    writes = ["UPSERT"] * 4 + ["DELETE"] * 2
+    assert told["history"] == writes + (["COMPACT"] if told["type"] == MOR else [])
+    assert "2 total -> 1 after partitions -> 1 after statistics -> 1 read" in told["explain"]
+    assert (told["files"], told["rollback"]) == ([2, ["a", "b"]], [])
+
+
+def test_inserts_and_overwrites_of_the_table_object(told):
+    assert [told[name] for name in ("insert", "bulk insert", "insert overwrite")] == [1, 1, 1]
+    assert told["overwritten partition"] == {"k22": 22}
+    assert (told["delete partitions"], told["deleted partition"]) == ("DELETE_PARTITION", 0)
 
 
 def test_sql_and_its_sentences(told):
-    assert told["view"] == sum({**SECOND, "k2": 102, "k3": 0}.values())
+    assert told["view"] == sum(THIRD.values())
     for name in ("create table", "saveAsTable"):
         kind, text = told[name]
         assert kind == "OptionError"
@@ -82,4 +116,9 @@ def test_an_error_of_a_task_is_ours(told):
 
 
 def test_other_formats_and_what_spark_finds_by_itself(told):
-    assert (told["parquet"], told["parquet read"], told["without enable"]) == (None, 6, 1)
+    assert (told["parquet"], told["parquet read"], told["without enable"]) == (None, 1, 1)
+
+
+@pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it: a stream takes half as long as all the rest")
+def test_a_stream_out_of_a_table_and_into_another(answers):
+    assert (answers[MOR]["stream"], answers[MOR]["streamed"]) == (None, {"k7": 7})

@@ -48,10 +48,13 @@ def few(spark, count=40, *, ts=1):
 def test_each_write_is_few_jobs_and_each_says_which_step_of_how_many_it_is(spark, tmp_path):
     path = str(tmp_path / "flights")
     mor = options_of(hoodie_datasource_write_table_type="MERGE_ON_READ")
-    names, loaded = described(spark, lambda: dataframe.write(few(spark), path, {**mor, **options_of(**BULK)}, "append"))
+    load = {**mor, **options_of(**BULK)}
+    of_python = few(spark).mapInArrow(lambda batches: batches, few(spark).schema)
+    names, loaded = described(spark, lambda: dataframe.write(of_python, path, load, "append"))
     assert names == ["hoodie bulk_insert flights: write new files 1/3"]
     assert (loaded.jobs, loaded.inserted) == (1, 40)
-    names, small = described(spark, lambda: dataframe.write(few(spark, ts=2), path, mor, "append"))
+    of_python = few(spark, ts=2).mapInArrow(lambda batches: batches, few(spark).schema)
+    names, small = described(spark, lambda: dataframe.write(of_python, path, mor, "append"))
     assert names == ["hoodie upsert flights: read the batch 1/4"]
     assert (small.jobs, small.updated, small.opened, small.engine) == (1, 40, 2, "embedded")
     large = {**mor, **options_of(hoodie_python_driver_max_bytes=0)}

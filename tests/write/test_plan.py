@@ -12,7 +12,7 @@ from hoodie.model.enums import TableType
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import LookupResult
-from hoodie.write.plan import MAX_GROWTH, Sizing, Tagged, next_log_version, plan_write
+from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, next_log_version, plan_write
 from tests.memory_tables import FakeClock, new_storage
 
 COW, MOR = TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ
@@ -40,12 +40,14 @@ def looked_up(found, *matches):
     return LookupResult(found.base, rows, "keys", found.base.size_bytes // ROW)
 
 
-def plan(chunks, slices=(), lookups=(), *, kind=COW, most=1000, small=500, busy=(), pack=True, **tagged):
+def plan(
+    chunks, slices=(), lookups=(), *, kind=COW, most=1000, small=500, growth=MAX_GROWTH, busy=(), pack=True, **tagged
+):
     return plan_write(
         Tagged(pieces_by_partition(chunks), lookups, **tagged),
         slices,
         table_type=kind,
-        sizing=Sizing(most, small),
+        sizing=Sizing(most, small, growth),
         busy=frozenset(FileGroupId("p", file_id) for file_id in busy),
         pack_small_files=pack,
     )
@@ -177,6 +179,13 @@ def test_on_merge_on_read_a_base_file_is_rewritten_for_inserts_only_while_they_a
     a = piece("a", MAX_GROWTH * 10 * ROW)
     assert (plan([chunk(rows)], [a], [looked_up(a)], kind=MOR).tasks[0].kind == "merge") == packed
     assert plan([chunk(rows)], [a], [looked_up(a)], kind=COW).tasks[0].kind == "merge"
+
+
+@pytest.mark.parametrize(("batches", "packed"), [(1, True), (2, False)])
+def test_a_sparing_writer_fills_a_base_file_with_two_batches_of_inserts(batches, packed):
+    a = piece("a", batches * 110)  # a footer makes a file a little larger than its rows
+    found = plan([chunk(10)], [a], [looked_up(a)], kind=MOR, growth=SPARING_GROWTH)
+    assert (found.tasks[0].kind == "merge") == packed
 
 
 def test_on_merge_on_read_a_slice_with_logs_takes_no_inserts():
