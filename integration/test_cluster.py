@@ -418,12 +418,13 @@ def test_a_speculative_copy_overtakes_tasks_that_hang_and_what_wakes_up_late_cha
             "rows": saved(rows, tmp_path / "rows.parquet"),
             "partitions": 4,
             "options": options_of(kind),
-            "gate": str(gate),  # which is not opened: the one that waits there is overtaken
+            "gate": str(gate),  # which is not opened before the write began: the one that waits there is overtaken
         },
     ]
     # Else Spark ends the process of a task that lost after two seconds, before it could do harm.
     with brought(steps, SPECULATION | {"spark.python.task.killTimeout": "600s"}) as job:
         worker = waited("a file that is being written", lambda: writing(cluster, path), job.runs)
+        (gate / "go").touch()  # the overtaken one ends late, and frees the core that the copy of the other one needs
         try:
             assert answers(job.ended())[1] == ["spark", 10_000, 20_000, 0]
             exact(path, twin.scan().to_arrow(), commits=2)

@@ -87,6 +87,36 @@ def test_in_turns_with_hudi(hudi, tmp_path, hudi_s):
     turns.we_upsert(trips([26, 27], fare=9, ts=90))
 
 
+def by_texts(values, what):
+    return pa.table({"id": [f"k{n:02d}" for n in range(len(values))], "what": [what] * len(values), "o": values})
+
+
+@pytest.mark.parametrize("writer", ["hudi", "ours"])
+def test_where_texts_order_hudi_misreads_its_parquet_blocks_and_ours_are_avro(hudi, tmp_path, writer):
+    """When this fails for Hudi's blocks, a release of it got better: `WriteOptions.for_text_ordering` can go."""
+    path, count = tmp_path / "t", 40
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "o",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+        **PARQUET,
+    }
+    stored = [f"{37 * n % 100:03d}" for n in range(count)]
+    newer = [f"{53 * n % 100:03d}" for n in range(count)]
+    hudi.write(path, by_texts(stored, "stored"), options, mode="overwrite")
+    if writer == "hudi":
+        hudi.write(path, by_texts(newer, "newer"), options)
+    else:
+        hoodie.open_table(path).upsert(by_texts(newer, "newer"), PARQUET)
+    expected = [("newer" if new >= old else "stored") for old, new in zip(stored, newer, strict=True)]
+    assert [row["what"] for row in ours(path, View())] == expected
+    assert [row["what"] for row in by_rust(path, View())] == expected
+    assert bool(block_kinds(path)[BlockKind.PARQUET_DATA]) == (writer == "hudi")
+    assert ([row["what"] for row in by_hudi(hudi)(path, View())] == expected) == (writer == "ours")
+
+
 def test_hudi_compacts_records_of_every_type(hudi, written):
     table = written("mor_all_types")
     before = without(ours(table.path, View()), *META_COLUMNS)

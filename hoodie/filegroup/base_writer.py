@@ -36,7 +36,7 @@ class BaseFileWriter:
         schema: the table's columns with the meta columns in front; batches must conform to it.
         file_name: the final name, which every row carries in `_hoodie_file_name`.
         more_rows: a bound on the rows that come besides those of the file that this one follows.
-        large: memory is given back after each row group.
+        large: row groups are half as large, and memory is given back after each of them.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class BaseFileWriter:
         self.rows += table.num_rows
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
-        if self._waiting_bytes >= ROW_GROUP_BYTES:
+        if self._waiting_bytes >= (ROW_GROUP_BYTES // 2 if self._large else ROW_GROUP_BYTES):
             self._flush()
 
     def _flush(self) -> None:

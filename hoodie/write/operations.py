@@ -211,6 +211,8 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
         return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
     conduct = Conduct.of(batch.operation, options)
     schema = _schema_now(context, snapshot, batch, conduct)
+    if any(pa.types.is_string(schema.field(name).type) for name in config.ordering_fields if name in schema.names):
+        options = options.for_text_ordering()
     if conduct.replaces is not Replaces.NOTHING and not _changes_something(snapshot, batch, conduct, options):
         return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
     pieces = pieces_by_partition(batch.chunks)

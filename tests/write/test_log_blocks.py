@@ -2,9 +2,11 @@
 
 import io
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hoodie
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.model.enums import BlockKind
 from hoodie.model.names import ROW_COPIES, parse_log_file
@@ -96,3 +98,17 @@ def test_one_write_s_format_says_nothing_about_the_next():
     assert vals(opened(storage, clock)) == [2] * 17
     opened(storage, clock).compact()
     assert vals(opened(storage, clock)) == [2] * 17
+
+
+def test_where_texts_order_blocks_are_avro_whatever_is_asked(tmp_path):
+    """Apache Hudi compares the text of another row of a Parquet block."""
+    rows = pa.table({"id": ["a", "b"], "o": ["1", "2"]})
+    for name, ordering in (("texts", "o"), ("commits", None)):
+        table = hoodie.create_table(
+            tmp_path / name, rows.schema, record_key="id", ordering=ordering, table_type="MERGE_ON_READ"
+        )
+        table.upsert(rows, {FORMAT: "parquet"})
+        table.upsert(rows, {FORMAT: "parquet"})
+        (log,) = (tmp_path / name).glob(".*.log.*")
+        (block,) = scan_blocks(log.read_bytes())
+        assert block.kind is (AVRO if ordering else PARQUET)
