@@ -244,6 +244,8 @@ class _Generator:
         fields += [pa.field(f"c{n}", random_type(random)) for n in range(random.randint(2, 5))]
         # A null counts as the Java int 0, which Hudi cannot compare with values of other types.
         kinds = ORDERING_TYPES[:1] if shape.null_ordering else ORDERING_TYPES
+        if shape.parquet_logs:  # whose texts Hudi compares wrongly: integration/test_parquet_log_blocks.py
+            kinds = tuple(kind for kind in kinds if not pa.types.is_string(kind))
         fields += [pa.field(name, random.choice(kinds)) for name in shape.ordering_fields]
         if random.random() < 0.4:
             fields.append(pa.field(DELETED, pa.bool_()))

@@ -461,8 +461,8 @@ LOG_BLOCK_FORMAT: Key[LogBlockFormat] = Key(
     choice({kind.value: kind for kind in LogBlockFormat}, known=("hfile", "lance")),
     LogBlockFormat.AVRO,
     "Merge-on-read: format of the data blocks of log files; each write says its own, and slices may have both. `parquet` is "
-    "compressed as base files are: an upsert writes little more than its batch as Parquet. `avro` is not: 2 to 3 times as much. Tables "
-    "with a text as ordering column get `avro` all the same: Apache Hudi misreads Parquet blocks of those.",
+    "compressed as base files are: an upsert writes little more than its batch as Parquet. `avro` is not: 2 to 3 times as much. "
+    "Tables with a text as ordering column get `avro` all the same: Apache Hudi misreads Parquet blocks of those.",
 )
 LOG_BLOCK_MAX_SIZE = Key(
     "hoodie.logfile.data.block.max.size", whole(1), 256 * 1024 * 1024, "Bytes of a log data block at most."
