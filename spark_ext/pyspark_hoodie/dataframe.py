@@ -14,6 +14,7 @@ from pyspark.sql.functions import col
 from hoodie.engine.base import Engine
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError, TableExistsError, TableNotFoundError
+from hoodie.filegroup.freed import give_back
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_against
@@ -99,6 +100,7 @@ def write_records(table: HoodieTable, df: DataFrame, schema: pa.Schema, request:
         result = table.write_records(
             df, schema, write.operation, write, engine=engine, in_memory=False, repeatable=True
         )
+    give_back()  # the driver has better use for memory than to keep it for the next batch
     return remember(table, replace(result, jobs=engine.jobs))
 
 

@@ -26,6 +26,7 @@ from hoodie.engine.packing import packed
 from hoodie.engine.progress import EVERY_S, Progress
 from hoodie.errors import HoodieError
 from hoodie.filegroup.conform import conform
+from hoodie.filegroup.freed import give_back
 from pyspark_hoodie.schema import arrow_schema, spark_schema
 
 T = TypeVar("T")
@@ -191,13 +192,16 @@ def _attempt(number: int, work: Callable[[], Sequence[Any]]) -> pa.RecordBatch:
 
 
 def _spare_next_task() -> None:
-    """Forget Python's finders in zip files, of which a worker has one for every package of PySpark.
+    """Leave the worker as light as it was: without memory that nobody uses, and quick to begin another task.
+
+    Forgotten are Python's finders in zip files, of which a worker has one for every package of PySpark.
 
     A worker begins each task with `importlib.invalidate_caches()`, and a zip finder then reads the directory of its archive anew:
     for all of them a tenth of a second, more than most tasks of ours take. A finder that is needed again is made again, from
     a directory that Python keeps. After the task it looks through all objects for garbage.
     """
     _leave_modules_alone()
+    give_back()  # a worker stays for as long as the executor, whether it gets another task of ours or not
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter):
             sys.path_importer_cache.pop(path, None)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.slice_reader import open_base_file
-from hoodie.format.avro_schema import arrow_from_avro, parse_schema
+from hoodie.format.avro_schema import record_type
 from hoodie.model.files import BaseFile
 from hoodie.model.plans import ReadPlan, ReadTask
 from hoodie.read.dead_rows import FinalFile
@@ -97,7 +97,7 @@ def _types_by_instant(context: TableContext, instants: set[str]) -> dict[str, di
         if instant.time in instants:
             text = context.active.read_commit(instant).schema_json
             if text:
-                found[instant.time] = {field.name: field.type for field in arrow_from_avro(parse_schema(text))}
+                found[instant.time] = {field.name: field.type for field in record_type(text).arrow_fields}
     return found
 
 

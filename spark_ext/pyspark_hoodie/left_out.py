@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.read.dead_rows import FinalFile
+from hoodie.read.known_rows import Known
 from pyspark_hoodie.arrow_frame import arrow_frame
 
 MAX_BITMAP_BYTES = 64 * 1024 * 1024
@@ -64,18 +66,42 @@ def without_dead_rows(spark: SparkSession, scan: DataFrame, files: Sequence[Fina
     """The scan, which must be of just these files (`scans_of`), without their dead rows."""
     if all(file.dead is None for file in files):
         return scan
+    # The arrays are known by their identity, so an entry holds them too.
+    key = tuple((file.size_bytes, id(file.dead)) for file in files)
+    known = _handed_over.setdefault(spark, Known(MAX_BITMAP_BYTES))
+    entry = known.get(key)
+    if entry is not None:
+        return scan.where(entry[0])
     bitmap = _bitmap(files)
-    local = arrow_frame(spark, pa.table({"words": [bitmap.words], "starts": [bitmap.starts]}, schema=_SCHEMA))
-    size, number = F.col("_metadata.file_size"), F.col("_metadata.row_index")
-    slot = size.bitwiseXOR(F.shiftright(size, bitmap.shifts[0])).bitwiseXOR(F.shiftright(size, bitmap.shifts[1]))
-    with _scalars(local) as (words, starts):
-        start = starts[slot.bitwiseAND(F.lit(len(bitmap.starts) - 1)).cast("int")]
-        word = words[F.least(start + F.shiftright(number, 6), F.lit(len(bitmap.words) - 1)).cast("int")]
-        return scan.where(F.getbit(word, number.bitwiseAND(F.lit(_BITS_OF_WORD - 1)).cast("int")) == 0)
+    local = arrow_frame(spark, pa.table({_WORDS: [np.concatenate([bitmap.words, bitmap.starts])]}, schema=_SCHEMA))
+    with _scalar(local) as words:
+        alive = _alive(words, bitmap)
+        found = scan.where(alive)
+    if _lasts(local):
+        known.put(key, (alive, [file.dead for file in files]), bitmap.words.nbytes + bitmap.starts.nbytes)
+    return found
 
 
-_FIELDS: list[pa.Field] = [pa.field("words", pa.list_(pa.int64())), pa.field("starts", pa.list_(pa.int64()))]
-_SCHEMA = pa.schema(_FIELDS)
+_handed_over: WeakKeyDictionary[SparkSession, Known[tuple[Column, object]]] = WeakKeyDictionary()
+"""Bitmaps that a session has already, as conditions: several queries of one snapshot hand them over once."""
+
+
+def _alive(words: Column, bitmap: _Bitmap) -> Column:
+    """Whether a row counts; `words` are those of the bitmap and then its starts: one subquery costs less than two.
+
+    Each step of a column is a question to the JVM, so all that can be is one text.
+    """
+    size, number = "_metadata.file_size", "_metadata.row_index"
+    count, (one, two) = len(bitmap.words), bitmap.shifts
+    slot = F.expr(
+        f"{count} + int(({size} ^ shiftright({size}, {one}) ^ shiftright({size}, {two})) & {len(bitmap.starts) - 1})"
+    )
+    word = F.least(words[slot] + F.expr(f"shiftright({number}, 6)"), F.lit(count - 1))
+    return F.getbit(words[word.cast("int")], F.expr(f"int({number} & {_BITS_OF_WORD - 1})")) == 0
+
+
+_WORDS = "words"
+_SCHEMA = pa.schema([(_WORDS, pa.list_(pa.int64()))])
 
 
 class _Bitmap(NamedTuple):
@@ -128,17 +154,21 @@ def _words(rows: int) -> int:
     return -(-rows // _BITS_OF_WORD)
 
 
+def _lasts(frame: Any) -> bool:
+    """Whether a `_scalar` of the frame is good for later plans too."""
+    return hasattr(frame, "scalar")  # since Spark 4
+
+
 @contextmanager
-def _scalars(frame: DataFrame) -> Iterator[list[Column]]:
-    """The columns of a frame of one row, as values for the plan of another frame that is made inside the block."""
-    to_scalar: Any = getattr(frame, "scalar", None)
-    if to_scalar is not None:
-        yield [frame.select(name).scalar() for name in frame.columns]
+def _scalar(frame: Any) -> Iterator[Column]:
+    """The one column of a frame of one row, as a value for the plan of another frame that is made inside the block."""
+    if _lasts(frame):
+        yield frame.scalar()
         return
     # Before Spark 4 by SQL. A plan that was made keeps what the view stood for.
     view = f"hoodie_{uuid.uuid4().hex}"
     frame.createTempView(view)
     try:
-        yield [F.expr(f"(SELECT {name} FROM {view})") for name in frame.columns]
+        yield F.expr(f"(SELECT {_WORDS} FROM {view})")
     finally:
         frame.sparkSession.catalog.dropTempView(view)

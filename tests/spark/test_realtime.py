@@ -7,12 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import ROW_COPIES
 from hoodie.read.dead_rows import FinalFile
+from pyspark_hoodie import left_out
+from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from tests.rows import rows_of
 
@@ -202,6 +205,29 @@ def test_files_of_one_size_are_told_apart(spark, tmp_path):
         frame = spark.read.parquet(*[f"file:{file.path}" for file in together])
         found += [row["n"] for row in without_dead_rows(spark, frame, together).collect()]
     assert sorted(found) == sorted(set(range(50)) - {0, 1, 11, 12, 22, 23})
+
+
+def test_frames_of_one_snapshot_and_of_the_next_meet_in_one_query(enabled, changed):
+    one, again = load(enabled, changed), load(enabled, changed)
+    hoodie.open_table(changed).upsert(rows(("k05", "b", 900, 9), ("k08", "a", 901, 9)), OPTIONS)
+    after = load(enabled, changed)
+    assert one.join(again, "id").where(one.qty == again.qty).count() == one.count() == 40
+    moved = one.join(after, "id").where(one.qty != after.qty).select("id", after.qty).collect()
+    assert sorted(tuple(row) for row in moved) == [("k05", 900), ("k08", 901)]
+    assert one.union(after).count() == 80
+    assert one.where("id = 'k05'").exceptAll(again.where("id = 'k05'")).count() == 0
+
+
+def test_dead_rows_are_handed_over_once_for_a_snapshot(enabled, changed, monkeypatch):
+    handed = []
+    monkeypatch.setattr(left_out, "arrow_frame", lambda *args: handed.append(args) or arrow_frame(*args))
+    load(enabled, changed).collect()
+    load(enabled, changed).where("qty > 3").collect()
+    lasting = hasattr(DataFrame, "scalar")  # Spark 4
+    assert len(handed) == (1 if lasting else 2)
+    hoodie.open_table(changed).upsert(rows(("k07", "b", 1, 9)), OPTIONS)
+    same(load(enabled, changed), hoodie.open_table(changed).scan(meta_columns=True))
+    assert len(handed) == (2 if lasting else 3)
 
 
 def test_the_frame_has_no_columns_of_its_own(enabled, changed):
