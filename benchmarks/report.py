@@ -153,7 +153,8 @@ def _reads(runs: Sequence[Run], systems: Sequence[Planned]) -> list[str]:
         return []
     return [
         "",
-        "Reads; the ratio is to the plain scan of the system's own data files in the same session.",
+        "Reads; the ratio is to the plain scan of the system's own base files in the same session, those of the load where",
+        "upserts leave them in place.",
         "",
         "| | " + " | ".join(s.title for s in systems) + " |",
         "|---|" + "---|" * len(systems),

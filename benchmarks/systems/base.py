@@ -77,7 +77,10 @@ class TableSystem(ABC):
     def prepare(self, name: str) -> None:  # noqa: B027 - most have nothing to prepare
         """Whatever is nobody's cost before a step with the rows of that name."""
 
-    def prepare_reads(self) -> None:  # noqa: B027
+    def prepare_upserts(self) -> None:  # noqa: B027
+        """Whatever is nobody's cost between the load and what comes after it."""
+
+    def prepare_reads(self, state: str) -> None:  # noqa: B027
         """Whatever is nobody's cost before the queries of one state of the table."""
 
     # -- what a system says ------------------------------------------------------------------------------------------
@@ -126,6 +129,7 @@ class TableSystem(ABC):
                 self.clear()
                 self.prepare(BASE)
                 yield self._measured("bulk load", self.load)
+            self.prepare_upserts()
         if UPSERT in steps:
             for name in batches():
                 yield self._upsert("upsert", name)
@@ -162,7 +166,7 @@ class TableSystem(ABC):
 
     def _reads(self, state: str, rounds: int) -> Iterator[Measured]:
         """Every query on every view, in turns, so that no view always comes first; what plain scans find is nobody's answer."""
-        self.prepare_reads()
+        self.prepare_reads(state)
         for number in range(rounds):
             turn = number % len(self.views)
             for view in (*self.views[turn:], *self.views[:turn]):

@@ -25,6 +25,7 @@ class Delta(SparkSystem):
     """MERGE by key; it is told the partition as well, so that it may prune. Pulls would take a change feed, which slows its writes."""
 
     settings = staticmethod(_settings)
+    keeps_loaded_files = True
     views = (PLAIN, SNAPSHOT)
     pulls = False
 

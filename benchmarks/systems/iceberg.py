@@ -35,6 +35,7 @@ class Iceberg(SparkSystem):
     """MERGE by key; it is told the partition as well. Its incremental read fails where a commit is not only an append."""
 
     settings = staticmethod(_settings)
+    keeps_loaded_files = True
     views = (PLAIN, SNAPSHOT)
     pulls = False
 

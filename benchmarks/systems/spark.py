@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import col
 
 from benchmarks.rides import CODEC, KEY, ORDERING, SUMMED, digest
-from benchmarks.systems.base import PLAIN, READ_OPTIMIZED, SNAPSHOT, TableSystem
+from benchmarks.systems.base import AFTER, PLAIN, READ_OPTIMIZED, SNAPSHOT, TableSystem
 from benchmarks.systems.embedded import SHOWN
 
 CONF = Path(__file__).resolve().parent.parent.parent / "conf"
@@ -78,6 +78,8 @@ class SparkSystem(TableSystem):
 
     settings: Callable[[Path], Mapping[str, str]] = staticmethod(lambda folder: {})
     """The session's settings; `folder` is where the tables will be."""
+    keeps_loaded_files = False
+    """Whether upserts leave the files of the load where they are and put deletes beside them; then these are its base files."""
     attempt = 0
 
     def __init__(self, folder: Path, root: Path, spark: SparkSession) -> None:
@@ -101,9 +103,14 @@ class SparkSystem(TableSystem):
     def source(self, name: str) -> DataFrame:
         return source(self.spark, self.folder, name)
 
-    def prepare_reads(self) -> None:
+    def prepare_upserts(self) -> None:
+        if self.keeps_loaded_files:
+            self.base_files = self.list_base_files()
+
+    def prepare_reads(self, state: str) -> None:
         """The files that plain scans read: the base files of the table as it is now."""
-        self.base_files = self.list_base_files()
+        if state == AFTER or not self.keeps_loaded_files:
+            self.base_files = self.list_base_files()
         columns = self.spark.read.parquet(*self.base_files).columns
         self.columns = [name for name in self.frame(SNAPSHOT).columns if name in columns]
 

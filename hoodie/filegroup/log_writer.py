@@ -12,6 +12,7 @@ import pyarrow as pa
 from hoodie.filegroup.base_writer import dictionary_columns
 from hoodie.filegroup.ordering import stored_ordering
 from hoodie.filegroup.staging import open_staged
+from hoodie.format.avro_schema import record_type
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey
@@ -45,7 +46,7 @@ def write_log_file(
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
     size = 0
     with open_staged(storage, staged, folder=folder) as file:
-        for content in _contents(data, avro, options):
+        for content in _contents(data, avro, header[HeaderKey.SCHEMA], options):
             size += file.write(encode_block(options.block_kind, header, content))
         if deletes.num_rows:
             content = encode_deletes(
@@ -55,11 +56,14 @@ def write_log_file(
     return size
 
 
-def _contents(data: pa.Table, avro: Mapping[str, Any], options: FileOptions) -> Iterator[bytes | memoryview]:
+def _contents(
+    data: pa.Table, avro: Mapping[str, Any], schema_text: str, options: FileOptions
+) -> Iterator[bytes | memoryview]:
     """The contents of the data blocks. They are cut by what rows take in memory, as Hudi does for either format."""
     if options.block_kind is BlockKind.AVRO_DATA:
+        record = record_type(schema_text)
         for part in _parts(data, options.max_block_bytes):
-            yield encode_avro_data(part, avro)
+            yield encode_avro_data(part, record)
         return
     dictionaries = dictionary_columns(data.slice(0, _SAMPLE_ROWS))
     for part in _parts(data, options.max_block_bytes):

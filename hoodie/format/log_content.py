@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_codec import decode_records
 from hoodie.format.avro_encode import encode_batches
-from hoodie.format.avro_schema import record_type, resolve_record
+from hoodie.format.avro_schema import AvroType, record_type
 from hoodie.format.avro_wire import Ints, data_of, offsets_in
 from hoodie.format.base_file import AVRO_SCHEMA
 from hoodie.format.cursor import Cursor, i32
@@ -39,7 +39,7 @@ _PARQUET_MAGIC = b"PAR1"
 _BATCH_ROWS = 1 << 20
 
 
-def encode_avro_data(table: pa.Table, avro: Mapping[str, Any]) -> bytes:
+def encode_avro_data(table: pa.Table, record: AvroType) -> bytes:
     """The content of an Avro data block.
 
     Layout (big-endian): version i32 = 3 | record count i32 | for each record: length i32, Avro binary.
@@ -50,7 +50,7 @@ def encode_avro_data(table: pa.Table, avro: Mapping[str, Any]) -> bytes:
     if table.num_rows >= 1 << 31:
         raise SchemaError(f"{table.num_rows} records are too many for one log block; split them")
     content: list[bytes | memoryview] = [i32(VERSION), i32(table.num_rows)]
-    for records in encode_batches(table, resolve_record(avro), framed=True):
+    for records in encode_batches(table, record, framed=True):
         bounds = offsets_in(records)
         content.append(memoryview(data_of(records))[bounds[0] : bounds[-1]])
     return b"".join(content)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from hoodie.errors import CorruptFileError
 
@@ -47,6 +48,12 @@ def parse_properties_file(data: bytes, *, path: str) -> dict[str, str]:
         raise CorruptFileError(
             f"{path} ends within a line: it is cut off. Restore it from a copy; if it was edited by hand, end its last line"
         )
+    return dict(_parsed(data, path))
+
+
+@lru_cache(maxsize=16)
+def _parsed(data: bytes, path: str) -> dict[str, str]:
+    """A write reads the table's properties several times, to be sure that nobody changed them."""
     return parse_properties(data.decode("latin-1"), path=path)
 
 

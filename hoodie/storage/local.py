@@ -269,6 +269,8 @@ class LocalStorage:
         absolute = self._absolute(path, may_be_root=may_be_root)
         if path:
             folder = os.path.dirname(absolute)
+            if not self._meets_link(folder):
+                return absolute
             real, root = os.path.realpath(folder), os.path.realpath(self._root)
             if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
                 raise UnsupportedTableError(
@@ -276,6 +278,14 @@ class LocalStorage:
                     "replace the link by the folder itself"
                 )
         return absolute
+
+    def _meets_link(self, folder: str) -> bool:
+        """Whether a folder below the root, or one between them, is a symbolic link."""
+        while len(folder) > len(self._root):
+            if os.path.islink(folder):
+                return True
+            folder = os.path.dirname(folder)
+        return False
 
     def _scratch(self) -> str:
         folder = os.path.join(self._root, SCRATCH_FOLDER)

@@ -10,7 +10,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.log_scan import read_log_records
-from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
+from hoodie.format.avro_schema import avro_from_arrow, resolve_record, with_meta_columns
 from hoodie.format.log_block import encode_block, rollback_block
 from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
@@ -51,7 +51,7 @@ def data(number, *rows, schema=COLUMNS, of=(), partial=False, kind=BlockKind.AVR
     table = pa.Table.from_pylist(values, schema=full)
     if kind is BlockKind.PARQUET_DATA:
         return encode_block(kind, header, encode_parquet_data(table, avro, compression="none", dictionaries=[]))
-    return encode_block(kind, header, encode_avro_data(table, avro))
+    return encode_block(kind, header, encode_avro_data(table, resolve_record(avro)))
 
 
 def deletes(number, *rows):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
-from hoodie.format.avro_schema import arrow_from_avro, avro_from_arrow, parse_schema
+from hoodie.format.avro_schema import arrow_from_avro, avro_from_arrow, parse_schema, record_type, resolve_record
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.log_content import (
     decode_avro_data,
@@ -59,7 +59,7 @@ def test_golden_data_block_decodes_to_the_rows_of_hudi_and_encodes_back(path, bl
     table.validate(full=True)
     assert table.schema == arrow_from_avro(parse_schema(text))
     assert set(table["_hoodie_commit_time"].to_pylist()) == {block.header[HeaderKey.INSTANT_TIME]}
-    assert encode_avro_data(table, parse_schema(text)) == bytes(block.content)
+    assert encode_avro_data(table, record_type(text)) == bytes(block.content)
 
 
 def test_rows_of_golden_data_blocks_are_those_that_hudi_reads():
@@ -91,7 +91,7 @@ def test_rows_of_golden_data_blocks_are_those_that_hudi_reads():
 SCHEMA = avro_from_arrow(pa.schema([("k", pa.string()), ("n", pa.int64())]), table_name="t")
 TEXT = json.dumps(SCHEMA)
 TABLE = pa.table({"k": ["a", None, "ccc"], "n": [1, -200, None]})
-CONTENT = encode_avro_data(TABLE, SCHEMA)
+CONTENT = encode_avro_data(TABLE, record_type(TEXT))
 
 
 def test_data_block_has_the_layout_of_the_format():
@@ -111,7 +111,7 @@ def test_unknown_version_of_a_data_block_is_refused(version):
 
 
 def test_empty_data_block():
-    content = encode_avro_data(TABLE.slice(0, 0), SCHEMA)
+    content = encode_avro_data(TABLE.slice(0, 0), record_type(TEXT))
     assert content == bytes.fromhex("00000003 00000000")
     assert decode_avro_data(memoryview(content), TEXT).equals(TABLE.slice(0, 0))
 
@@ -130,7 +130,7 @@ def test_changed_byte_of_a_data_block_gives_an_error_or_other_whole_rows(at):
             table = decode_avro_data(data, TEXT)
         except CorruptFileError:
             continue
-        assert encode_avro_data(table, SCHEMA) == data
+        assert encode_avro_data(table, record_type(TEXT)) == data
 
 
 @pytest.mark.parametrize("count", [-1, 4, 2, 1 << 30, (1 << 31) - 1])
@@ -161,7 +161,7 @@ def test_many_rows_in_several_chunks():
     rows = 30_000
     table = pa.table({"k": pa.array([f"k{i}" for i in range(rows)]), "n": pa.array(range(rows))})
     both = pa.concat_tables([table, table.slice(5, 100)])
-    assert decode_avro_data(encode_avro_data(both, SCHEMA), TEXT).equals(both)
+    assert decode_avro_data(encode_avro_data(both, record_type(TEXT)), TEXT).equals(both)
 
 
 # --- Parquet data ----------------------------------------------------------------------------------------------
@@ -618,7 +618,7 @@ def test_only_the_columns_that_are_asked_for_are_decoded(columns):
         }
     )
     avro = avro_from_arrow(table.schema, table_name="t")
-    content, text = encode_avro_data(table, avro), json.dumps(avro)
+    content, text = encode_avro_data(table, resolve_record(avro)), json.dumps(avro)
     found = decode_avro_data(content, text, columns)
     kept = [name for name in table.column_names if name in columns] or table.column_names[:1]
     assert found.equals(decode_avro_data(content, text).select(kept))
