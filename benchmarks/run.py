@@ -26,12 +26,15 @@ from benchmarks.measure import WARM
 from benchmarks.plan import Kind, Lane, Planned, chosen
 from benchmarks.report import report
 from benchmarks.rides import make_rides, make_sources
-from benchmarks.systems.base import Effort
+from benchmarks.systems.base import LOAD, STEPS, UPSERT, Effort
 
 HERE = Path(__file__).resolve().parent
 ROWS = 2_000_000
 EMBEDDED_STEPS = (("load",), ("upsert", "pull", "random"), ("read",), ("compact",), ("read compacted",), ("small",))
 """What goes into one process of an embedded system: peaks of one step are not those of another."""
+_OTHER_SIZES = (500_000, 8_000_000)
+_STEPS_OF_OTHER_SIZES = (LOAD, UPSERT)
+"""An upsert is to cost the same beside a table of any size."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(exc, file=sys.stderr)
             return 2
         homes = Environments(args.embedded_python, args.spark4_python, args.spark3_python, args.jars)
-        sizes = [args.rows] if args.rows else [ROWS, *((500_000, 8_000_000) if args.full else ())]
+        sizes = [args.rows] if args.rows else [ROWS, *(_OTHER_SIZES if args.full else ())]
         for rows in sizes:
-            mine = systems if rows == sizes[0] else [s for s in systems if s.name in _AT_EVERY_SIZE]
-            path = _run(args, mine, homes, rows)
+            if rows == sizes[0]:
+                path = _run(args, systems, homes, rows, args.steps)
+            else:
+                mine = [s for s in systems if s.name in _AT_EVERY_SIZE]
+                path = _run(args, mine, homes, rows, _STEPS_OF_OTHER_SIZES)
             run = records.read(path)
             if _complain(run) or run.failed:
                 print(f"no page is written; the measurements are in {path}", file=sys.stderr)
@@ -99,7 +105,9 @@ _AT_EVERY_SIZE = {
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--rows", type=int, help=f"rows of the bulk load (default: {ROWS:,}; --full: 500,000 and 8,000,000 too)"
+        "--rows",
+        type=int,
+        help=f"rows of the bulk load (default: {ROWS:,}; --full: load and upserts with 500,000 and 8,000,000 too)",
     )
     parser.add_argument("--batch", type=int, default=50_000, help="rows of each of the five upserts")
     parser.add_argument("--commits", type=int, default=50, help="number of small commits")
@@ -107,6 +115,9 @@ def _arguments() -> argparse.ArgumentParser:
         "--reads", type=int, default=7, help="how often each read of ours is measured; peers less often"
     )
     parser.add_argument("--only", nargs="+", default=[], metavar="SYSTEM", help="names or patterns, such as 'spark4/*'")
+    parser.add_argument(
+        "--steps", nargs="+", default=STEPS, choices=STEPS, metavar="STEP", help=f"of {', '.join(STEPS)}; default: all"
+    )
     parser.add_argument("--no-peers", action="store_true", help="hoodie and the floors only, in this environment")
     parser.add_argument("--no-spark", action="store_true", help="embedded systems only")
     parser.add_argument("--full", action="store_true", help="everything, at three sizes: hours")
@@ -127,7 +138,9 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(args: argparse.Namespace, systems: Sequence[Planned], homes: Environments, rows: int) -> Path:
+def _run(
+    args: argparse.Namespace, systems: Sequence[Planned], homes: Environments, rows: int, only: Sequence[str]
+) -> Path:
     """Measure the systems on data of so many rows; gives the file with the measurements."""
     started = time.monotonic()
     path: Path = args.records / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{rows}.jsonl"
@@ -145,7 +158,7 @@ def _run(args: argparse.Namespace, systems: Sequence[Planned], homes: Environmen
             make_sources(folder / WARM)
         for system in systems:
             effort = Effort(reads=3 if system.kind is Kind.PEER else args.reads)
-            steps = system.steps_of(full=args.full) or tuple(system.steps)
+            steps = [step for step in system.steps_of(full=args.full) or system.steps if step in only]
             together = EMBEDDED_STEPS if system.lane is Lane.EMBEDDED else (steps,)
             for group in together:
                 mine = [step for step in group if step in steps]

@@ -400,6 +400,18 @@ def many_small_files(path: Path, table_type: str) -> Written:
     return table
 
 
+def mor_hot_group(path: Path) -> Written:
+    """Each commit writes several log files for one file group."""
+    table = Written(path, TRIPS, record_key="id", ordering="ts", table_type="MERGE_ON_READ")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hoodie.write.plan.APPEND_BYTES", 3_000)
+        table.upsert(trips(range(300), fare=1, ts=10))
+        table.upsert(trips(range(0, 300, 2), fare=100, ts=20))
+        table.upsert(trips(range(0, 300, 3), fare=200, ts=15) + trips(range(1, 40, 2), fare=0, ts=30, deleted=True))
+        table.delete(trips(range(200, 300, 4), fare=0, ts=0))
+    return table
+
+
 Builder = Callable[[Path], Written]
 
 
@@ -413,6 +425,7 @@ def _of_both_types(name: str, build: Callable[[Path, str], Written]) -> dict[str
 BUILDERS: dict[str, Builder] = {
     "cow_simple": cow_simple,
     "mor_logs": mor_logs,
+    "mor_hot_group": mor_hot_group,
     "mor_compacted": mor_compacted,
     "mor_pending_compaction": mor_pending_compaction,
     "mor_rolled_back": mor_rolled_back,
@@ -425,3 +438,15 @@ BUILDERS: dict[str, Builder] = {
     **_of_both_types("widened_columns", widened_columns),
     **_of_both_types("many_small_files", many_small_files),
 }
+
+
+def each_once(folders: pytest.TempPathFactory) -> Callable[[str], Written]:
+    """Gives a table of `BUILDERS` by name; it is written when it is first asked for, and is only to be read."""
+    made: dict[str, Written] = {}
+
+    def get(name: str) -> Written:
+        if name not in made:
+            made[name] = BUILDERS[name](folders.mktemp("ours") / name)
+        return made[name]
+
+    return get

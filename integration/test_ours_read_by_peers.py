@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.model.meta_fields import META_COLUMNS
-from integration.tables import BUILDERS, COMPOSITE, Written, flights
+from integration.tables import BUILDERS, COMPOSITE, each_once, flights
 from integration.views import View, by_hudi, by_rust, differences, ours
 from tests.rows import sorted_rows, without
 
@@ -15,15 +15,7 @@ EVOLVED = [name for name in BUILDERS if name.endswith(("added_column", "widened_
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Gives a table by name; it is written once and only read."""
-    made: dict[str, Written] = {}
-
-    def get(name: str) -> Written:
-        if name not in made:
-            made[name] = BUILDERS[name](tmp_path_factory.mktemp("ours") / name)
-        return made[name]
-
-    return get
+    return each_once(tmp_path_factory)
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -9,7 +9,7 @@ import hoodie
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.model.enums import BlockKind
 from hoodie.model.meta_fields import META_COLUMNS
-from integration.tables import BUILDERS, TYPES, Written, trips, typed
+from integration.tables import BUILDERS, TYPES, each_once, trips, typed
 from integration.test_ours_read_by_peers import hudi_rs_defects, with_decoded_regions
 from integration.test_taking_turns import Turns
 from integration.views import View, by_hudi, by_rust, differences, ours
@@ -32,15 +32,7 @@ def parquet_by_default(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Gives a table by name; it is written once and only read."""
-    made: dict[str, Written] = {}
-
-    def get(name: str) -> Written:
-        if name not in made:
-            made[name] = BUILDERS[name](tmp_path_factory.mktemp("ours") / name)
-        return made[name]
-
-    return get
+    return each_once(tmp_path_factory)
 
 
 def block_kinds(path):

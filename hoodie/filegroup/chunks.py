@@ -151,17 +151,32 @@ def piece_keys(storage: Storage, piece: ChunkPiece) -> pa.Array:
 
 
 def matched_rows(
-    storage: Storage, pieces: Sequence[ChunkPiece], updates: Sequence[Matches], *, places: bool = False
+    storage: Storage,
+    pieces: Sequence[ChunkPiece],
+    updates: Sequence[Matches],
+    *,
+    places: bool = False,
+    share: int = 0,
+    of: int = 1,
 ) -> list[pa.Table]:
-    """The matched rows, a table for each chunk, in arrival order. `places`: with the column `PLACE`."""
+    """The matched rows, a table for each chunk, in arrival order.
+
+    `places`: with the column `PLACE`. `share`, `of`: only rows whose keys are in this share of all.
+    """
     chunks = {piece.number: piece.chunk for piece in pieces}
     tables = []
     for matches in sorted(updates, key=lambda m: m.number):
         rows = load_rows(storage, matches)
-        if len(rows):
-            table = load_chunk(storage, chunks[matches.number]).take(pa.array(rows))
+        if not len(rows):
+            continue
+        chunk = load_chunk(storage, chunks[matches.number])
+        mine = np.ones(len(rows), dtype=bool)
+        if of > 1:
+            mine = key_hash(chunk.column(RECORD_KEY).take(pa.array(rows))) % np.uint64(of) == share
+        if mine.any():
+            table = chunk.take(pa.array(rows[mine]))
             if places:
-                table = table.append_column(PLACE, pa.array(load_places(storage, matches), pa.int32()))
+                table = table.append_column(PLACE, pa.array(load_places(storage, matches)[mine], pa.int32()))
             tables.append(table)
     return tables
 

@@ -276,7 +276,7 @@ def _deletes_of(
 
 def _gather(storage: Storage, context: WriteContext, task: WriteTask) -> list[pa.Table]:
     copies = task.kind == "append" and context.row_copies is not RowCopies.NONE
-    tables = matched_rows(storage, task.pieces, task.updates, places=copies)
+    tables = matched_rows(storage, task.pieces, task.updates, places=copies, share=task.share, of=task.of)
     if task.inserts is not None:
         # A row's number in its chunk is what is known of a generated key before the instant is.
         prefix = context.instant if context.generates_keys else None

@@ -157,6 +157,10 @@ class WriteTask:
     updates: tuple[Matches, ...] = ()
     inserts: Inserts | None = None
     log_version: int = 0
+    share: int = 0
+    """`append` only, with"""
+    of: int = 1
+    """how many tasks the changed rows of a hot file group are spread over, by their keys: each writes a log file of its own."""
     concat: bool = False
     """`merge` only: add the rows without looking at keys (the `insert` operation keeps duplicates)."""
 
@@ -165,7 +169,7 @@ class WriteTask:
         """Of what has to be read and written, roughly."""
         stored = self.slice.size_bytes if self.slice is not None and self.kind == "merge" else 0
         rows = sum(piece.span.length for piece in self.pieces)
-        changed = _share(self.pieces) * sum(m.count for m in self.updates) // max(rows, 1)
+        changed = _share(self.pieces) * sum(m.count for m in self.updates) // max(rows, 1) // self.of
         return COLUMNAR_SHRINK * stored + changed + (self.inserts.size_bytes if self.inserts is not None else 0)
 
 

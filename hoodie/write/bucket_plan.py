@@ -14,7 +14,7 @@ from hoodie.model.buckets import BucketLayout, BucketRows
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.plans import ChunkPiece, Matches, WriteTask
-from hoodie.write.plan import WritePlan, next_log_version
+from hoodie.write.plan import WritePlan, next_log_version, spread
 
 
 def plan_bucket_write(
@@ -52,18 +52,17 @@ def plan_bucket_write(
             kind = "create"
         else:
             continue
-        tasks.append(
-            WriteTask(
-                kind=kind,
-                number=len(tasks),
-                partition_path=partition_path,
-                file_id=piece.group.file_id if piece else bucket_file_id(bucket),
-                slice=piece,
-                pieces=tuple(pieces[partition_path]),
-                updates=tuple(matches),
-                log_version=next_log_version(piece) if piece else 0,
-            )
+        task = WriteTask(
+            kind=kind,
+            number=len(tasks),
+            partition_path=partition_path,
+            file_id=piece.group.file_id if piece else bucket_file_id(bucket),
+            slice=piece,
+            pieces=tuple(pieces[partition_path]),
+            updates=tuple(matches),
+            log_version=next_log_version(piece) if piece else 0,
         )
+        tasks += spread(task) if kind == "append" else [task]
     # Two writers that start file groups in one partition at once may start the same bucket: one of them has to go again.
     created = frozenset(task.partition_path for task in tasks if task.kind == "create")
     return WritePlan(tuple(tasks), based_on, created)

@@ -302,7 +302,11 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
                 context.storage.delete_folder(transaction.staging)
         transaction.abandon()
         raise
-    ways = {"bucket": len(plan.tasks)} if by_bucket is not None else _ways(lookups)
+    ways = (
+        {"bucket": len({(task.partition_path, task.file_id) for task in plan.tasks})}
+        if by_bucket is not None
+        else _ways(lookups)
+    )
     return replace(
         CommitResult.of(transaction.instant, batch.operation, [r.stat for r in results], replaced=plan.replaced),
         index=ways,

@@ -25,6 +25,9 @@ SPARING_GROWTH = 1.5
 """The same beside Parquet log blocks, which are chosen for few bytes: rewriting is then the greater part of what a round of inserts
 writes. Inserts of equal size are written 1.5 times instead of 3, and leave files of 2 of them instead of 5."""
 
+APPEND_BYTES = 64 * 1024 * 1024
+"""Of rows that one task writes into a log: a hot file group takes several tasks."""
+
 
 @dataclass(frozen=True)
 class Sizing:
@@ -100,20 +103,19 @@ def plan_write(
                 continue
             merge = table_type is TableType.COPY_ON_WRITE or share is not None
             based_on[piece.group] = piece.base_instant
-            tasks.append(
-                WriteTask(
-                    kind="merge" if merge else "append",
-                    number=len(tasks),
-                    partition_path=partition_path,
-                    file_id=piece.group.file_id,
-                    slice=piece,
-                    pieces=tuple(pieces),
-                    updates=matches,
-                    inserts=share,
-                    log_version=next_log_version(piece),
-                    concat=tagged.concat,
-                )
+            task = WriteTask(
+                kind="merge" if merge else "append",
+                number=len(tasks),
+                partition_path=partition_path,
+                file_id=piece.group.file_id,
+                slice=piece,
+                pieces=tuple(pieces),
+                updates=matches,
+                inserts=share,
+                log_version=next_log_version(piece),
+                concat=tagged.concat,
             )
+            tasks += [task] if merge else spread(task)
         first = len(tasks)  # before the list grows: task numbers make sequence numbers, no two may be alike
         tasks.extend(
             WriteTask("create", first + i, partition_path, file_id, None, inserts=share)
@@ -121,6 +123,15 @@ def plan_write(
         )
     inserted = frozenset(t.partition_path for t in tasks if t.inserts is not None)
     return WritePlan(tuple(tasks), based_on, inserted)
+
+
+def spread(append: WriteTask) -> list[WriteTask]:
+    """The task, or where its rows are many several tasks in its place, with numbers and log versions from its own on."""
+    of = max(1, -(-append.size_bytes // APPEND_BYTES))
+    return [
+        replace(append, number=append.number + share, log_version=append.log_version + share, share=share, of=of)
+        for share in range(of)
+    ]
 
 
 def next_log_version(piece: FileSlice) -> int:

@@ -255,6 +255,20 @@ def test_every_new_row_goes_to_exactly_one_file_and_every_task_has_its_own_numbe
         assert (task.partition_path in found.inserted_partitions) or task.inserts is None
 
 
+@pytest.mark.parametrize(("most", "tasks"), [(1_000_000, 1), (1_000, 3)])
+def test_updates_of_a_hot_file_group_are_spread_over_log_files_by_key(monkeypatch, most, tasks):
+    monkeypatch.setattr("hoodie.write.plan.APPEND_BYTES", most)
+    batch, hot, cool = chunk(200), piece("hot", logs=[(T, 4)]), piece("cool")
+    assert 2_000 < batch.size_bytes <= 3_000
+    found = plan([batch], [hot, cool], [looked_up(hot, (0, range(1, 200))), looked_up(cool, (0, [0]))], kind=MOR).tasks
+    mine = [task for task in found if task.file_id == "hot"]
+    assert [(task.share, task.of) for task in mine] == [(share, tasks) for share in range(tasks)]
+    assert [task.log_version for task in mine] == [5 + share for share in range(tasks)]
+    assert [task.number for task in found] == list(range(tasks + 1))
+    rewritten = plan([batch], [hot], [looked_up(hot, (0, range(200)))], kind=COW).tasks
+    assert [(task.kind, task.of) for task in rewritten] == [("merge", 1)]
+
+
 def test_log_versions_are_above_every_log_of_the_slice_s_own_instant():
     assert next_log_version(piece("a")) == 1
     assert next_log_version(piece("a", logs=[(T, 1), (T, 7), (T, 3)])) == 8
