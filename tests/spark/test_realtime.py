@@ -207,6 +207,17 @@ def test_files_of_one_size_are_told_apart(spark, tmp_path):
     assert sorted(found) == sorted(set(range(50)) - {0, 1, 11, 12, 22, 23})
 
 
+def test_a_file_without_dead_rows_keeps_all_of_them_beside_one_that_has_some(spark, tmp_path):
+    files = []
+    for rows_, dead in ((300, np.arange(0, 300, 3)), (1000, None)):
+        path = tmp_path / f"{rows_}.parquet"
+        pq.write_table(pa.table({"n": np.arange(rows_)}), path)
+        files.append(FinalFile(str(path), path.stat().st_size, "1", rows_ if dead is not None else 0, dead))
+    frame = without_dead_rows(spark, spark.read.parquet(*[f"file:{file.path}" for file in files]), files)
+    found = sorted(row["n"] for row in frame.collect())
+    assert found == sorted([*range(1000), *(n for n in range(300) if n % 3)])
+
+
 def test_frames_of_one_snapshot_and_of_the_next_meet_in_one_query(enabled, changed):
     one, again = load(enabled, changed), load(enabled, changed)
     hoodie.open_table(changed).upsert(rows(("k05", "b", 900, 9), ("k08", "a", 901, 9)), OPTIONS)
