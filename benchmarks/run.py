@@ -157,7 +157,8 @@ def _run(
             )
             make_sources(folder / WARM)
         for system in systems:
-            effort = Effort(reads=3 if system.kind is Kind.PEER else args.reads)
+            loads = 1 if rows > ROWS else Effort.loads
+            effort = Effort(loads=loads, reads=3 if system.kind is Kind.PEER else args.reads)
             steps = [step for step in system.steps_of(full=args.full) or system.steps if step in only]
             together = EMBEDDED_STEPS if system.lane is Lane.EMBEDDED else (steps,)
             for group in together:

@@ -30,7 +30,8 @@ P = TypeVar("P")
 _READ_TRIES = 3
 _READ_PAUSE_S = 0.02
 _CACHED_BYTES = 32 * 1024 * 1024
-"""Bytes of completed files whose content is kept parsed; parsed they take two to three times as much."""
+"""Bytes of completed files whose content is kept parsed, but for names of log files; parsed they take two to three times as much."""
+_REFERENCE_BYTES = 8
 
 
 class _PayloadCache:
@@ -38,7 +39,7 @@ class _PayloadCache:
 
     def __init__(self, capacity_bytes: int) -> None:
         self._capacity = capacity_bytes
-        self._entries: OrderedDict[_PayloadKey, CommitMetadata] = OrderedDict()
+        self._entries: OrderedDict[_PayloadKey, tuple[CommitMetadata, int]] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
@@ -46,15 +47,22 @@ class _PayloadCache:
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
-                return self._entries[key]
+                return self._entries[key][0]
         value = load()
+        size = _kept_bytes(key.size_bytes, value)
         with self._lock:
             if key not in self._entries:
-                self._bytes += key.size_bytes
-            self._entries[key] = value
+                self._bytes += size
+            self._entries[key] = value, size
             while self._bytes > self._capacity and len(self._entries) > 1:
-                self._bytes -= self._entries.popitem(last=False)[0].size_bytes
+                self._bytes -= self._entries.popitem(last=False)[1][1]
         return value
+
+
+def _kept_bytes(file_bytes: int, commit: CommitMetadata) -> int:
+    """What a commit counts for: every one names all logs of its slices again, which are one text each in memory."""
+    names = [name for stat in commit.stats() for name in stat.log_files]
+    return max(0, file_bytes - sum(map(len, names))) + _REFERENCE_BYTES * len(names)
 
 
 class _PayloadKey(NamedTuple):
