@@ -44,7 +44,7 @@ from hoodie.write.bucket_plan import plan_bucket_write
 from hoodie.write.conduct import Conduct, Replaces, Step, labelled
 from hoodie.write.keys import carries_keys, require_stored_keys, table_keys
 from hoodie.write.overwrite import overwritten_partitions, replacing
-from hoodie.write.plan import CHEAP_BYTES, MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, WritePlan, plan_write
+from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, WritePlan, plan_write
 from hoodie.write.prepare import Memory, Preparation, require_columns, run_prepare
 from hoodie.write.schema import reconcile, storable
 from hoodie.write.seal import commit_metadata, publish_files
@@ -434,7 +434,6 @@ def _plan_rows(
             options.max_file_size_bytes,
             options.small_file_limit_bytes,
             MAX_GROWTH if options.log_block_format is LogBlockFormat.AVRO else SPARING_GROWTH,
-            CHEAP_BYTES,
         ),
         busy=frozenset(now.view.pending_compactions()),
         pack_small_files=conduct.packs,
