@@ -135,6 +135,8 @@ class Play:
                 yield f"{view}: {len(left)} rows are not what we read right after that commit"
             # What Hudi refuses, because files were cleaned, we may still answer, but then in full.
             elif right not in (left, REFUSED) and not (left == REFUSED and self._scans_everything(view)):
+                if isinstance(right, list) and self._loses_logs(view) and all(row in left for row in right):
+                    continue
                 yield f"{view}: {difference(left, right, 'ours', 'Hudi')}"
         snapshot = mine[0]
         if isinstance(snapshot, str):
@@ -152,6 +154,12 @@ class Play:
     def _scans_everything(self, view: View) -> bool:
         """Whether Hudi, for a pull whose files were cleaned, gives what is left of it in the newest files instead of an error."""
         return self.history.shape.version > 6 and view.query == "incremental"
+
+    def _loses_logs(self, view: View) -> bool:
+        """Whether Hudi 1.2.0 may lose rows of a pull that begins after a pending compaction (the last test_ours_read_by_peers.py)."""
+        pending = hoodie.open_table(self.path).pending_compactions()
+        pulls = self.history.shape.version == 6 and view.query == "incremental"
+        return pulls and any(each.time <= (view.begin or "") for each in pending)
 
     def _is_as_then(self, view: View, rows: list[Row]) -> bool:
         """Whether an answer holds what we saw when the last of its commits was the newest."""

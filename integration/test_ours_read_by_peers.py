@@ -5,6 +5,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
 from integration.tables import BUILDERS, COMPOSITE, each_once, flights
 from integration.views import View, by_hudi, by_rust, differences, ours
@@ -31,7 +32,7 @@ def test_hudi_reads_what_we_read(hudi, written, name):
     read = by_hudi(hudi)
     if name.endswith("composite_hive"):
         read = with_decoded_regions(read)
-    assert differences(written(name).path, ours, read) == []
+    assert differences(written(name).path, ours, read, skip=hudi_defects(name, written(name))) == []
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -41,6 +42,15 @@ def test_hudi_rs_reads_what_we_read(written, name):
 
 
 # -- defects of the peers, each with a test that notices when it is gone -------------------------------------------------
+
+
+def hudi_defects(name, table):
+    """Which views of a table Apache Hudi 1.2.0 gets wrong."""
+    if name != "mor_pending_compaction":
+        return lambda view: False
+    (scheduled,) = table.table.pending_compactions()
+    # The last test of this file.
+    return lambda view: view.query == "incremental" and view.begin >= scheduled.time
 
 
 def with_decoded_regions(read):
@@ -108,3 +118,34 @@ def test_hudi_rs_still_has_its_defects(written, name):
             return [{"error": str(error)}]
 
     assert differences(table.path, ours, tried, skip=lambda view: not skip(view))
+
+
+def test_hudi_s_incremental_queries_lose_logs_of_base_files_that_are_younger_than_a_pending_compaction(hudi, tmp_path):
+    """In its own tables of version 6 too, no hand of ours in them: the query's timeline is that of its range and the pending
+    compaction, so a base file from between the two counts as not committed (`MergeOnReadIncrementalRelationV1`). When this fails,
+    take the exception out of `hudi_defects`."""
+    path = tmp_path / "trips"
+    options = {
+        "hoodie.table.name": "trips",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+
+    def write(key, city, ts, mode="append"):
+        hudi.write(path, pa.table({"id": [key], "city": [city], "ts": [ts]}), options, mode=mode)
+
+    write("a", "sf", 1, mode="overwrite")
+    write("a", "sf", 2)
+    hudi.run_compaction(path, op="schedule", options={"hoodie.compact.inline.max.delta.commits": "1"})
+    write("b", "ny", 1)
+    write("b", "ny", 2)
+    table = hoodie.open_table(path)
+    (pending,) = table.pending_compactions()
+    begin, end = (commit.time for commit in table.timeline.commits[-2:])
+    assert pending.time < begin
+    pull = View("incremental", begin, end)
+    assert [row["ts"] for row in ours(path, pull)] == [2]
+    assert by_rust(path, pull) == ours(path, pull)
+    assert by_hudi(hudi)(path, pull) == []

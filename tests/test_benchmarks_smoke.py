@@ -5,7 +5,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from benchmarks.goals import Ratio
+from benchmarks.goals import Ratio, Seconds
 from benchmarks.meter import Cost, Meter
 from benchmarks.plan import SYSTEMS, chosen
 from benchmarks.records import At, Run, pair, read
@@ -75,6 +75,25 @@ def test_without_peers_only_ours_and_the_floors_of_this_environment_are_measured
 def test_every_system_is_named_once_and_belongs_to_a_lane():
     assert len({system.name for system in SYSTEMS}) == len(SYSTEMS)
     assert {system.lane for system in SYSTEMS} == {"embedded", "spark4", "spark3"}
+
+
+def test_only_the_steps_that_are_asked_for_are_measured(tmp_path):
+    sizes = ["--rows", "4000", "--batch", "400", "--commits", "2", "--reads", "1", "--steps", "load", "upsert"]
+    systems = ["--no-peers", "--no-spark", "--only", "embedded/hoodie-mor"]
+    places = ["--records", str(tmp_path / "kept"), "--out", str(tmp_path / "R.md"), "--folder", str(tmp_path / "work")]
+    assert main([*sizes, *systems, *places]) == 0
+    (file,) = (tmp_path / "kept").iterdir()
+    assert {at.case for at in read(file).costs} == {"bulk load", "upsert", "rows after the upserts"}
+
+
+def test_a_goal_in_seconds_says_how_fast_the_machine_is():
+    goal = Seconds("compaction", OURS, 2, 3.5, FLOOR, 7.5)
+    reached = goal.judge([run_of("a", {OURS: 3.0, FLOOR: 6.0})])
+    assert reached.figure == "3.00 s wall, 3.00 s CPU; CPU 0.50 × append, and 0.47 × where the goal was set"
+    assert reached.met is False
+    assert goal.judge([run_of("a", {OURS: 1.5, FLOOR: 6.0})]).met is True
+    assert goal.judge([run_of("a", {OURS: 1.5})]).figure == "1.50 s wall, 1.50 s CPU"
+    assert goal.judge([run_of("a", {OURS: 1.5, FLOOR: 6.0}, rows=1000)]).met is None
 
 
 def test_a_ratio_comes_from_one_run_and_from_the_newest_that_has_both():

@@ -18,6 +18,7 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
 from hoodie.filegroup.freed import give_back
+from hoodie.filegroup.hashing import key_hash
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
 from hoodie.format.base_file import BaseFileFooter, read_footer
@@ -28,7 +29,7 @@ from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import Chunk, ChunkPiece, LookupResult, LookupTask, Matches, MergeRule
+from hoodie.model.plans import Chunk, ChunkPiece, LookupPack, LookupResult, LookupTask, Matches, MergeRule
 from hoodie.storage.base import Storage
 
 log = logging.getLogger("hoodie")
@@ -36,6 +37,9 @@ log = logging.getLogger("hoodie")
 MAX_KEYS_PER_TASK = 500_000
 """Candidate keys of a hot file beyond this are split over several tasks, also those of one chunk. Each task reads the file's
 keys anew, which costs a small part of looking so many up."""
+_SMALL_FILE_BYTES = 1024 * 1024
+_PACK_BYTES = 4 * 1024 * 1024
+"""Files of a megabyte and less are looked into together: each takes about as long as it takes to hand a task over."""
 
 # Measured costs in nanoseconds: reading and hashing one stored key; hashing and probing one key in a filter (most
 # bits of an absent key are never looked at); decoding a filter, per stored key; opening the key column.
@@ -74,11 +78,15 @@ def plan_lookup(
         visible: whose blocks count in them.
     """
     tasks = []
+    shares: dict[str, list[tuple[ChunkPiece, ...]]] = {}
     for piece in slices:
         if piece.base is None:
             continue
         logs = logs_before_base(piece) if piece.logs else None
-        for share in _shares(pieces.get(piece.group.partition_path, ()), max_keys):
+        partition_path = piece.group.partition_path
+        if partition_path not in shares:
+            shares[partition_path] = list(_shares(pieces.get(partition_path, ()), max_keys))
+        for share in shares[partition_path]:
             tasks.append(LookupTask(piece.base, share, stage_to, prune_by_range, logs=logs, visible=visible))
     return tasks
 
@@ -100,11 +108,69 @@ def _shares(pieces: Iterable[ChunkPiece], max_keys: int) -> Iterator[tuple[Chunk
         yield tuple(share)
 
 
-def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
+def packed_lookups(tasks: Iterable[LookupTask]) -> list[LookupPack]:
+    """The tasks, those of small files of one partition together."""
+    packs: list[LookupPack] = []
+    small: list[LookupTask] = []
+    room = 0
+    for task in tasks:
+        size = task.base.size_bytes
+        if size > _SMALL_FILE_BYTES or task.logs is not None:
+            packs.append(LookupPack((task,)))
+            continue
+        if small and (size > room or small[-1].base.partition_path != task.base.partition_path):
+            packs.append(LookupPack(tuple(small)))
+            small.clear()
+        if not small:
+            room = _PACK_BYTES
+        small.append(task)
+        room -= size
+    if small:
+        packs.append(LookupPack(tuple(small)))
+    return packs
+
+
+def run_lookups(storage: Storage, pack: LookupPack) -> list[LookupResult]:
+    """The results of a pack's tasks; what they seek is read and hashed once."""
+    sought = _Sought(storage)
+    return [run_lookup(storage, task, sought) for task in pack.tasks]
+
+
+class _SoughtKeys:
+    """Keys of one piece and the numbers of their rows in the chunk."""
+
+    def __init__(self, keys: pa.Array, rows: np.ndarray) -> None:
+        self.keys = keys
+        self.rows = rows
+        self._hashes: np.ndarray | None = None
+
+    def hashes(self) -> np.ndarray:
+        if self._hashes is None:
+            self._hashes = key_hash(self.keys)
+        return self._hashes
+
+
+class _Sought:
+    """The keys that look-ups of one worker share."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._found: dict[tuple[int, int, int], _SoughtKeys] = {}
+
+    def of(self, piece: ChunkPiece) -> _SoughtKeys:
+        at = (piece.number, piece.span.start, piece.span.length)
+        if at not in self._found:
+            rows = np.arange(piece.span.start, piece.span.start + piece.span.length)
+            self._found[at] = _SoughtKeys(piece_keys(self._storage, piece), rows)
+        return self._found[at]
+
+
+def run_lookup(storage: Storage, task: LookupTask, sought: _Sought | None = None) -> LookupResult:
     """Which rows of the pieces have their key in the file group: an exact answer, whatever decided it."""
+    sought = sought or _Sought(storage)
     if task.logs is None or task.visible is None:
-        return _look_into_base(storage, task)
-    result = _look_into_base(storage, replace(task, stage_to=None))
+        return _look_into_base(storage, task, sought)
+    result = _look_into_base(storage, replace(task, stage_to=None), sought)
     in_base = {matches.number: load_rows(storage, matches) for matches in result.matches}
     rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
     schema = pa.schema([pa.field(RECORD_KEY, pa.string())])
@@ -118,23 +184,23 @@ def run_lookup(storage: Storage, task: LookupTask) -> LookupResult:
     return replace(result, matches=tuple(matches), how=f"{result.how}+logs")
 
 
-def _look_into_base(storage: Storage, task: LookupTask) -> LookupResult:
-    result = _look_into(storage, task)
+def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
+    result = _look_into(storage, task, sought)
     if task.base.size_bytes > MAPPED_BYTES:
         give_back()  # its filter and its keys left more behind than the rest of the write needs
     return result
 
 
-def _look_into(storage: Storage, task: LookupTask) -> LookupResult:
+def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
     name = KNOWN_FILES.name_of(storage, task.base)
     known = KNOWN_FILES.get(name)
     if known is not None and known.keys is not None:
         pieces = _pieces_in_range(task, known.footer)
         if not pieces:
             return LookupResult(task.base, (), "range", known.footer.record_count)
-        keys_and_rows = [_candidates(storage, p, known.footer, False) for p in pieces]
-        found = [known.places(keys) for keys, _ in keys_and_rows]
-        matches = _matches(storage, task, pieces, keys_and_rows, found)
+        all_keys = [sought.of(piece) for piece in pieces]
+        found = [known.places(each.keys, each.hashes) for each in all_keys]
+        matches = _matches(storage, task, pieces, [each.rows for each in all_keys], found)
         return LookupResult(task.base, matches, "keys", known.footer.record_count)
     where = f"{task.base.path} of table {storage.uri}"
     with open_base_file(storage, task.base) as (file, metadata):
@@ -144,7 +210,7 @@ def _look_into(storage: Storage, task: LookupTask) -> LookupResult:
         pieces = _pieces_in_range(task, footer)
         if not pieces or not footer.record_count:
             return LookupResult(task.base, (), "range", footer.record_count)
-        candidates = [_candidates(storage, p, footer, task.prune_by_range) for p in pieces]
+        candidates = [_candidates(sought.of(piece), footer, task.prune_by_range) for piece in pieces]
         total = sum(len(keys) for keys, _ in candidates)
         how = "keys"
         # A file that is looked into for the second time will be for a third: then its keys are worth more than an answer.
@@ -168,7 +234,7 @@ def _look_into(storage: Storage, task: LookupTask) -> LookupResult:
             KNOWN_FILES.put(name, footer, whole)
             stored = iter([whole])
         found = places_in([keys for keys, _ in candidates], stored)
-    matches = _matches(storage, task, pieces, candidates, found)
+    matches = _matches(storage, task, pieces, [rows for _, rows in candidates], found)
     return LookupResult(task.base, matches, how, footer.record_count)
 
 
@@ -197,11 +263,11 @@ def _matches(
     storage: Storage,
     task: LookupTask,
     pieces: Sequence[ChunkPiece],
-    candidates: Sequence[tuple[pa.Array, np.ndarray]],
+    rows_of_pieces: Sequence[np.ndarray],
     found_places: Sequence[np.ndarray],
 ) -> tuple[Matches, ...]:
     matches = []
-    for piece, (_, rows), places in zip(pieces, candidates, found_places, strict=True):
+    for piece, rows, places in zip(pieces, rows_of_pieces, found_places, strict=True):
         there = places >= 0
         found = rows[there]
         if len(found):
@@ -227,12 +293,9 @@ def _in_range(piece: ChunkPiece, low: str | None, high: str | None) -> bool:
     return piece.span.max_key >= low and piece.span.min_key <= high
 
 
-def _candidates(
-    storage: Storage, piece: ChunkPiece, footer: BaseFileFooter, prune: bool
-) -> tuple[pa.Array, np.ndarray]:
-    """Keys of the piece that may be in the file, and their row numbers in the chunk."""
-    keys = piece_keys(storage, piece)
-    rows = np.arange(piece.span.start, piece.span.start + piece.span.length)
+def _candidates(sought: _SoughtKeys, footer: BaseFileFooter, prune: bool) -> tuple[pa.Array, np.ndarray]:
+    """Those of the keys that may be in the file, and their row numbers in the chunk."""
+    keys, rows = sought.keys, sought.rows
     return _possible(keys, rows, footer.may_hold(keys)) if prune else (keys, rows)
 
 

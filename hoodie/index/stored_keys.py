@@ -7,6 +7,7 @@ file's exact path, size and modification time, within a bound; and where it is a
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock
 from typing import NamedTuple
@@ -26,6 +27,8 @@ _LARGEST_SHARE = 4
 _INDEX_BYTES = 12
 _FEW = 8
 """Asked for fewer than one in so many of its keys, a file's keys are sorted by hash once; else Arrow hashes them anew."""
+_SMALL = 16 * 1024
+"""So many keys are sorted in any case: of small files there are many, and the hashes of what is sought serve for all of them."""
 
 
 class FileName(NamedTuple):
@@ -51,20 +54,20 @@ class KnownFile:
     def size_bytes(self) -> int:
         return 0 if self.keys is None else self.keys.nbytes + _INDEX_BYTES * len(self.keys)
 
-    def places(self, keys: pa.Array) -> np.ndarray:
-        """For each of the keys the number of the first row that has it, -1 where none does."""
+    def places(self, keys: pa.Array, hashed: Callable[[], np.ndarray] | None = None) -> np.ndarray:
+        """For each of the keys the number of the first row that has it, -1 where none does. `hashed`: gives their `key_hash`."""
         stored = self.keys
         if stored is None:
             raise ValueError(f"the keys of {self.footer.path} were not read")
         asked, self._asked = self._asked, True
-        if not asked or _FEW * len(keys) > len(stored):
+        if not asked or _FEW * len(keys) > len(stored) > _SMALL:
             return places_among(keys, stored)
         if self._sorted is None:
             hashes = key_hash(stored)
             order = np.argsort(hashes, kind="stable").astype(np.int32)
             self._sorted = hashes[order], order
         hashes, order = self._sorted
-        wanted = key_hash(keys)
+        wanted = key_hash(keys) if hashed is None else hashed()
         at = np.searchsorted(hashes, wanted)
         found = np.full(len(keys), -1, dtype=np.int32)
         hits = np.flatnonzero(hashes[np.minimum(at, len(hashes) - 1)] == wanted)

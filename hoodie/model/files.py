@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hoodie.model.names import join
-
 
 class FileGroupId(NamedTuple):
     partition_path: str
@@ -22,7 +20,7 @@ class BaseFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        return join(self.partition_path, self.name)
+        return f"{self.partition_path}/{self.name}" if self.partition_path else self.name
 
 
 class LogFile(NamedTuple):
@@ -39,7 +37,7 @@ class LogFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        return join(self.partition_path, self.name)
+        return f"{self.partition_path}/{self.name}" if self.partition_path else self.name
 
 
 class FileSlice(NamedTuple):

@@ -110,6 +110,17 @@ class LookupTask:
 
 
 @dataclass(frozen=True)
+class LookupPack:
+    """Look-ups that one worker does after each other: a small file takes less time than to hand it to another one."""
+
+    tasks: tuple[LookupTask, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(task.size_bytes for task in self.tasks)
+
+
+@dataclass(frozen=True)
 class LookupResult:
     base: BaseFile
     matches: tuple[Matches, ...]

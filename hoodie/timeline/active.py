@@ -32,6 +32,7 @@ _READ_PAUSE_S = 0.02
 _CACHED_BYTES = 32 * 1024 * 1024
 """Bytes of completed files whose content is kept parsed, but for names of log files; parsed they take two to three times as much."""
 _REFERENCE_BYTES = 8
+_LOADED_FOLDERS = 16
 
 
 class _PayloadCache:
@@ -75,6 +76,36 @@ class _PayloadKey(NamedTuple):
 _COMMITS = _PayloadCache(_CACHED_BYTES)
 
 
+class _LoadedTimelines:
+    """The timelines of the folders that a process listed last: mostly the next listing shows the same, or a few names more.
+
+    A timeline is nothing but what its names say, so it does not matter whether it was the same table that had them.
+    """
+
+    def __init__(self) -> None:
+        self._last: OrderedDict[tuple[str, int], tuple[frozenset[str], Timeline]] = OrderedDict()
+        self._lock = Lock()
+
+    def timeline(self, names: frozenset[str], layout: int, *, folder: str) -> Timeline:
+        with self._lock:
+            seen = self._last.get((folder, layout))
+        if seen is not None and seen[0] == names:
+            return seen[1]
+        if seen is not None and seen[0] < names:
+            timeline = seen[1].extended(names - seen[0])
+        else:
+            timeline = Timeline.from_file_names(names, layout=layout)
+        with self._lock:
+            self._last[folder, layout] = names, timeline
+            self._last.move_to_end((folder, layout))
+            while len(self._last) > _LOADED_FOLDERS:
+                self._last.popitem(last=False)
+        return timeline
+
+
+_LOADED = _LoadedTimelines()
+
+
 def instant_path(
     instant_time: str, action: Action, state: State, completion: str | None = None, *, folder: str = HOODIE
 ) -> str:
@@ -88,17 +119,11 @@ class ActiveTimeline:
         self._storage = storage
         self._layout = layout
         self._folder = folder
-        self._last: tuple[frozenset[str], Timeline] | None = None
 
     def load(self) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names."""
         names = frozenset(self._storage.names(self._folder))
-        last = self._last
-        if last is not None and last[0] == names:
-            return last[1]
-        timeline = Timeline.from_file_names(names, layout=self._layout)
-        self._last = names, timeline
-        return timeline
+        return _LOADED.timeline(names, self._layout, folder=f"{self._storage.uri}/{self._folder}")
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction.
@@ -115,6 +140,13 @@ class ActiveTimeline:
                 path, lambda data: decode_commit_file(data, instant.action, path=self._full(path), time=instant.time)
             ),
         )
+
+    def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
+        """Keep what this process has just published, so that it is not read back to be parsed."""
+        path = self._path(instant)
+        info = self._storage.stat(path)
+        key = _PayloadKey(self._storage.uri, path, info.size_bytes, info.mtime_s)
+        _COMMITS.get(key, lambda: metadata)
 
     def read_inflight(self, instant: Instant) -> CommitMetadata | None:
         """The plan that a writer left in its inflight file; None when that is empty or absent (Hudi allows both)."""

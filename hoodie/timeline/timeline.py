@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hoodie.model.enums import Action, State
@@ -14,6 +14,27 @@ WRITES = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 """Actions that change rows or the files that hold them; a completed compaction is a commit."""
 
 _PROGRESS = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
+
+
+def _order(instant: Instant) -> tuple[str, Action]:
+    return sort_key(instant.time), instant.action
+
+
+def _fold(found: Iterable[Instant]) -> tuple[list[Instant], frozenset[str]]:
+    """Instants in every state that they have reached -> in the furthest, in order; and the times of completed compactions."""
+    furthest: dict[tuple[str, Action], Instant] = {}
+    for instant in found:
+        at = (instant.time, instant.action)
+        if at not in furthest or _PROGRESS[instant.state] > _PROGRESS[furthest[at].state]:
+            furthest[at] = instant
+    compactions = set()
+    for time, action in list(furthest):
+        finished = furthest.get((time, COMPLETES_AS[action])) if action in COMPLETES_AS else None
+        if finished is not None and finished.is_completed:
+            del furthest[time, action]
+            if action is Action.COMPACTION:
+                compactions.add(time)
+    return sorted(furthest.values(), key=_order), frozenset(compactions)
 
 
 @dataclass(frozen=True)
@@ -33,23 +54,19 @@ class Timeline:
     @classmethod
     def from_file_names(cls, names: Iterable[str], *, layout: int = 1) -> Timeline:
         """Fold the names of a timeline folder; names that are no timeline files do not matter."""
-        furthest: dict[tuple[str, Action], Instant] = {}
-        for name in names:
-            instant = parse_instant_file(name, layout)
-            if instant is None:
-                continue
-            at = (instant.time, instant.action)
-            if at not in furthest or _PROGRESS[instant.state] > _PROGRESS[furthest[at].state]:
-                furthest[at] = instant
-        compactions = set()
-        for time, action in list(furthest):
-            finished = furthest.get((time, COMPLETES_AS[action])) if action in COMPLETES_AS else None
-            if finished is not None and finished.is_completed:
-                del furthest[time, action]
-                if action is Action.COMPACTION:
-                    compactions.add(time)
-        ordered = sorted(furthest.values(), key=lambda instant: (sort_key(instant.time), instant.action))
-        return cls(tuple(ordered), frozenset(compactions), layout)
+        found = (instant for name in names if (instant := parse_instant_file(name, layout)) is not None)
+        ordered, compactions = _fold(found)
+        return cls(tuple(ordered), compactions, layout)
+
+    def extended(self, names: Iterable[str]) -> Timeline:
+        """The timeline of a folder that has these names besides those that this one was made of."""
+        fresh = [instant for name in names if (instant := parse_instant_file(name, self.layout)) is not None]
+        times = {instant.time for instant in fresh}
+        ordered, compactions = _fold([*(i for i in self.instants if i.time in times), *fresh])
+        others = [i for i in self.instants if i.time not in times]
+        return replace(
+            self, instants=tuple(sorted(others + ordered, key=_order)), compactions=self.compactions | compactions
+        )
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -26,6 +27,10 @@ from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.schema import table_schema
 from hoodie.view.view import FileSystemView
+
+_KEPT_TABLES = 8
+_KEPT_GROUPS = 50_000
+"""Of larger tables nothing is kept between writes: a listing that was one is a kilobyte or two for each file group."""
 
 
 class Snapshot:
@@ -58,25 +63,39 @@ class Snapshot:
         return tuple(i for i in self.timeline.pending_writes if not self.active.is_pending_clustering(i))
 
 
-class KeptView:
-    """What the last write of an open table listed, with what it published; for the next write. One writer has it at a time."""
+class KeptViews:
+    """What the last write into each of a few tables listed, with what it published; for the next write of this process.
+
+    A job that writes every minute opens its table anew each time. One writer has a view at a time; whether it still holds is
+    settled by the timeline that the next one reads.
+    """
 
     def __init__(self) -> None:
-        self._view: FileSystemView | None = None
+        self._views: OrderedDict[str | int, FileSystemView] = OrderedDict()
         self._mutex = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[KeptView], tuple[()]]:
-        """Another process begins with nothing."""
-        return KeptView, ()
-
-    def take(self) -> FileSystemView | None:
+    def take(self, storage: Storage, active: ActiveTimeline, archived: ArchivedTimeline) -> FileSystemView | None:
         with self._mutex:
-            view, self._view = self._view, None
-        return view
+            view = self._views.pop(_place_of(storage), None)
+        return None if view is None else view.moved_to(storage, active, archived)
 
-    def put(self, view: FileSystemView | None) -> None:
+    def put(self, storage: Storage, view: FileSystemView | None) -> None:
+        if view is None or view.listed_groups > _KEPT_GROUPS:
+            return
         with self._mutex:
-            self._view = view
+            self._views[_place_of(storage)] = view
+            while len(self._views) > _KEPT_TABLES:
+                self._views.popitem(last=False)
+
+
+def _place_of(storage: Storage) -> str | int:
+    """What tells a table from all others: its uri on a local disk. Elsewhere two storages may have the same uri: the object, which
+    a view that is kept keeps too.
+    """
+    return storage.uri if storage.local_path(PROPERTIES) is not None else id(storage)
+
+
+KEPT_VIEWS = KeptViews()
 
 
 @dataclass(frozen=True)
@@ -91,7 +110,6 @@ class TableContext:
     liveness: Liveness
     clock: Clock
     lock_timeout_s: float = 60.0
-    kept: KeptView = field(default_factory=KeptView)
 
     @classmethod
     def open(cls, storage: Storage, engine: Engine, *, sleep: Callable[[float], None] = time.sleep) -> TableContext:
@@ -114,6 +132,10 @@ class TableContext:
     def snapshot(self, seen: FileSystemView | None = None) -> Snapshot:
         """The table as it is now. Where the timeline is that of `seen`, what that has listed is not listed again."""
         return Snapshot(self.storage, self.active, self.config.raw, self.archived(), seen=seen)
+
+    def kept_view(self) -> FileSystemView | None:
+        """What the last write of this process into this table left; for the caller alone."""
+        return KEPT_VIEWS.take(self.storage, self.active, self.archived())
 
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""

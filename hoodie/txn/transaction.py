@@ -25,7 +25,7 @@ from hoodie.model.streams import repeats
 from hoodie.timeline.active import instant_path, scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
-from hoodie.txn.context import Snapshot, TableContext, load_config
+from hoodie.txn.context import KEPT_VIEWS, Snapshot, TableContext, load_config
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat
 from hoodie.txn.metadata_table import drop_metadata_table
@@ -148,7 +148,7 @@ class Transaction:
             self._check(metadata, based_on, inserted_partitions)
             drop_metadata_table(context.storage)  # a writer of Apache Hudi may have made one meanwhile
             timeline = self._publish(metadata)
-        self._keep_view(timeline)
+        self._keep_view(timeline, metadata)
         self._clean_up()
 
     def abandon(self) -> None:
@@ -256,13 +256,14 @@ class Transaction:
         rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and i.time not in before]
         return any(self.context.active.rollback_target(r) == self.instant for r in rollbacks)
 
-    def _keep_view(self, timeline: Timeline) -> None:
+    def _keep_view(self, timeline: Timeline, metadata: CommitMetadata) -> None:
         """Leave what was listed, and what this commit added to it, to the next write."""
         completed = timeline.commit_at.get(self.instant)
         if self.planned_on is None or completed is None:
             return
         try:
-            self.context.kept.put(self.planned_on.following(timeline, completed))
+            self.context.active.remember(completed, metadata)
+            KEPT_VIEWS.put(self.context.storage, self.planned_on.following(timeline, completed))
         except (HoodieError, OSError) as exc:  # the commit stands; the next write lists anew
             log.debug("the files of table %s are listed again by its next write: %s", self.context.storage.uri, exc)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import cached_property
 
 from hoodie.model.files import BaseFile, FileGroupId
@@ -36,6 +37,12 @@ class CommittedFiles:
         if later._onto_since is not None:
             later._add_onto(commit)
         return later
+
+    def moved_to(self, read_commit: Callable[[Instant], CommitMetadata]) -> CommittedFiles:
+        """The same, where further metadata are read by another opening of the table."""
+        moved = copy(self)
+        moved._payload = read_commit
+        return moved
 
     def base_size(self, path: str, instant_time: str) -> int | None:
         """Committed size of a base file; -1 when its commit is active and does not name it (a stray), None when archived."""
@@ -94,14 +101,14 @@ class CommittedFiles:
                 return path
         return None
 
-    def written_onto(self, path: str, since: str) -> str | None:
-        """Name of the base file that a log file's writer saw in its slice ("": none); None when no active commit names it."""
+    def written_onto(self, since: str) -> Mapping[str, str]:
+        """Path of a log file -> name of the base file that its writer saw in its slice ("": none), by commits from `since` on."""
         if self._onto_since is None or sort_key(since) < sort_key(self._onto_since):
             for commit in self._commits:
                 if sort_key(commit.time) >= sort_key(since):
                     self._add_onto(commit)
             self._onto_since = since
-        return self._onto.get(path)
+        return self._onto
 
     def _add_onto(self, commit: Instant) -> None:
         for stat in self._read_commit(commit).stats():

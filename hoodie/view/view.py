@@ -72,6 +72,21 @@ class FileSystemView:
                     later._groups[partition_path] = added
         return later
 
+    def moved_to(
+        self, storage: Storage, active: ActiveTimeline, archived: ArchivedTimeline | None = None
+    ) -> FileSystemView:
+        """The same answers, and further questions to another opening of the same table."""
+        moved = FileSystemView(storage, active, self.timeline, archived)
+        moved.committed = self.committed.moved_to(active.read_commit)
+        moved._groups, moved._by_id = self._groups, self._by_id
+        moved._partitions, moved._compactions = self._partitions, self._compactions
+        return moved
+
+    @property
+    def listed_groups(self) -> int:
+        """Number of the file groups that were listed so far."""
+        return sum(map(len, self._groups.values()))
+
     @property
     def pending_compaction_plans(self) -> Mapping[str, CompactionPlan]:
         """Instant -> plan of every compaction that is scheduled and not completed."""
@@ -152,7 +167,8 @@ class FileSystemView:
         if piece.base is None:
             return None
         base = piece.base
-        older = tuple(log for log in piece.logs if self.committed.written_onto(log.path, base.instant) != base.name)
+        onto = self.committed.written_onto(base.instant)
+        older = tuple(log for log in piece.logs if onto.get(log.path) != base.name)
         return piece._replace(base=None, logs=older) if older else None
 
     def _then(self, until: str | Timeline | None) -> Timeline | None:

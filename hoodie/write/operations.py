@@ -22,7 +22,7 @@ from hoodie.filegroup.chunks import load_chunk, load_rows, sorted_chunks
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
 from hoodie.filegroup.run import run_write
 from hoodie.format.plan_avro import encode_replace_plan
-from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookup
+from hoodie.index.bloom import packed_lookups, pieces_by_partition, plan_lookup, run_lookups
 from hoodie.index.bucket import plan_buckets, run_buckets
 from hoodie.model.buckets import BucketRows
 from hoodie.model.enums import Action, TableType, WriteOperation
@@ -44,7 +44,7 @@ from hoodie.write.bucket_plan import plan_bucket_write
 from hoodie.write.conduct import Conduct, Replaces, Step, labelled
 from hoodie.write.keys import carries_keys, require_stored_keys, table_keys
 from hoodie.write.overwrite import overwritten_partitions, replacing
-from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, WritePlan, plan_write
+from hoodie.write.plan import CHEAP_BYTES, MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, WritePlan, plan_write
 from hoodie.write.prepare import Memory, Preparation, require_columns, run_prepare
 from hoodie.write.schema import reconcile, storable
 from hoodie.write.seal import commit_metadata, publish_files
@@ -205,7 +205,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
         DuplicateKeyError: an insert that is to fail on stored keys met one.
     """
     config = context.config
-    snapshot = context.snapshot(context.kept.take())
+    snapshot = context.snapshot(context.kept_view())
     refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
     if is_committed(snapshot, options.stream, table=context.storage.uri):
         return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
@@ -238,7 +238,9 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
             logs_before_base=snapshot.view.logs_before_base,
             visible=snapshot.timeline.visible(),
         )
-        lookups = batch.engine.run(partial(run_lookup, context.storage), tasks, label=label(Step.LOOK_UP))
+        packs = packed_lookups(tasks)
+        packed = batch.engine.run(partial(run_lookups, context.storage), packs, label=label(Step.LOOK_UP))
+        lookups = [result for results in packed for result in results]
         if conduct.refuses_stored:
             _refuse_stored(context, batch, lookups)
     if batch.operation is WriteOperation.DELETE_PARTITION:
@@ -434,6 +436,7 @@ def _plan_rows(
             options.max_file_size_bytes,
             options.small_file_limit_bytes,
             MAX_GROWTH if options.log_block_format is LogBlockFormat.AVRO else SPARING_GROWTH,
+            CHEAP_BYTES,
         ),
         busy=frozenset(now.view.pending_compactions()),
         pack_small_files=conduct.packs,

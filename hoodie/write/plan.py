@@ -21,6 +21,9 @@ from hoodie.model.plans import COLUMNAR_SHRINK, ChunkPiece, Inserts, LookupResul
 
 MAX_GROWTH = 4
 """Merge-on-read: a base file is rewritten for inserts only while it is at most this many times as large as they are."""
+CHEAP_BYTES = 128 * 1024
+"""Rewriting a file of this size takes a few milliseconds, hardly more than starting one does. Without it a table that gets a few
+new rows a minute got a file for them each time, whose footer is larger than they are, and each later write looks into all files."""
 SPARING_GROWTH = 1.5
 """The same beside Parquet log blocks, which are chosen for few bytes: rewriting is then the greater part of what a round of inserts
 writes. Inserts of equal size are written 1.5 times instead of 3, and leave files of 2 of them instead of 5."""
@@ -36,6 +39,8 @@ class Sizing:
     max_file_bytes: int
     small_file_bytes: int
     max_growth: float = MAX_GROWTH
+    cheap_bytes: int = 0
+    """Merge-on-read: what is smaller is rewritten for however few inserts."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +218,8 @@ def _capacity(
     """Rows that a small file takes; 0 for files that are full, in a pending compaction, or too dear to rewrite."""
     if piece.base is None or piece.logs or piece.group in busy or piece.base.size_bytes >= sizing.small_file_bytes:
         return 0
-    if table_type is TableType.MERGE_ON_READ and piece.base.size_bytes > sizing.max_growth * fresh * row_bytes:
+    worth = max(sizing.max_growth * fresh * row_bytes, sizing.cheap_bytes)
+    if table_type is TableType.MERGE_ON_READ and piece.base.size_bytes > worth:
         return 0
     return int((sizing.max_file_bytes - piece.base.size_bytes) / row_bytes)
 

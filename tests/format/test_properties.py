@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.properties import format_properties, parse_properties, table_checksum
+from hoodie.format.properties import format_properties, parse_properties, parse_properties_file, table_checksum
 from tests.golden_tables import FOLDER
 
 FILES = sorted([*FOLDER.glob("*/table/**/hoodie.properties"), *FOLDER.glob("*/table/**/.hoodie_partition_metadata")])
@@ -79,3 +79,9 @@ def test_golden_properties_come_back_and_their_checksum_holds(path):
 def test_checksum_covers_database_and_table():
     assert table_checksum("v6_mor_logs") == 1328958999
     assert table_checksum("v6_mor_logs", "db") != 1328958999
+
+
+def test_who_changes_what_was_read_of_a_file_changes_nobody_else_s():
+    first = parse_properties_file(b"a=b\n", path="t/hoodie.properties")
+    first["a"] = "changed"
+    assert parse_properties_file(b"a=b\n", path="t/hoodie.properties") == {"a": "b"}

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.chunks import load_rows, make_chunk
 from hoodie.format.base_file import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
-from hoodie.index.bloom import pieces_by_partition, places_in, plan_lookup, run_lookup
+from hoodie.index import bloom as bloom_module
+from hoodie.index.bloom import packed_lookups, pieces_by_partition, places_in, plan_lookup, run_lookup, run_lookups
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import LookupTask
+from hoodie.storage.local import LocalStorage
 from tests.filegroup.test_log_scan import data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
 
@@ -258,6 +260,54 @@ def test_answers_do_not_depend_on_how_the_candidates_are_split(most):
         for matches in run_lookup(storage, task).matches:
             found.setdefault(matches.number, []).extend(load_rows(storage, matches).tolist())
     assert found == exact(["b", "d", "f"], *batches)
+
+
+def test_small_files_of_a_partition_are_looked_into_together(monkeypatch):
+    monkeypatch.setattr(bloom_module, "_SMALL_FILE_BYTES", 10)
+    monkeypatch.setattr(bloom_module, "_PACK_BYTES", 25)
+    pieces = tuple(pieces_by_partition([chunk(["k"])])["p"])
+
+    def task(name, partition, size, logs=None):
+        return LookupTask(BaseFile(partition, name, t(1), name, size), pieces, logs=logs)
+
+    tasks = [
+        task("a", "p", 10),
+        task("b", "p", 10),
+        task("c", "p", 6),
+        task("large", "p", 11),
+        task("d", "p", 1),
+        task("e", "q", 1),
+        task("logged", "q", 1, logs=piece("logged", "q", base=False)),
+        task("f", "q", 1),
+    ]
+    packs = packed_lookups(tasks)
+    named = [[each.base.file_id for each in pack.tasks] for pack in packs]
+    assert named == [["a", "b"], ["large"], ["c", "d"], ["logged"], ["e", "f"]]
+    assert sum(pack.size_bytes for pack in packs) == sum(each.size_bytes for each in tasks)
+    assert packed_lookups([]) == []
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.lists(KEYS, min_size=1, max_size=8, unique=True), min_size=1, max_size=4),
+    st.lists(st.lists(KEYS, min_size=1, max_size=8), min_size=1, max_size=3),
+)
+def test_a_pack_answers_what_its_tasks_answer_also_when_its_files_are_known(tmp_path_factory, files, batches):
+    storage = LocalStorage(tmp_path_factory.mktemp("pack"))
+    pieces = tuple(pieces_by_partition([chunk(keys) for keys in batches])["p"])
+    tasks = []
+    for number, keys in enumerate(files):
+        base = BASE._replace(file_id=f"f{number}", name=f"f{number}_0-0-0_{t(1)}.parquet")
+        data = with_base(keys).read(BASE.path)
+        storage.create_new(base.path, data)
+        tasks.append(LookupTask(base._replace(size_bytes=len(data)), pieces))
+    for _ in range(4):  # the footer, then the keys, then the keys sorted are known
+        (pack,) = packed_lookups(tasks)
+        results = run_lookups(storage, pack)
+        assert [result.base for result in results] == [each.base for each in pack.tasks]
+        for result, keys in zip(results, files, strict=True):
+            found = {matches.number: load_rows(storage, matches).tolist() for matches in result.matches}
+            assert found == exact(keys, *batches)
 
 
 def test_logs_older_than_their_base_file_go_with_every_task_of_it():

@@ -87,10 +87,14 @@ def test_nothing_is_kept_of_storages_whose_uris_may_be_alike():
     assert KnownFiles().name_of(storage, BaseFile("", "f", "20260101000000000", "f.parquet", 0)) is None
 
 
+ROWS = 50_000
+"""A file of so many is not rewritten for a single insert."""
+
+
 def test_upserts_after_upserts_find_every_stored_key(tmp_path):
     schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
     table = hoodie.create_table(tmp_path / "t", schema, record_key="id", table_type="MERGE_ON_READ")
-    table.bulk_insert(pa.table({"id": [f"{i:05}" for i in range(5000)], "n": [0] * 5000}, schema=schema))
+    table.bulk_insert(pa.table({"id": [f"{i:05}" for i in range(ROWS)], "n": [0] * ROWS}, schema=schema))
     ways = []
     for turn in range(1, 5):
         ids = [f"{i:05}" for i in (turn, 100 + turn, 4000)] + [f"new-{turn}"]
@@ -99,7 +103,7 @@ def test_upserts_after_upserts_find_every_stored_key(tmp_path):
         ways.append(set(result.index))
     assert "keys" in ways[-1]
     rows = table.scan().to_arrow()
-    assert rows.num_rows == 5004
+    assert rows.num_rows == ROWS + 4
     values = dict(zip(rows.column("id").to_pylist(), rows.column("n").to_pylist(), strict=True))
     assert {key: value for key, value in values.items() if value} == {
         **{f"{turn:05}": turn for turn in range(1, 5)},

@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange
@@ -85,6 +87,31 @@ def test_instants_stand_in_order_and_14_digits_at_the_end_of_their_second():
     found = Timeline.from_file_names(f"{time}.commit" for time in ("20260101000001000", "20260101000000", t(999), t(5)))
     assert [i.time for i in found] == [t(5), "20260101000000", t(999), "20260101000001000"]
     assert found.latest_time == "20260101000001000"
+
+
+SOME_NAMES = st.frozensets(
+    st.one_of(
+        st.builds(
+            "{}.{}{}".format,
+            st.integers(1, 6).map(t),
+            st.sampled_from(sorted(Action)),
+            st.sampled_from(["", ".inflight", ".requested"]),
+        ),
+        st.sampled_from(
+            [f"{t(3)}.inflight", "hoodie.properties", f"{t(2)}_{t(9)}.deltacommit", f"{t(2)}_{t(9)}.commit"]
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+@given(before=SOME_NAMES, after=SOME_NAMES)
+def test_a_timeline_with_more_names_is_that_of_all_names(layout, before, after):
+    one_by_one = Timeline.from_file_names(before, layout=layout)
+    for name in sorted(after - before):
+        one_by_one = one_by_one.extended([name])
+    whole = Timeline.from_file_names(before | after, layout=layout)
+    assert Timeline.from_file_names(before, layout=layout).extended(after - before) == one_by_one == whole
 
 
 MIXED = (

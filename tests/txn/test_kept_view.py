@@ -1,4 +1,4 @@
-"""What a write listed serves the next write of the same open table: it must show what a listing shows."""
+"""What a write listed serves the next write of the same process into the table: it must show what a listing shows."""
 
 import random
 
@@ -6,8 +6,12 @@ import pytest
 
 from hoodie.model.names import join
 from hoodie.storage.faults import FaultStorage
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+from hoodie.txn import context as context_module
+from hoodie.txn.context import KEPT_VIEWS
 from hoodie.view.view import FileSystemView
-from tests.memory_tables import Input, batch, keys, new_table, opened
+from tests.memory_tables import Input, batch, create, keys, new_table, opened
 
 PARTS = ("a", "b", "c")
 
@@ -33,8 +37,9 @@ def listed_anew(table):
 
 
 def kept(table):
-    view = context_of(table).kept.take()
-    context_of(table).kept.put(view)
+    context = context_of(table)
+    view = context.kept_view()
+    KEPT_VIEWS.put(context.storage, view)
     return view
 
 
@@ -84,6 +89,41 @@ def test_a_writer_that_nobody_disturbs_lists_its_partitions_once():
         if turn == 0:
             counting.listed = 0
     assert counting.listed == 0
+
+
+def test_a_table_that_is_opened_anew_is_not_listed_anew_on_local_disk(tmp_path):
+    storage = Counting(LocalStorage(tmp_path))
+    create(storage, table_type="MERGE_ON_READ")
+    opened(storage).upsert(batch([Input("k", "a", 1, 1)]))
+    storage.listed = 0
+    again = Counting(LocalStorage(tmp_path))
+    assert opened(again).upsert(batch([Input("k", "a", 2, 2)])).updated == 1
+    assert storage.listed == again.listed == 0
+    # What that left asks the storage of the one that takes it, not the first one.
+    assert kept(opened(again))._storage is not storage
+    assert opened(again).scan().to_arrow().num_rows == 1
+
+
+def test_storages_whose_uris_may_be_alike_share_nothing():
+    one, other = MemoryStorage(), MemoryStorage()
+    for storage in (one, other):
+        create(storage, table_type="MERGE_ON_READ")
+    opened(one).upsert(batch([Input("k", "a", 1, 1)]))
+    assert kept(opened(other)) is None
+    assert kept(opened(one)) is not None
+
+
+def test_only_a_few_tables_are_kept_and_none_of_very_many_file_groups(monkeypatch):
+    monkeypatch.setattr(context_module, "_KEPT_TABLES", 2)
+    tables = []
+    for _ in range(3):
+        storage, clock = new_table(table_type="MERGE_ON_READ")
+        tables.append(opened(storage, clock))
+        tables[-1].upsert(batch([Input("k", "a", 1, 1), Input("l", "b", 1, 1)]))
+    assert [kept(table) is not None for table in tables] == [False, True, True]
+    monkeypatch.setattr(context_module, "_KEPT_GROUPS", 1)
+    tables[-1].upsert(batch([Input("k", "a", 2, 2), Input("l", "b", 2, 2)]))
+    assert kept(tables[-1]) is None
 
 
 def test_after_a_commit_of_another_writer_partitions_are_listed_again():

@@ -276,11 +276,11 @@ def test_onto_which_base_file_a_log_was_written():
 
     metadata = {1: stat(log("a", 1, 1), ""), 2: stat(log("a", 1, 2), "x.parquet"), 3: stat(base("a", 3), None)}
     committed, reads = committed_files(metadata, *map(commit, (1, 2, 3)))
-    assert committed.written_onto(f"{PART}/{log('a', 1, 2)}", t(2)) == "x.parquet"
+    assert committed.written_onto(t(2)).get(f"{PART}/{log('a', 1, 2)}") == "x.parquet"
     assert reads == [2, 3]
-    assert committed.written_onto(f"{PART}/{log('a', 1, 1)}", t(2)) is None
-    assert committed.written_onto(f"{PART}/{log('a', 1, 1)}", t(1)) == ""
-    assert committed.written_onto(f"{PART}/{base('a', 3)}", t(1)) is None
+    assert committed.written_onto(t(2)).get(f"{PART}/{log('a', 1, 1)}") is None
+    assert committed.written_onto(t(1)).get(f"{PART}/{log('a', 1, 1)}") == ""
+    assert committed.written_onto(t(1)).get(f"{PART}/{base('a', 3)}") is None
 
 
 def test_replaced_groups_by_the_instant_of_their_replacecommit():

@@ -269,6 +269,20 @@ def test_updates_of_a_hot_file_group_are_spread_over_log_files_by_key(monkeypatc
     assert [(task.kind, task.of) for task in rewritten] == [("merge", 1)]
 
 
+def test_files_that_are_cheap_to_rewrite_take_few_rows_too():
+    tiny, large = piece("tiny", 200), piece("large", 400)
+    for cheap, files in ((0, {"create"}), (300, {"merge"})):
+        found = plan_write(
+            Tagged(pieces_by_partition([chunk(2)]), [looked_up(tiny), looked_up(large)]),
+            [large, tiny],
+            table_type=MOR,
+            sizing=Sizing(1000, 500, MAX_GROWTH, cheap),
+            busy=frozenset(),
+        ).tasks
+        assert {task.kind for task in found} == files
+        assert all(task.file_id == "tiny" for task in found if task.kind == "merge")
+
+
 def test_log_versions_are_above_every_log_of_the_slice_s_own_instant():
     assert next_log_version(piece("a")) == 1
     assert next_log_version(piece("a", logs=[(T, 1), (T, 7), (T, 3)])) == 8
