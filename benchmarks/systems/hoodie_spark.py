@@ -16,9 +16,14 @@ from benchmarks.systems.spark import SparkSystem, total_of
 _QUERIES = {SNAPSHOT: "snapshot", READ_OPTIMIZED: "read_optimized"}
 
 
-class MergeOnRead(SparkSystem):
-    """Logs beside base files."""
+def _settings(_: Path) -> Mapping[str, str]:
+    return {"spark.python.daemon.module": "pyspark_hoodie.daemon"}
 
+
+class MergeOnRead(SparkSystem):
+    """Logs beside base files. Its workers are forked from its daemon, as docs/SPARK.md recommends."""
+
+    settings = staticmethod(_settings)
     views = (PLAIN, SNAPSHOT, READ_OPTIMIZED)
     table_type = "MERGE_ON_READ"
     more: Mapping[str, str] = MappingProxyType({})

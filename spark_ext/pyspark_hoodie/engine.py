@@ -99,7 +99,7 @@ class SparkEngine:
             for number in _numbers(batches):
                 for batch in fn(pickle.loads(texts[number])):
                     yield conform(batch, exact, path="a file slice")
-            _spare_next_task()
+            spare_next_task()
 
         return self._numbered(len(tasks)).mapInArrow(work, columns)
 
@@ -187,11 +187,11 @@ def _attempt(number: int, work: Callable[[], Sequence[Any]]) -> pa.RecordBatch:
     except HoodieError as error:
         return _result(number, [pickle.dumps(error)], failed=True)
     finally:
-        _spare_next_task()
+        spare_next_task()
     return _result(number, values, failed=False)
 
 
-def _spare_next_task() -> None:
+def spare_next_task() -> None:
     """Leave the worker as light as it was: without memory that nobody uses, and quick to begin another task.
 
     Forgotten are Python's finders in zip files, of which a worker has one for every package of PySpark.

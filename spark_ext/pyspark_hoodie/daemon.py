@@ -1,0 +1,17 @@
+"""Spark's daemon of Python workers, with everything in memory that tasks of ours import: `spark.python.daemon.module`.
+
+Spark ends Python workers that had nothing to do for a minute, so a job that writes every other minute starts new ones each time,
+and each imports pyarrow, pandas and this package for half a second before it does anything. Workers are forked from the
+daemon, which stays: what it has imported costs them nothing. Tasks of others are not disturbed; their workers share the memory.
+"""
+
+from __future__ import annotations
+
+import pandas  # type: ignore[import-untyped] # noqa: F401 - pyarrow imports it for the first list that it converts
+from pyspark.daemon import manager
+
+from pyspark_hoodie.engine import spare_next_task  # and with it what tasks run
+
+if __name__ == "__main__":
+    spare_next_task()
+    manager()
