@@ -256,8 +256,9 @@ def test_answers_do_not_depend_on_how_the_candidates_are_split(most):
     pieces = pieces_by_partition([chunk(keys) for keys in batches])
     slices = [FileSlice(FileGroupId("p", "f"), t(1), BASE, ())]
     found = {}
-    for task in plan_lookup(pieces, slices, stage_to=None, prune_by_range=True, max_keys=most):
-        for matches in run_lookup(storage, task).matches:
+    (pack,) = packed_lookups(plan_lookup(pieces, slices, stage_to=None, prune_by_range=True, max_keys=most))
+    for result in run_lookups(storage, pack):
+        for matches in result.matches:
             found.setdefault(matches.number, []).extend(load_rows(storage, matches).tolist())
     assert found == exact(["b", "d", "f"], *batches)
 
