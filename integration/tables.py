@@ -409,6 +409,7 @@ def mor_hot_group(path: Path) -> Written:
         table.upsert(trips(range(0, 300, 2), fare=100, ts=20))
         table.upsert(trips(range(0, 300, 3), fare=200, ts=15) + trips(range(1, 40, 2), fare=0, ts=30, deleted=True))
         table.delete(trips(range(200, 300, 4), fare=0, ts=0))
+    assert len(list(path.glob(".*.log.*"))) > 3, "each of three commits was to write several logs"
     return table
 
 
