@@ -65,7 +65,8 @@ def _head(runs: Sequence[Run]) -> list[str]:
         f"and the reads once more. 6. Commits of {SMALL_ROWS:,} rows like the first upserts.",
         "",
         "Every system runs alone, in processes of its own, on `local[2]`, with the same heap and the same source files; all files",
-        "are compressed with zstd. On Spark it first does the same work on a small table. All merge by key and partition; the",
+        "are compressed with zstd. On Spark it first does the same work on a small table; each has the settings that its own pages",
+        "recommend, hoodie `spark.python.daemon.module=pyspark_hoodie.daemon`. All merge by key and partition; the",
         "peers are not asked to compare times of update, which hoodie and Hudi do. Time and memory are those of the whole process",
         "tree; figures are medians, a peak is the greatest. All systems gave the same rows. A ratio is taken inside one run.",
     ]
