@@ -36,6 +36,12 @@ def hudi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudiPeer]:
             peer.close()
 
 
+@pytest.fixture(autouse=True)
+def files_take_rows_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `tests/conftest.py`; the table `mor_small_files` and half of the random histories have the floor."""
+    monkeypatch.setattr("hoodie.write.operations.CHEAP_BYTES", 0)
+
+
 @pytest.fixture
 def golden(tmp_path: Path) -> Callable[[str], Golden]:
     """Gives a golden table by name, copied so that a test may write to it."""

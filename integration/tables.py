@@ -19,6 +19,7 @@ from hoodie.model.names import parse_instant_file
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import HoodieTable, open_at
+from hoodie.write.plan import CHEAP_BYTES
 from tests.rows import Row, rows_of
 
 Values = dict[str, Any]
@@ -413,6 +414,21 @@ def mor_hot_group(path: Path) -> Written:
     return table
 
 
+def mor_small_files(path: Path) -> Written:
+    """Few new rows are merged into small base files, with the changed rows that come beside them."""
+    table = Written(path, TRIPS, record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hoodie.write.operations.CHEAP_BYTES", CHEAP_BYTES)
+        table.upsert(trips(range(30), fare=1, ts=10))
+        table.upsert(trips([1, 2, 30], fare=100, ts=20))
+        assert not list(path.rglob("*.log.*"))
+        table.upsert(trips([3, 4], fare=200, ts=30))
+        table.upsert(trips([1, 4, 31], fare=300, ts=25))
+        table.compact()
+        table.upsert(trips([5, 32], fare=400, ts=40) + trips([6], fare=0, ts=40, deleted=True))
+    return table
+
+
 Builder = Callable[[Path], Written]
 
 
@@ -429,6 +445,7 @@ BUILDERS: dict[str, Builder] = {
     "mor_hot_group": mor_hot_group,
     "mor_compacted": mor_compacted,
     "mor_pending_compaction": mor_pending_compaction,
+    "mor_small_files": mor_small_files,
     "mor_rolled_back": mor_rolled_back,
     "cow_rolled_back": cow_rolled_back,
     "cow_commit_time_non_partitioned": cow_commit_time_non_partitioned,

@@ -32,7 +32,7 @@ def test_hudi_reads_what_we_read(hudi, written, name):
     read = by_hudi(hudi)
     if name.endswith("composite_hive"):
         read = with_decoded_regions(read)
-    assert differences(written(name).path, ours, read, skip=hudi_defects(name, written(name))) == []
+    assert differences(written(name).path, ours, read) == []
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -42,15 +42,6 @@ def test_hudi_rs_reads_what_we_read(written, name):
 
 
 # -- defects of the peers, each with a test that notices when it is gone -------------------------------------------------
-
-
-def hudi_defects(name, table):
-    """Which views of a table Apache Hudi 1.2.0 gets wrong."""
-    if name != "mor_pending_compaction":
-        return lambda view: False
-    (scheduled,) = table.table.pending_compactions()
-    # The last test of this file.
-    return lambda view: view.query == "incremental" and view.begin >= scheduled.time
 
 
 def with_decoded_regions(read):
@@ -123,7 +114,7 @@ def test_hudi_rs_still_has_its_defects(written, name):
 def test_hudi_s_incremental_queries_lose_logs_of_base_files_that_are_younger_than_a_pending_compaction(hudi, tmp_path):
     """In its own tables of version 6 too, no hand of ours in them: the query's timeline is that of its range and the pending
     compaction, so a base file from between the two counts as not committed (`MergeOnReadIncrementalRelationV1`). When this fails,
-    take the exception out of `hudi_defects`."""
+    take the exception out of `history_run`."""
     path = tmp_path / "trips"
     options = {
         "hoodie.table.name": "trips",

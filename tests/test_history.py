@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from hoodie.model.enums import Action
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
+from hoodie.write.plan import CHEAP_BYTES
 from tests.change_feed import check_feed
 from tests.final_rows import check as check_final_rows
 from tests.history_model import Model
@@ -43,8 +44,13 @@ class Histories(RuleBasedStateMachine):
     table_type = "MERGE_ON_READ"
     ordering: str | None = "ts"
 
-    @initialize(pack=st.booleans(), parquet=st.booleans())
-    def begin(self, pack, parquet):
+    def __init__(self):
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+
+    @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans())
+    def begin(self, pack, parquet, cheap):
+        self.patch.setattr("hoodie.write.operations.CHEAP_BYTES", CHEAP_BYTES if cheap else 0)
         self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering)
         # Without small files to fill, every batch of new keys makes a file group of its own.
         self.options = {} if pack else {"hoodie.parquet.small.file.limit": "0"}
@@ -189,8 +195,13 @@ class Histories(RuleBasedStateMachine):
             assert stray_files(self.storage, self._table()) == []
 
     def teardown(self):
-        if not hasattr(self, "known"):
-            return
+        if hasattr(self, "known"):
+            try:
+                self._finish()
+            finally:
+                self.patch.undo()
+
+    def _finish(self):
         table = self._table()
         if not self.recovered:
             table.rollback()
