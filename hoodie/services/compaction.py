@@ -118,14 +118,15 @@ def _try_to_schedule(
     with context.lock.held(context.lock_timeout_s):
         snapshot = context.snapshot()
         refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
-        with_logs = [s for s in snapshot.view.latest_slices() if s.logs]
         pending = frozenset(snapshot.view.pending_compactions())
-        candidates = [s for s in with_logs if s.group not in pending and _explained(context, s, snapshot.timeline)]
+        with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending]
         named = _named_by_pending_writes(context, snapshot)
-        excluded = frozenset(s.group for s in candidates) if named is None else named
-        busy = any(s.group in excluded for s in candidates)
+        excluded = frozenset(s.group for s in with_logs) if named is None else named
+        # Before anything is said of their logs: a write that has published its log and not yet its commit is waited for too.
+        busy = any(s.group in excluded for s in with_logs)
         if busy and not take_what_is_free:
             return None, True
+        candidates = [s for s in with_logs if _explained(context, s, snapshot.timeline)]
         plan = plan_compaction(candidates, excluded=excluded, target_io_bytes=target_io_bytes)
         if not plan.operations:
             return None, busy

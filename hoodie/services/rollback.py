@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.filegroup.row_copies import drop_row_copies
@@ -67,14 +68,17 @@ def rollback_failed(context: TableContext) -> list[str]:
             case Life.ALIVE:
                 continue
     unfinished = timeline.pending(Action.ROLLBACK)
-    if dead or unfinished:
-        for rollback in unfinished:
-            _resume(context, rollback)
-        for instant in dead:
+    for rollback in unfinished:
+        _resume(context, rollback)
+    undone = []
+    for instant in dead:
+        # A writer that completed after the timeline was read looks dead: it is not at work any more.
+        with suppress(InstantNotFoundError):
             rollback_instant(context, instant.time)
+            undone.append(instant.time)
     _release_compactions(context, timeline)
     _remove_remains(context)
-    return [i.time for i in dead]
+    return undone
 
 
 def rollback_instant(context: TableContext, instant_time: str) -> str | None:

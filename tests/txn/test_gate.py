@@ -9,6 +9,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.lock import liveness_for
 from hoodie.table import FIRST_BACK_OFF_S, MAX_BACK_OFF_S, MAX_TRIES
 from hoodie.txn.gate import GATE, PATIENCE_S, PAUSE_S, closed_gate, wait_at_gate
+from hoodie.write.seal import commit_metadata
 from tests.memory_tables import Input, batch, new_table, opened
 
 
@@ -131,6 +132,28 @@ def test_a_scheduler_gets_its_turn_beside_writers_without_gaps():
     assert [i.time for i in opened(storage).timeline.pending()] == [instant]
     (piece,) = opened(storage).files()
     assert piece.base_instant == instant
+
+
+def test_a_write_whose_log_is_there_and_whose_commit_is_not_is_waited_for(monkeypatch):
+    """Not "nothing to compact": its log is in no commit yet, and it is the only file group."""
+    _, storage, clock = table()
+    writer = opened(storage, clock)
+    writer.upsert(batch([Input(str(n), "p") for n in range(20)]))
+    writer.upsert(batch([Input("1", "p", 1, 1)]))
+    waited = []
+
+    def before_it_commits(*args, **kwargs):
+        began_s = clock.now_s
+        with pytest.raises(CommitConflictError, match="every file group with logs is named by a write in progress"):
+            opened(storage, clock).schedule_compaction()
+        waited.append(clock.now_s - began_s)
+        return commit_metadata(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hoodie.write.operations.commit_metadata", before_it_commits)
+        writer.upsert(batch([Input("2", "p", 1, 1)]))
+    assert waited[0] >= PATIENCE_S
+    assert opened(storage, clock).schedule_compaction() is not None
 
 
 def test_writers_that_lost_back_off_by_the_clock_s_pause_longer_each_time():
