@@ -420,12 +420,12 @@ def mor_small_files(path: Path) -> Written:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hoodie.write.operations.CHEAP_BYTES", CHEAP_BYTES)
         table.upsert(trips(range(30), fare=1, ts=10))
-        table.upsert(trips([1, 2, 30], fare=100, ts=20))
+        table.upsert(trips([1, 2, 30, 31], fare=100, ts=20))
         assert not list(path.rglob("*.log.*"))
         table.upsert(trips([3, 4], fare=200, ts=30))
-        table.upsert(trips([1, 4, 31], fare=300, ts=25))
+        table.upsert(trips([1, 4, 32], fare=300, ts=25))
         table.compact()
-        table.upsert(trips([5, 32], fare=400, ts=40) + trips([6], fare=0, ts=40, deleted=True))
+        table.upsert(trips([5, 33, 34], fare=400, ts=40) + trips([6], fare=0, ts=40, deleted=True))
     return table
 
 
