@@ -28,7 +28,8 @@ _INDEX_BYTES = 12
 _FEW = 8
 """Asked for fewer than one in so many of its keys, a file's keys are sorted by hash once; else Arrow hashes them anew."""
 _SMALL = 16 * 1024
-"""So many keys are sorted in any case: of small files there are many, and the hashes of what is sought serve for all of them."""
+"""A file of fewer keys is asked like one of so many: of small files there are many, and the hashes of a few keys that are sought
+serve for all of them. To hash many keys takes longer than Arrow needs for the file's."""
 
 
 class FileName(NamedTuple):
@@ -60,7 +61,7 @@ class KnownFile:
         if stored is None:
             raise ValueError(f"the keys of {self.footer.path} were not read")
         asked, self._asked = self._asked, True
-        if not asked or _FEW * len(keys) > len(stored) > _SMALL:
+        if not asked or _FEW * len(keys) > max(len(stored), _SMALL):
             return places_among(keys, stored)
         if self._sorted is None:
             hashes = key_hash(stored)

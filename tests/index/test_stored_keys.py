@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.filegroup.hashing import key_hash
 from hoodie.format.base_file import BaseFileFooter
+from hoodie.index import stored_keys
 from hoodie.index.stored_keys import FileName, KnownFile, KnownFiles, places_among
 from hoodie.model.files import BaseFile
 from hoodie.storage.local import LocalStorage
@@ -111,3 +113,14 @@ def test_upserts_after_upserts_find_every_stored_key(tmp_path):
         **{f"new-{turn}": turn for turn in range(1, 5)},
         "04000": 4,
     }
+
+
+@pytest.mark.parametrize(("sought", "sorts"), [(100, True), (10_000, False)])
+def test_many_keys_are_not_hashed_anew_for_a_small_file(sought, sorts, monkeypatch):
+    hashed = []
+    monkeypatch.setattr(stored_keys, "key_hash", lambda keys: hashed.append(len(keys)) or key_hash(keys))
+    file = known([f"k{i}" for i in range(300)])
+    keys = pa.array([f"k{i}" for i in range(sought)])
+    for _ in range(3):
+        assert file.places(keys).tolist() == [i if i < 300 else -1 for i in range(sought)]
+    assert bool(hashed) is sorts
