@@ -133,7 +133,7 @@ def packed_lookups(tasks: Iterable[LookupTask]) -> list[LookupPack]:
 def run_lookups(storage: Storage, pack: LookupPack) -> list[LookupResult]:
     """The results of a pack's tasks; what they seek is read and hashed once."""
     sought = _Sought(storage)
-    return [run_lookup(storage, task, sought) for task in pack.tasks]
+    return [_look_up(storage, task, sought) for task in pack.tasks]
 
 
 class _SoughtKeys:
@@ -165,9 +165,8 @@ class _Sought:
         return self._found[at]
 
 
-def run_lookup(storage: Storage, task: LookupTask, sought: _Sought | None = None) -> LookupResult:
+def _look_up(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
     """Which rows of the pieces have their key in the file group: an exact answer, whatever decided it."""
-    sought = sought or _Sought(storage)
     if task.logs is None or task.visible is None:
         return _look_into_base(storage, task, sought)
     result = _look_into_base(storage, replace(task, stage_to=None), sought)

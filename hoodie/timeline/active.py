@@ -8,10 +8,8 @@ one atomic step: the file of the new state appears whole under its name or not a
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.format.commit_avro import decode_commit_file
@@ -23,87 +21,13 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import HOODIE, PRIVATE, format_instant_file, join
 from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
 from hoodie.storage.base import Storage
+from hoodie.timeline.kept import COMMITS, TIMELINES, PayloadKey
 from hoodie.timeline.timeline import Timeline
 
 P = TypeVar("P")
 
 _READ_TRIES = 3
 _READ_PAUSE_S = 0.02
-_CACHED_BYTES = 32 * 1024 * 1024
-"""Bytes of completed files whose content is kept parsed, but for names of log files; parsed they take two to three times as much."""
-_REFERENCE_BYTES = 8
-_LOADED_FOLDERS = 16
-
-
-class _PayloadCache:
-    """Completed payloads never change, so each is parsed once in a process; least recently used go first."""
-
-    def __init__(self, capacity_bytes: int) -> None:
-        self._capacity = capacity_bytes
-        self._entries: OrderedDict[_PayloadKey, tuple[CommitMetadata, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = Lock()
-
-    def get(self, key: _PayloadKey, load: Callable[[], CommitMetadata]) -> CommitMetadata:
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key][0]
-        value = load()
-        size = _kept_bytes(key.size_bytes, value)
-        with self._lock:
-            if key not in self._entries:
-                self._bytes += size
-            self._entries[key] = value, size
-            while self._bytes > self._capacity and len(self._entries) > 1:
-                self._bytes -= self._entries.popitem(last=False)[1][1]
-        return value
-
-
-def _kept_bytes(file_bytes: int, commit: CommitMetadata) -> int:
-    """What a commit counts for: every one names all logs of its slices again, which are one text each in memory."""
-    names = [name for stat in commit.stats() for name in stat.log_files]
-    return max(0, file_bytes - sum(map(len, names))) + _REFERENCE_BYTES * len(names)
-
-
-class _PayloadKey(NamedTuple):
-    uri: str
-    path: str
-    size_bytes: int
-    mtime_s: float
-
-
-_COMMITS = _PayloadCache(_CACHED_BYTES)
-
-
-class _LoadedTimelines:
-    """The timelines of the folders that a process listed last: mostly the next listing shows the same, or a few names more.
-
-    A timeline is nothing but what its names say, so it does not matter whether it was the same table that had them.
-    """
-
-    def __init__(self) -> None:
-        self._last: OrderedDict[tuple[str, int], tuple[frozenset[str], Timeline]] = OrderedDict()
-        self._lock = Lock()
-
-    def timeline(self, names: frozenset[str], layout: int, *, folder: str) -> Timeline:
-        with self._lock:
-            seen = self._last.get((folder, layout))
-        if seen is not None and seen[0] == names:
-            return seen[1]
-        if seen is not None and seen[0] < names:
-            timeline = seen[1].extended(names - seen[0])
-        else:
-            timeline = Timeline.from_file_names(names, layout=layout)
-        with self._lock:
-            self._last[folder, layout] = names, timeline
-            self._last.move_to_end((folder, layout))
-            while len(self._last) > _LOADED_FOLDERS:
-                self._last.popitem(last=False)
-        return timeline
-
-
-_LOADED = _LoadedTimelines()
 
 
 def instant_path(
@@ -123,7 +47,7 @@ class ActiveTimeline:
     def load(self) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names."""
         names = frozenset(self._storage.names(self._folder))
-        return _LOADED.timeline(names, self._layout, folder=f"{self._storage.uri}/{self._folder}")
+        return TIMELINES.timeline(names, self._layout, folder=f"{self._storage.uri}/{self._folder}")
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction.
@@ -133,8 +57,8 @@ class ActiveTimeline:
         """
         path = self._path(instant._replace(state=State.COMPLETED))
         info = self._storage.stat(path)
-        key = _PayloadKey(self._storage.uri, path, info.size_bytes, info.mtime_s)
-        return _COMMITS.get(
+        key = PayloadKey(self._storage.uri, path, info.size_bytes, info.mtime_s)
+        return COMMITS.get(
             key,
             lambda: self._read(
                 path, lambda data: decode_commit_file(data, instant.action, path=self._full(path), time=instant.time)
@@ -145,8 +69,8 @@ class ActiveTimeline:
         """Keep what this process has just published, so that it is not read back to be parsed."""
         path = self._path(instant)
         info = self._storage.stat(path)
-        key = _PayloadKey(self._storage.uri, path, info.size_bytes, info.mtime_s)
-        _COMMITS.get(key, lambda: metadata)
+        key = PayloadKey(self._storage.uri, path, info.size_bytes, info.mtime_s)
+        COMMITS.get(key, lambda: metadata)
 
     def read_inflight(self, instant: Instant) -> CommitMetadata | None:
         """The plan that a writer left in its inflight file; None when that is empty or absent (Hudi allows both)."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,12 +23,9 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.kept_views import KEPT_VIEWS
 from hoodie.view.schema import table_schema
 from hoodie.view.view import FileSystemView
-
-_KEPT_TABLES = 8
-_KEPT_GROUPS = 50_000
-"""Of larger tables nothing is kept between writes: a listing that was one is a kilobyte or two for each file group."""
 
 
 class Snapshot:
@@ -61,41 +56,6 @@ class Snapshot:
     def pending_writes(self) -> tuple[Instant, ...]:
         """Pending instants that will bring rows: a clustering only moves them, and they keep their commit times."""
         return tuple(i for i in self.timeline.pending_writes if not self.active.is_pending_clustering(i))
-
-
-class KeptViews:
-    """What the last write into each of a few tables listed, with what it published; for the next write of this process.
-
-    A job that writes every minute opens its table anew each time. One writer has a view at a time; whether it still holds is
-    settled by the timeline that the next one reads.
-    """
-
-    def __init__(self) -> None:
-        self._views: OrderedDict[str | int, FileSystemView] = OrderedDict()
-        self._mutex = threading.Lock()
-
-    def take(self, storage: Storage, active: ActiveTimeline, archived: ArchivedTimeline) -> FileSystemView | None:
-        with self._mutex:
-            view = self._views.pop(_place_of(storage), None)
-        return None if view is None else view.moved_to(storage, active, archived)
-
-    def put(self, storage: Storage, view: FileSystemView | None) -> None:
-        if view is None or view.listed_groups > _KEPT_GROUPS:
-            return
-        with self._mutex:
-            self._views[_place_of(storage)] = view
-            while len(self._views) > _KEPT_TABLES:
-                self._views.popitem(last=False)
-
-
-def _place_of(storage: Storage) -> str | int:
-    """What tells a table from all others: its uri on a local disk. Elsewhere two storages may have the same uri: the object, which
-    a view that is kept keeps too.
-    """
-    return storage.uri if storage.local_path(PROPERTIES) is not None else id(storage)
-
-
-KEPT_VIEWS = KeptViews()
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from hoodie.errors import CorruptFileError
 from hoodie.filegroup.chunks import load_rows, make_chunk
 from hoodie.format.base_file import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
 from hoodie.index import bloom as bloom_module
-from hoodie.index.bloom import packed_lookups, pieces_by_partition, places_in, plan_lookup, run_lookup, run_lookups
+from hoodie.index.bloom import packed_lookups, pieces_by_partition, places_in, plan_lookup, run_lookups
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import LookupTask
+from hoodie.model.plans import LookupPack, LookupTask
 from hoodie.storage.local import LocalStorage
 from tests.filegroup.test_log_scan import data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
@@ -49,7 +49,7 @@ def with_base(keys, *, footer=None):
 def look_up(storage, *batches, **task):
     """(way, the matched keys of each chunk by row number)"""
     pieces = tuple(pieces_by_partition([chunk(keys) for keys in batches])["p"])
-    result = run_lookup(storage, LookupTask(BASE, pieces, **task))
+    (result,) = run_lookups(storage, LookupPack((LookupTask(BASE, pieces, **task),)))
     found = {matches.number: load_rows(storage, matches).tolist() for matches in result.matches}
     assert result.matched == sum(map(len, found.values()))
     assert all(found.values())
@@ -140,7 +140,8 @@ def test_row_numbers_are_those_of_the_chunk():
     storage = with_base(["b", "d"])
     table = pa.table({RECORD_KEY: ["b", "x", "d", "b", "c"], PARTITION_PATH: ["q", "q", "p", "p", "p"]})
     pieces = tuple(pieces_by_partition([make_chunk(table)])["p"])
-    (matches,) = run_lookup(storage, LookupTask(BASE, pieces)).matches
+    (result,) = run_lookups(storage, LookupPack((LookupTask(BASE, pieces),)))
+    (matches,) = result.matches
     assert load_rows(storage, matches).tolist() == [2, 3]
 
 
@@ -161,7 +162,8 @@ def test_keys_that_come_in_batches_are_found_in_the_first_row_that_has_them(stor
 def test_matches_are_staged_where_a_folder_is_given():
     storage = with_base(["b", "d"])
     pieces = tuple(pieces_by_partition([chunk(["a", "b"])])["p"])
-    (matches,) = run_lookup(storage, LookupTask(BASE, pieces, stage_to="rows")).matches
+    (result,) = run_lookups(storage, LookupPack((LookupTask(BASE, pieces, stage_to="rows"),)))
+    (matches,) = result.matches
     assert matches.path.startswith("rows/")
     assert (matches.count, load_rows(storage, matches).tolist()) == (1, [1])
 
@@ -190,7 +192,8 @@ def test_row_numbers_of_keys_in_logs_are_those_of_the_chunk_too():
     rows = pa.table({RECORD_KEY: ["c", "c", "b", "c", "x"], PARTITION_PATH: ["q", "q", "p", "p", "p"]})
     pieces = tuple(pieces_by_partition([make_chunk(rows)])["p"])
     visible = VisibleInstants(frozenset({t(2)}), frozenset(), t(1))
-    (matches,) = run_lookup(storage, LookupTask(BASE, pieces, logs=logs, visible=visible)).matches
+    (result,) = run_lookups(storage, LookupPack((LookupTask(BASE, pieces, logs=logs, visible=visible),)))
+    (matches,) = result.matches
     assert load_rows(storage, matches).tolist() == [2, 3]
 
 

@@ -1,7 +1,7 @@
 """Parsed commits are kept within a bound of bytes; those of one slice name the same logs again and again."""
 
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.timeline.active import _PayloadCache, _PayloadKey
+from hoodie.timeline.kept import PayloadCache, PayloadKey
 
 CAPACITY = 100_000
 
@@ -13,14 +13,14 @@ def commit(number, logs):
 
 def loads_of_a_second_round(commits, *, file_bytes, logs):
     """How many of the commits had to be loaded again after all were loaded once."""
-    cache, loads = _PayloadCache(CAPACITY), []
+    cache, loads = PayloadCache(CAPACITY), []
 
     def get(number):
         def load():
             loads.append(number)
             return commit(number, logs)
 
-        return cache.get(_PayloadKey("file:///t", f"{number}.deltacommit", file_bytes, 0.0), load)
+        return cache.get(PayloadKey("file:///t", f"{number}.deltacommit", file_bytes, 0.0), load)
 
     for _ in range(2):
         for number in range(commits):

@@ -8,8 +8,8 @@ from hoodie.model.names import join
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
-from hoodie.txn import context as context_module
-from hoodie.txn.context import KEPT_VIEWS
+from hoodie.txn import kept_views
+from hoodie.txn.kept_views import KEPT_VIEWS
 from hoodie.view.view import FileSystemView
 from tests.memory_tables import Input, batch, create, keys, new_table, opened
 
@@ -17,9 +17,14 @@ PARTS = ("a", "b", "c")
 
 
 class Counting(FaultStorage):
-    """Counts the listings of partitions."""
+    """Counts the listings of partitions, and the commits that are read."""
 
     listed = 0
+    commits_read = 0
+
+    def read(self, path, offset=0, length=None):
+        self.commits_read += path.endswith("commit")
+        return super().read(path, offset, length)
 
     def list(self, folder, *, recursive=False):
         self.listed += folder in PARTS
@@ -91,6 +96,15 @@ def test_a_writer_that_nobody_disturbs_lists_its_partitions_once():
     assert counting.listed == 0
 
 
+def test_a_writer_does_not_read_its_own_commits_back(tmp_path):
+    storage = Counting(LocalStorage(tmp_path))
+    create(storage, table_type="MERGE_ON_READ")
+    for turn in range(3):
+        opened(storage).upsert(batch([Input("k", "a", turn, turn)]))
+    assert len(opened(storage).history()) == 3
+    assert storage.commits_read == 0
+
+
 def test_a_table_that_is_opened_anew_is_not_listed_anew_on_local_disk(tmp_path):
     storage = Counting(LocalStorage(tmp_path))
     create(storage, table_type="MERGE_ON_READ")
@@ -114,14 +128,14 @@ def test_storages_whose_uris_may_be_alike_share_nothing():
 
 
 def test_only_a_few_tables_are_kept_and_none_of_very_many_file_groups(monkeypatch):
-    monkeypatch.setattr(context_module, "_KEPT_TABLES", 2)
+    monkeypatch.setattr(kept_views, "_KEPT_TABLES", 2)
     tables = []
     for _ in range(3):
         storage, clock = new_table(table_type="MERGE_ON_READ")
         tables.append(opened(storage, clock))
         tables[-1].upsert(batch([Input("k", "a", 1, 1), Input("l", "b", 1, 1)]))
     assert [kept(table) is not None for table in tables] == [False, True, True]
-    monkeypatch.setattr(context_module, "_KEPT_GROUPS", 1)
+    monkeypatch.setattr(kept_views, "_KEPT_GROUPS", 1)
     tables[-1].upsert(batch([Input("k", "a", 2, 2), Input("l", "b", 2, 2)]))
     assert kept(tables[-1]) is None
 
