@@ -11,6 +11,8 @@ import argparse
 import json
 import os
 import platform
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,7 @@ HERE = Path(__file__).resolve().parent
 ROWS = 2_000_000
 EMBEDDED_STEPS = (("load",), ("upsert", "pull", "random"), ("read",), ("compact",), ("read compacted",), ("small",))
 """What goes into one process of an embedded system: peaks of one step are not those of another."""
+_PREFIX = "hoodie-bench-"
 _OTHER_SIZES = (500_000, 8_000_000)
 _STEPS_OF_OTHER_SIZES = (LOAD, UPSERT)
 """An upsert is to cost the same beside a table of any size."""
@@ -54,6 +57,7 @@ class Environments:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _arguments().parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the measuring process and removes the tables
     if not args.report_only:
         try:
             systems = chosen(args.only, full=args.full, peers=not args.no_peers, spark=not args.no_spark)
@@ -147,7 +151,8 @@ def _run(
     records.begin(path, _about(args, rows))
     if args.folder is not None:
         args.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="hoodie-bench-", dir=args.folder) as name:
+    _remove_left_over(args.folder or Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", dir=args.folder) as name:
         folder = Path(name)
         make_rides(folder, rows=rows, batch_rows=args.batch, small_count=args.commits)
         if any(system.lane is not Lane.EMBEDDED for system in systems):
@@ -168,6 +173,20 @@ def _run(
             print(f"{time.monotonic() - started:6.0f} s  {system.name}", file=sys.stderr, flush=True)
     records.note(path, load=os.getloadavg()[0], seconds=round(time.monotonic() - started))
     return path
+
+
+def _remove_left_over(folder: Path) -> None:
+    """Remove the tables of runs that were killed: gigabytes each, and a disk that is nearly full makes the next run slow."""
+    for left in folder.glob(f"{_PREFIX}*-*"):
+        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if not owner.isdecimal():
+            continue
+        try:
+            os.kill(int(owner), 0)
+        except ProcessLookupError:
+            shutil.rmtree(left, ignore_errors=True)
+        except PermissionError:
+            continue  # it runs, as another user
 
 
 def _measure(
