@@ -147,8 +147,8 @@ class SliceReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         return [SlicePartition(task) for task in self._tasks]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # what Spark makes of no partitions
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        if partition is None or partition.value is None:  # what Spark makes of no partitions, before 4.2 and since
             return
         for batch in run_read(self._storage, self._context, partition.value):
             yield conform(batch, self._schema, path="a file slice")

@@ -130,8 +130,8 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         context = pickle.dumps(plan.context)
         return [InputPartition((context, replace(task, columns=self._names))) for task in plan.tasks]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # what Spark makes of no partitions
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        if partition is None or partition.value is None:  # what Spark makes of no partitions, before 4.2 and since
             return
         context, task = partition.value
         for batch in run_read(self._storage, pickle.loads(context), task):

@@ -1,5 +1,6 @@
 """What must work with every Spark that we name: small, and run with the oldest and a middle one beside the newest."""
 
+import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.sql import functions as F
@@ -181,6 +182,11 @@ def test_spark_finds_the_source_by_itself(spark, tmp_path):
     assert quantities(df) == {"k0": 10, "k1": 1}
     spark.sql(f"create or replace temporary view smoke using hoodie options (path '{path}')")
     assert spark.sql("select sum(qty) from smoke").first()[0] == 11
+    spark.catalog.dropTempView("smoke")
+    empty = str(tmp_path / "empty")
+    hoodie.create_table(empty, pa.schema([("id", pa.string())]), record_key="id")
+    spark.sql(f"create or replace temporary view smoke using hoodie options (path '{empty}')")
+    assert spark.sql("select id from smoke").collect() == []
     spark.catalog.dropTempView("smoke")
 
 
