@@ -143,6 +143,10 @@ class BaseFileWriter:
             self._sink.close()
         self._output.__exit__(kind, error, trace)
 
+    def held_keys(self, most_bytes: int) -> pa.Array | None:
+        """The record keys of all rows in their order; None where they take more."""
+        return None if self._keys is None else self._keys.held(most_bytes)
+
     def _opened(self, first: pa.Table) -> Any:
         """The Parquet writer, made when the first rows show which columns repeat their values."""
         if self._writer is None:

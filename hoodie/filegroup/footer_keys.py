@@ -65,6 +65,13 @@ class FooterKeys:
                 self._builder = BloomBuilder.of(self._options.bloom_type, entries, self._options.bloom_fpp)
                 self._build(pa.chunked_array(held, pa.string()))
 
+    def held(self, most_bytes: int) -> pa.Array | None:
+        """All of the keys; None where they take more."""
+        if self._held is None or self._held_bytes > most_bytes:
+            return None
+        # Copied: a chunk may be a slice of a whole batch, which would stay in memory with it.
+        return pa.concat_arrays(self._held) if self._held else pa.array([], pa.string())
+
     def _build(self, keys: pa.ChunkedArray) -> None:
         if self._builder is not None:
             for chunk in keys.chunks:

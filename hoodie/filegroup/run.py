@@ -168,7 +168,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
                 writer.out.write(kept, before=rewrite.before, plain=rewrite.plain, new=new)
         inserted = incoming.unmet()
         writer.out.write(inserted)
-    return base_result(
+    result = base_result(
         writer,
         "MERGE",
         piece,
@@ -177,6 +177,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
         num_updates=incoming.updated,
         num_deletes=incoming.deleted,
     )
+    return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
 
 
 def _rewrite(context: WriteContext) -> Rewrite:
@@ -211,7 +212,8 @@ def _create(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
     ) as writer:
         for part in _slices(live):  # meta columns are nearly as large as the rows of a narrow table: a part at a time
             writer.out.write(stamp(part, context, task.number, file_name="", first=writer.out.rows))
-    return base_result(writer, "CREATE", None, num_writes=live.num_rows, num_inserts=live.num_rows)
+    result = base_result(writer, "CREATE", None, num_writes=live.num_rows, num_inserts=live.num_rows)
+    return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
 
 
 def _slices(rows: pa.Table) -> Iterator[pa.Table]:

@@ -191,7 +191,7 @@ def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> Look
 
 
 def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
-    name = KNOWN_FILES.name_of(storage, task.base)
+    name = KNOWN_FILES.name_of(storage, task.base.path)
     known = KNOWN_FILES.get(name)
     if known is not None and known.keys is not None:
         pieces = _pieces_in_range(task, known.footer)

@@ -1,13 +1,16 @@
-"""Record keys of base files that were looked into: a base file never changes, so a process reads its keys once.
+"""Record keys of base files that were looked into, or that are small and were written here: a base file never changes, so a process
+reads its keys once.
 
 Few keys of a batch meet many stored ones, upsert after upsert. So what was read for one look-up is kept for the next, by the
-file's exact path, size and modification time, within a bound; and where it is asked again, sorted by hash.
+file's exact path, size and modification time, within a bound; and where it is asked again, sorted by hash. Small files are
+written again and again and looked into by each write: their keys are there before they are asked for.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 from typing import NamedTuple
@@ -18,10 +21,10 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup.hashing import key_hash
 from hoodie.format.base_file import BaseFileFooter
-from hoodie.model.files import BaseFile
 from hoodie.storage.base import Storage
 
 CAPACITY_BYTES = 64 * 1024 * 1024
+_SMALL_WRITE_BYTES = 256 * 1024
 _LARGEST_SHARE = 4
 """No file takes more than this part of the room: the others would be forgotten for one that may not come again."""
 _INDEX_BYTES = 12
@@ -30,6 +33,11 @@ _FEW = 8
 _SMALL = 16 * 1024
 """A file of fewer keys is asked like one of so many: of small files there are many, and the hashes of a few keys that are sought
 serve for all of them. To hash many keys takes longer than Arrow needs for the file's."""
+
+
+def held_key_bytes(files: int) -> int:
+    """Keys of each of so many files that a write may hold for `KnownFiles.remember`."""
+    return min(_SMALL_WRITE_BYTES, CAPACITY_BYTES // max(1, files))
 
 
 class FileName(NamedTuple):
@@ -90,15 +98,22 @@ class KnownFiles:
         self._bytes = 0
         self._lock = Lock()
 
-    def name_of(self, storage: Storage, base: BaseFile) -> FileName | None:
+    def name_of(self, storage: Storage, path: str) -> FileName | None:
         """None where two storages may have the same uri, or the file is gone."""
-        if storage.local_path(base.path) is None:
+        if storage.local_path(path) is None:
             return None
         try:
-            info = storage.stat(base.path)
+            info = storage.stat(path)
         except FileNotFoundError:
             return None
-        return FileName(storage.uri, base.path, info.size_bytes, info.mtime_s)
+        return FileName(storage.uri, path, info.size_bytes, info.mtime_s)
+
+    def remember(self, storage: Storage, path: str, keys: pa.Array) -> None:
+        """Keep the keys of a file that this process has just written and published; they are not read to be looked into."""
+        with suppress(OSError):
+            bounds = pc.min_max(keys).as_py()
+            footer = BaseFileFooter(path, len(keys), bounds["min"], bounds["max"], None, None, None)
+            self.put(self.name_of(storage, path), footer, keys)
 
     def get(self, name: FileName | None) -> KnownFile | None:
         with self._lock:

@@ -258,6 +258,8 @@ class WriteContext:
     """What is done so that rows that go to logs stand in a row copy too."""
     generates_keys: bool = False
     """The table has no key columns: the instant and the chunk's number come before the row's to make its key."""
+    held_key_bytes: int = 0
+    """The keys of a base file of at most so many bytes of them come back with its result: to the process that will look into it."""
 
 
 @dataclass(frozen=True)
@@ -280,6 +282,8 @@ class WriteResult:
     """With `RowCopies.HELD`: what a row copy has of the log file."""
     copy: StagedFile | None = None
     """With `RowCopies.STAGED`: the row copy."""
+    keys: pa.Array | None = None
+    """Of a small base file, in the order of its rows; see `WriteContext.held_key_bytes`."""
 
 
 class WholeSlice(NamedTuple):

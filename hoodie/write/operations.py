@@ -24,6 +24,7 @@ from hoodie.filegroup.run import run_write
 from hoodie.format.plan_avro import encode_replace_plan
 from hoodie.index.bloom import packed_lookups, pieces_by_partition, plan_lookup, run_lookups
 from hoodie.index.bucket import plan_buckets, run_buckets
+from hoodie.index.stored_keys import KNOWN_FILES, held_key_bytes
 from hoodie.model.buckets import BucketRows
 from hoodie.model.enums import Action, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
@@ -283,11 +284,15 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> Com
             ),
             # What is still an upsert where keys are generated brought them along.
             generates_keys=config.generates_keys and conduct.inserts and batch.operation is not WriteOperation.UPSERT,
+            held_key_bytes=held_key_bytes(len(plan.tasks)) if batch.folder is None and by_bucket is None else 0,
         )
         run = partial(run_write, context.storage, write_context)
         results = [r for r in batch.engine.run(run, plan.tasks, label=label(Step.WRITE)) if r is not None]
         copies = staged_copies(context.storage, write_context, results)
         publish_files(context.storage, transaction.instant, results, copies)
+        for result in results:
+            if result.keys is not None:
+                KNOWN_FILES.remember(context.storage, result.stat.path, result.keys)
         metadata = commit_metadata(
             results,
             operation=batch.operation,

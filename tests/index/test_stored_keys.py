@@ -4,16 +4,26 @@ import os
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
 from hoodie.filegroup.hashing import key_hash
 from hoodie.format.base_file import BaseFileFooter
-from hoodie.index import stored_keys
-from hoodie.index.stored_keys import FileName, KnownFile, KnownFiles, places_among
-from hoodie.model.files import BaseFile
+from hoodie.index import bloom, stored_keys
+from hoodie.index.stored_keys import (
+    CAPACITY_BYTES,
+    KNOWN_FILES,
+    FileName,
+    KnownFile,
+    KnownFiles,
+    held_key_bytes,
+    places_among,
+)
+from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from hoodie.write import operations
 
 FOOTER = BaseFileFooter("f", 3, None, None, None, None, None)
 
@@ -73,20 +83,19 @@ def test_keys_that_would_take_all_the_room_are_not_kept():
 def test_another_file_of_the_same_name_is_another_file(tmp_path):
     storage, files = LocalStorage(tmp_path), KnownFiles()
     (tmp_path / "f.parquet").write_bytes(b"12345678")
-    base = BaseFile("", "f", "20260101000000000", "f.parquet", 8)
-    first = files.name_of(storage, base)
+    first = files.name_of(storage, "f.parquet")
     files.put(first, FOOTER, pa.array(["a"]))
     os.utime(tmp_path / "f.parquet", (1, 1))
-    assert files.get(files.name_of(storage, base)) is None
+    assert files.get(files.name_of(storage, "f.parquet")) is None
     assert files.get(first) is not None
     (tmp_path / "f.parquet").unlink()
-    assert files.name_of(storage, base) is None
+    assert files.name_of(storage, "f.parquet") is None
 
 
 def test_nothing_is_kept_of_storages_whose_uris_may_be_alike():
     storage = MemoryStorage()
     storage.create_new("f.parquet", b"")
-    assert KnownFiles().name_of(storage, BaseFile("", "f", "20260101000000000", "f.parquet", 0)) is None
+    assert KnownFiles().name_of(storage, "f.parquet") is None
 
 
 ROWS = 50_000
@@ -124,3 +133,39 @@ def test_many_keys_are_not_hashed_anew_for_a_small_file(sought, sorts, monkeypat
     for _ in range(3):
         assert file.places(keys).tolist() == [i if i < 300 else -1 for i in range(sought)]
     assert bool(hashed) is sorts
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_small_files_that_a_process_wrote_are_not_opened_for_their_keys(table_type, tmp_path, monkeypatch):
+    monkeypatch.setattr(operations, "CHEAP_BYTES", 128 * 1024)
+    opened = []
+    real = bloom.open_base_file
+    monkeypatch.setattr(bloom, "open_base_file", lambda storage, base: opened.append(base.path) or real(storage, base))
+    schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
+    path = str(tmp_path / "t")
+    hoodie.create_table(path, schema, record_key="id", table_type=table_type)
+    for turn in range(6):
+        keys = [f"k{n}" for n in range(10 * turn, 10 * turn + 20)]
+        result = hoodie.open_table(path).upsert(pa.table({"id": keys, "n": [turn] * 20}, schema=schema))
+        assert (result.inserted, result.updated) == ((20, 0) if turn == 0 else (10, 10))
+        if turn == 3:
+            hoodie.open_table(path).delete(pa.table({"id": ["k1", "k35"]}))
+    assert opened == []
+    storage = LocalStorage(path)
+    newest = [piece.base.path for piece in hoodie.open_table(path).files()]
+    held = {base: KNOWN_FILES.get(KNOWN_FILES.name_of(storage, base)) for base in newest}
+    assert newest
+    for base, file in held.items():
+        stored = pq.read_table(tmp_path / "t" / base, columns=[RECORD_KEY]).column(0).to_pylist()
+        assert file.keys.to_pylist() == stored
+        assert (file.footer.min_key, file.footer.max_key, file.footer.record_count) == (
+            min(stored),
+            max(stored),
+            len(stored),
+        )
+
+
+def test_keys_of_many_files_are_held_within_the_room_that_is_there():
+    assert held_key_bytes(1) == held_key_bytes(10) > 0
+    for files in (1, 1_000, 1_000_000):
+        assert held_key_bytes(files) * files <= CAPACITY_BYTES
