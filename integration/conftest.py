@@ -8,6 +8,7 @@ import pytest
 
 from integration.hudi_client import ROOT, HudiPeer
 from tests.golden_tables import Golden, copy_golden
+from tests.small_files import treat_small_files
 
 # Where `make integration` puts them.
 PYTHON = Path(os.environ.get("HOODIE_PEER_PYTHON", ".venv-integration/bin/python"))
@@ -39,7 +40,7 @@ def hudi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudiPeer]:
 @pytest.fixture(autouse=True)
 def files_take_rows_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in `tests/conftest.py`; the table `mor_small_files` and half of the random histories have the floor."""
-    monkeypatch.setattr("hoodie.write.operations.CHEAP_BYTES", 0)
+    treat_small_files(monkeypatch, as_small=False)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 
 import hoodie
 from hoodie.errors import InstantNotFoundError
-from hoodie.write.plan import CHEAP_BYTES
 from integration import rust_peer
 from integration.histories import MOR, OURS, PAYLOADS, History, Step, key_of
 from integration.history_rows import ExpectedRows
@@ -19,6 +18,7 @@ from integration.hudi_client import HudiPeer, PeerError, read_options
 from integration.tables import dies_before_publishing
 from integration.views import View, ours, views_of
 from tests.rows import Row, rows_of, sorted_rows
+from tests.small_files import treat_small_files
 
 PARQUET_LOGS = {"hoodie.logfile.data.block.format": "parquet"}
 COMPACT = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
@@ -81,9 +81,7 @@ class Play:
     def _do_ours(self, step: Step) -> None:
         with pytest.MonkeyPatch.context() as patch:
             # Half of the tables merge new rows into every small file, as large ones do into small files only.
-            patch.setattr(
-                "hoodie.write.operations.CHEAP_BYTES", CHEAP_BYTES * (crc32(repr(self.history.shape).encode()) % 2)
-            )
+            treat_small_files(patch, as_small=crc32(repr(self.history.shape).encode()) % 2 == 1)
             self._write_ours(step)
 
     def _write_ours(self, step: Step) -> None:

@@ -19,8 +19,8 @@ from hoodie.model.names import parse_instant_file
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import HoodieTable, open_at
-from hoodie.write.plan import CHEAP_BYTES
 from tests.rows import Row, rows_of
+from tests.small_files import treat_small_files
 
 Values = dict[str, Any]
 
@@ -418,7 +418,7 @@ def mor_small_files(path: Path) -> Written:
     """Few new rows are merged into small base files, with the changed rows that come beside them."""
     table = Written(path, TRIPS, record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hoodie.write.operations.CHEAP_BYTES", CHEAP_BYTES)
+        treat_small_files(patch, as_small=True)
         table.upsert(trips(range(30), fare=1, ts=10))
         table.upsert(trips([1, 2, 30, 31], fare=100, ts=20))
         assert not list(path.rglob("*.log.*"))

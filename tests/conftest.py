@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.golden_tables import Golden, copy_golden
+from tests.small_files import treat_small_files
 
 # Derandomised: a failure seen once is seen by everybody. No deadline: the machines are shared, time is no property.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -23,11 +24,11 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 @pytest.fixture(autouse=True)
 def files_take_rows_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables of tests are small: with the floor each insert would rewrite a base file, and hardly a log would be written.
+    """With the floor each insert would rewrite a base file of a test's small table, and hardly a log would be written.
 
-    Tests about small files set it again; what is beside a floor of nothing is decided as for large files.
+    Tests about small files turn it on again.
     """
-    monkeypatch.setattr("hoodie.write.operations.CHEAP_BYTES", 0)
+    treat_small_files(monkeypatch, as_small=False)
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ from hypothesis.stateful import (
 
 from hoodie.model.enums import Action
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
-from hoodie.write.plan import CHEAP_BYTES
 from tests.change_feed import check_feed
 from tests.final_rows import check as check_final_rows
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
+from tests.small_files import treat_small_files
 
 SOAK = bool(os.environ.get("HOODIE_SOAK"))
 
@@ -50,7 +50,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans())
     def begin(self, pack, parquet, cheap):
-        self.patch.setattr("hoodie.write.operations.CHEAP_BYTES", CHEAP_BYTES if cheap else 0)
+        treat_small_files(self.patch, as_small=cheap)
         self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering)
         # Without small files to fill, every batch of new keys makes a file group of its own.
         self.options = {} if pack else {"hoodie.parquet.small.file.limit": "0"}

@@ -61,6 +61,8 @@ from hoodie.model.plans import (
 from hoodie.storage.base import Storage
 
 _STAGE = 0
+ENCODED_BYTES = 256 * 1024
+"""Texts of smaller base files are not carried over as dictionary arrays: that takes longer than making dictionaries anew."""
 
 
 def run_read(storage: Storage, context: ReadContext, task: ReadTask | ChangeTask) -> Iterator[pa.RecordBatch]:
@@ -87,7 +89,7 @@ def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> W
     attempt = new_attempt()
     piece = task.slice
     with NewBaseFile(storage, context, attempt, number=task.number, piece=piece) as writer:
-        rewrite = _rewrite(context)
+        rewrite = _rewrite(context, piece)
         for batch in _stored_rows(storage, context, piece, rewrite):
             new = rewrite.only_new or piece.base is None
             writer.out.write(batch, before=rewrite.before, plain=rewrite.plain, new=new)
@@ -161,7 +163,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
         return None
     incoming = _Incoming.of(rows, context, task.number)
     with NewBaseFile(storage, context, attempt, number=task.number, piece=piece, more_rows=rows.num_rows) as writer:
-        rewrite = _rewrite(context)
+        rewrite = _rewrite(context, piece)
         for batch in _stored_rows(storage, context, piece, rewrite):
             for kept in (batch,) if task.concat else incoming.replace_in(batch, context):
                 new = rewrite.only_new or piece.base is None
@@ -180,10 +182,12 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
     return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
 
 
-def _rewrite(context: WriteContext) -> Rewrite:
+def _rewrite(context: WriteContext, piece: FileSlice) -> Rewrite:
     rule = context.rule
     if rule.fill is not None or rule.merger is not None:
         return Rewrite()  # every value may be looked at
+    if piece.base is not None and piece.base.size_bytes < ENCODED_BYTES:
+        return Rewrite()
     marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
     looked_at = {RECORD_KEY, *rule.ordering_fields, *marker}
     return Rewrite(frozenset(with_meta_fields(context.schema).names) - looked_at)

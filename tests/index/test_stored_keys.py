@@ -23,7 +23,7 @@ from hoodie.index.stored_keys import (
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
-from hoodie.write import operations
+from tests.small_files import treat_small_files
 
 FOOTER = BaseFileFooter("f", 3, None, None, None, None, None)
 
@@ -137,7 +137,7 @@ def test_many_keys_are_not_hashed_anew_for_a_small_file(sought, sorts, monkeypat
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_small_files_that_a_process_wrote_are_not_opened_for_their_keys(table_type, tmp_path, monkeypatch):
-    monkeypatch.setattr(operations, "CHEAP_BYTES", 128 * 1024)
+    treat_small_files(monkeypatch, as_small=True)
     opened = []
     real = bloom.open_base_file
     monkeypatch.setattr(bloom, "open_base_file", lambda storage, base: opened.append(base.path) or real(storage, base))
