@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 import pyspark_hoodie
 
@@ -52,6 +54,14 @@ def door(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkS
 @pytest.fixture
 def load(door: SparkSession) -> Callable[..., DataFrame]:
     return lambda path, **options: door.read.format("hoodie").options(**options).load(str(path))
+
+
+def arrow_of(frame: DataFrame) -> pa.Table:
+    """`toArrow`, which Spark 3.5 has not."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    batches = frame._collect_as_arrow()
+    return pa.Table.from_batches(batches, batches[0].schema if batches else to_arrow_schema(frame.schema))
 
 
 def options_of(**more: Any) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ import pyspark_hoodie
 from tests.golden_tables import FOLDER
 from tests.memory_tables import Input, batch, keys
 from tests.rows import rows_of
-from tests.spark.conftest import options_of
+from tests.spark.conftest import arrow_of, options_of
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ def test_the_facade_gives_structs(enabled, table):
 def test_renamed_columns_read_as_apache_hudi_reads_them(load, name):
     folder = FOLDER / "schema_on_read" / name
     expected = json.loads((folder / "expected.json").read_text())
-    assert rows_of(load(folder / "table").toArrow()) == expected["snapshot"]
+    assert rows_of(arrow_of(load(folder / "table"))) == expected["snapshot"]
 
 
 def test_columns_that_were_added_inside_a_struct_and_floats_that_widened_are_read_from_older_files(load, tmp_path):

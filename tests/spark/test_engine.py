@@ -18,6 +18,7 @@ from hoodie.filegroup.chunks import load_chunk
 from hoodie.model.plans import Chunk
 from hoodie.storage.local import LocalStorage
 from pyspark_hoodie.engine import SparkEngine
+from tests.spark.conftest import arrow_of
 
 pytestmark = pytest.mark.spark
 
@@ -96,7 +97,7 @@ def test_an_error_keeps_its_attributes(engine):
 
 def test_read_has_exactly_the_schema_and_all_rows(engine):
     found = engine.read(rows_of_task, [Task(n) for n in range(3)], SCHEMA)
-    table = found.read_all() if isinstance(found, pa.RecordBatchReader) else found.toArrow()
+    table = found.read_all() if isinstance(found, pa.RecordBatchReader) else arrow_of(found)
     assert table.schema.names == SCHEMA.names
     assert table.schema.types == SCHEMA.types
     assert sorted(table.column("n").to_pylist()) == [0, 0, 1, 1, 2, 2]
@@ -105,7 +106,7 @@ def test_read_has_exactly_the_schema_and_all_rows(engine):
 
 def test_read_of_no_tasks_is_empty_with_the_schema(engine):
     found = engine.read(rows_of_task, [], SCHEMA)
-    table = found.read_all() if isinstance(found, pa.RecordBatchReader) else found.toArrow()
+    table = found.read_all() if isinstance(found, pa.RecordBatchReader) else arrow_of(found)
     assert table.num_rows == 0
     assert table.schema.names == SCHEMA.names
     assert table.schema.types == SCHEMA.types

@@ -9,6 +9,7 @@ from pyspark.sql.functions import lit
 
 from tests.golden_tables import copy_golden, golden_names, golden_pulls
 from tests.rows import rows_of
+from tests.spark.conftest import arrow_of
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +53,7 @@ def test_every_view(table, load, request):
     assert all(frame.schema == frames[0].schema for frame in frames)
     # One job for all of them: two hundred and more would take minutes.
     numbered = [frame.withColumn(VIEW, lit(number)) for number, frame in enumerate(frames)]
-    answers = reduce(DataFrame.unionAll, numbered).toArrow()
+    answers = arrow_of(reduce(DataFrame.unionAll, numbered))
     for number, (options, rows) in enumerate(asked):
         found = answers.filter(answers[VIEW].to_numpy() == number).drop_columns([VIEW])
         assert rows_of(found) == rows, options

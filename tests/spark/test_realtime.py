@@ -18,6 +18,7 @@ from pyspark_hoodie import left_out
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from tests.rows import rows_of
+from tests.spark.conftest import arrow_of
 
 pytestmark = pytest.mark.spark
 
@@ -57,7 +58,7 @@ def plan_of(frame):
 def same(frame, scan):
     assert "MapInArrow" not in plan_of(frame)
     assert frame.columns == scan.schema.names
-    assert rows_of(frame.toArrow()) == rows_of(scan.to_arrow())
+    assert rows_of(arrow_of(frame)) == rows_of(scan.to_arrow())
 
 
 def incremental(spark, path, since, until):
@@ -110,7 +111,7 @@ def test_a_lost_copy_costs_speed_only(enabled, changed, how):
         else:
             path.write_bytes(b"nothing" if how == "foreign" else path.read_bytes()[:-20])
     frame = load(enabled, changed)
-    assert rows_of(frame.toArrow()) == rows_of(hoodie.open_table(changed).scan(meta_columns=True).to_arrow())
+    assert rows_of(arrow_of(frame)) == rows_of(hoodie.open_table(changed).scan(meta_columns=True).to_arrow())
 
 
 def test_files_of_older_columns_are_scans_of_their_own(enabled, tmp_path):
@@ -147,11 +148,11 @@ def test_rows_of_decoded_logs_keep_their_values_in_any_time_zone(enabled, tmp_pa
     try:
         frame = load(enabled, tmp_path / "t")
         assert "MapInArrow" not in plan_of(frame)
-        found = rows_of(pa.table(frame.toArrow()))
+        found = rows_of(arrow_of(frame))
     finally:
         enabled.conf.set("spark.sql.session.timeZone", zone)
     expected = table.scan(meta_columns=True).to_arrow()
-    kinds = frame.toArrow().schema
+    kinds = arrow_of(frame).schema
     assert found == rows_of(expected.cast(kinds))
     assert expected.num_rows == 2
 
@@ -175,7 +176,7 @@ def test_random_histories_read_as_embedded(enabled, tmp_path, seed):
     same(load(enabled, tmp_path / "t"), table.scan(meta_columns=True))
     time = chance.choice(times)
     same(load(enabled, tmp_path / "t", **{"as.of.instant": time}), table.scan(as_of=time, meta_columns=True))
-    pulled = incremental(enabled, tmp_path / "t", time, times[-1]).toArrow()
+    pulled = arrow_of(incremental(enabled, tmp_path / "t", time, times[-1]))
     assert rows_of(pulled) == rows_of(table.changes(time, times[-1], meta_columns=True).to_arrow())
 
 

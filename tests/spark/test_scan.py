@@ -8,7 +8,7 @@ from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import META_COLUMNS
 from pyspark_hoodie import dataframe, native
 from tests.rows import rows_of
-from tests.spark.conftest import options_of
+from tests.spark.conftest import arrow_of, options_of
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ ODD = [
 
 
 def same(frame, scan):
-    assert rows_of(frame.toArrow()) == rows_of(scan.to_arrow())
+    assert rows_of(arrow_of(frame)) == rows_of(scan.to_arrow())
 
 
 @pytest.mark.parametrize("style", ["plain", "hive_style", "url_encoded"])

@@ -14,7 +14,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.meta_fields import META_COLUMNS
 from pyspark_hoodie import dataframe
 from tests.rows import rows_of
-from tests.spark.conftest import options_of
+from tests.spark.conftest import arrow_of, options_of
 
 pytestmark = pytest.mark.spark
 
@@ -260,12 +260,12 @@ def test_the_facade_takes_and_gives_dataframes(spark, tmp_path):
     assert table.read(as_of=first).count() == 6
     assert {r["id"] for r in table.changes(since=first).collect()} == {"k0", "k1", "k8", "k9"}
     assert table.read(where="qty = 50").columns == ["id", "part", "qty", "ts"]
-    before = rows_of(table.read(meta_columns=False).toArrow())
+    before = rows_of(arrow_of(table.read(meta_columns=False)))
     assert table.schedule_compaction() is not None
     assert len(table.pending_compactions()) == 1
     (done,) = table.run_compaction()
     assert done.operation is WriteOperation.COMPACT
-    assert rows_of(table.scan(query="read_optimized").toArrow()) == before
+    assert rows_of(arrow_of(table.scan(query="read_optimized"))) == before
     assert pyspark_hoodie.last_commit(path).operation is WriteOperation.BULK_INSERT
     assert table.partitions() == ("a", "b")
     assert table.history()[0].inserted == 6
