@@ -51,6 +51,15 @@ def door(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkS
     pyspark_hoodie.disable()
 
 
+@pytest.fixture(params=["enabled", "source"] if SPARK >= (4, 1) else ["enabled"])
+def sink_door(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
+    """As `door`, for streams into a table: before Spark 4.1 they need `enable`."""
+    if request.param == "enabled":
+        pyspark_hoodie.enable(spark)
+    yield spark
+    pyspark_hoodie.disable()
+
+
 @pytest.fixture
 def load(door: SparkSession) -> Callable[..., DataFrame]:
     return lambda path, **options: door.read.format("hoodie").options(**options).load(str(path))

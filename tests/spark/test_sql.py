@@ -50,11 +50,12 @@ def test_a_view_of_a_dataframe_keeps_its_snapshot(sql, df, path):
 @NO_SOURCE
 @pytest.mark.parametrize("name", ["hoodie", "hudi", "`org.apache.hudi`"])
 def test_a_view_using_the_format_keeps_its_snapshot_until_it_is_made_anew(sql, df, path, name):
+    """Spark 4.0 makes the source anew for each query, later ones with the view."""
     view = f"create or replace temporary view v using {name} options (path '{path}')"
     sql.sql(view)
     assert total(sql, "v") == 3
     df.withColumn("qty", df.qty + 10).write.format("hoodie").mode("append").save(path)
-    assert total(sql, "v") == 3
+    assert total(sql, "v") == (23 if SPARK == (4, 0) else 3)
     sql.sql(view)
     assert total(sql, "v") == 23
 

@@ -13,7 +13,7 @@ from hoodie.errors import CommitConflictError, KeyFieldError, LockError, OptionE
 from hoodie.model.streams import STREAM_KEY
 from hoodie.options.parse import parse_write_options
 from pyspark_hoodie.stream_sink import query_id_of, retried
-from tests.spark.conftest import options_of
+from tests.spark.conftest import SPARK, options_of
 
 pytestmark = pytest.mark.spark
 
@@ -79,7 +79,7 @@ def commits_of(path):
     return [i.time for i in hoodie.open_table(str(path)).timeline.commits]
 
 
-def test_restarts_and_repeated_batches_write_each_row_once(door, source, tmp_path):
+def test_restarts_and_repeated_batches_write_each_row_once(sink_door, source, tmp_path):
     path, checkpoint = tmp_path / "t", tmp_path / "cp"
     insert = {"hoodie.datasource.write.operation": "insert"}
     source.add(("a", "p", 1, 1), ("b", "q", 1, 1))
@@ -100,6 +100,17 @@ def test_restarts_and_repeated_batches_write_each_row_once(door, source, tmp_pat
     assert json.loads(extra[STREAM_KEY]) == {first.id: 2}
 
 
+@pytest.mark.skipif(
+    SPARK != (4, 0), reason="later Sparks say which batch of which query it is, earlier ones have no sources"
+)
+def test_before_spark_4_1_a_stream_without_enable_is_refused_and_leaves_nothing(spark, source, tmp_path):
+    pyspark_hoodie.disable()
+    source.add(("a", "p", 1, 1))
+    with pytest.raises(StreamingQueryException, match=r"needs pyspark_hoodie.enable\(spark\), or stream_writer"):
+        run(source.stream(), tmp_path / "t", tmp_path / "cp")
+    assert not (tmp_path / "t").exists()
+
+
 def test_a_batch_whose_write_failed_is_written_when_the_query_runs_again(enabled, source, tmp_path, monkeypatch):
     path, checkpoint = tmp_path / "t", tmp_path / "cp"
     source.add(("a", "p", 1, 1))
@@ -118,7 +129,7 @@ def test_a_batch_whose_write_failed_is_written_when_the_query_runs_again(enabled
     assert rows_of(path) == [("a", "p", 1, 1), ("b", "p", 1, 1)]
 
 
-def test_two_queries_into_one_table_do_not_swallow_each_other(door, spark, tmp_path):
+def test_two_queries_into_one_table_do_not_swallow_each_other(sink_door, spark, tmp_path):
     """At the same time, batches numbered alike, and both repeat their last one."""
     path = tmp_path / "t"
     inputs = [Input(spark, tmp_path / "in1"), Input(spark, tmp_path / "in2")]
@@ -148,16 +159,16 @@ def sums_by_part(source):
 TOTALS = [("x", "all", 3, 2), ("y", "all", 5, 1)]
 
 
-def test_output_mode_complete_replaces_the_rows(door, source, tmp_path):
+def test_output_mode_complete_replaces_the_rows(sink_door, source, tmp_path):
     run(sums_by_part(source), tmp_path / "t", tmp_path / "cp", "complete")
     assert rows_of(tmp_path / "t") == TOTALS
     history = hoodie.open_table(str(tmp_path / "t")).history()
     assert [each.operation.value.lower() for each in history][1:] == ["insert_overwrite_table"]
 
 
-def test_output_mode_update_upserts_the_rows(door, source, tmp_path, request):
+def test_output_mode_update_upserts_the_rows(sink_door, source, tmp_path, request):
     sums = sums_by_part(source)
-    if request.node.callspec.params["door"] != "enabled":
+    if request.node.callspec.params["sink_door"] != "enabled":
         # Spark gives no source written in Python this mode.
         with pytest.raises(StreamingQueryException, match="does not support Update mode"):
             run(sums, tmp_path / "t", tmp_path / "cp", "update")
@@ -168,7 +179,7 @@ def test_output_mode_update_upserts_the_rows(door, source, tmp_path, request):
     assert [each.operation.value.lower() for each in history] == ["upsert", "upsert"]
 
 
-def test_deletes_of_a_stream(door, source, spark, tmp_path):
+def test_deletes_of_a_stream(sink_door, source, spark, tmp_path):
     path = tmp_path / "t"
     with_rows = [("a", "p", 1, 1), ("b", "p", 1, 1), ("c", "q", 1, 1)]
     pyspark_hoodie.enable(spark)
@@ -179,7 +190,7 @@ def test_deletes_of_a_stream(door, source, spark, tmp_path):
     assert [row[0] for row in rows_of(path)] == ["b", "c"]
 
 
-def test_batches_without_rows_leave_no_commit(door, source, tmp_path):
+def test_batches_without_rows_leave_no_commit(sink_door, source, tmp_path):
     path, checkpoint = tmp_path / "t", tmp_path / "cp"
     source.add(("a", "p", 1, 1))
     source.add(("b", "p", -1, 1))

@@ -148,12 +148,12 @@ def test_continuous_triggers_go_on(door, tmp_path):
         query.stop()
 
 
-def test_from_one_table_into_another(door, tmp_path):
+def test_from_one_table_into_another(sink_door, tmp_path):
     table = table_at(tmp_path / "one")
     path, checkpoint = str(tmp_path / "two"), str(tmp_path / "cp")
 
     def run():
-        df = door.readStream.format("hoodie").load(str(tmp_path / "one")).drop("_hoodie_is_deleted")
+        df = sink_door.readStream.format("hoodie").load(str(tmp_path / "one")).drop("_hoodie_is_deleted")
         writer = df.writeStream.format("hoodie").options(**options_of()).option("checkpointLocation", checkpoint)
         writer.trigger(availableNow=True).start(path).awaitTermination()
         rows = hoodie.open_table(path).scan(columns=["id", "val"]).to_arrow().to_pylist()
