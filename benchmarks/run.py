@@ -57,7 +57,6 @@ class Environments:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _arguments().parse_args(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the measuring process and removes the tables
     if not args.report_only:
         try:
             systems = chosen(args.only, full=args.full, peers=not args.no_peers, spark=not args.no_spark)
@@ -219,4 +218,5 @@ def _about(args: argparse.Namespace, rows: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the measuring process and removes the tables
     sys.exit(main())

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from benchmarks.plan import SYSTEMS, chosen
 from benchmarks.records import At, Run, pair, read
 from benchmarks.report import report
 from benchmarks.rides import digest, load, make_rides
-from benchmarks.run import main
+from benchmarks.run import _remove_left_over, main
 
 ABOUT = {"rows": 2_000_000, "batch": 50_000, "started": "today", "load": 0.1, "machine": "2 cores", "versions": "none"}
 OURS, FLOOR = At("spark4/hoodie-mor", "upsert"), At("spark4/spark", "append")
@@ -165,3 +166,13 @@ def test_the_meter_counts_files_that_are_new_or_other_than_they_were(tmp_path):
         (tmp_path / "folder").mkdir()
         (tmp_path / "folder" / "new").write_bytes(b"12")
     assert (meter.cost.written_bytes, meter.cost.written_files) == (8, 2)
+
+
+def test_a_run_removes_the_tables_of_runs_that_were_killed_and_nothing_else(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    names = [f"hoodie-bench-{ended.pid}-x", f"hoodie-bench-{os.getpid()}-x", "hoodie-bench-mine", "other"]
+    for name in names:
+        (tmp_path / name / "table").mkdir(parents=True)
+    _remove_left_over(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])

@@ -144,7 +144,7 @@ class BaseFileWriter:
         self._output.__exit__(kind, error, trace)
 
     def held_keys(self, most_bytes: int) -> pa.Array | None:
-        """The record keys of all rows in their order; None where they take more."""
+        """The record keys of all rows in their order; None where they take as much or more."""
         return None if self._keys is None else self._keys.held(most_bytes)
 
     def _opened(self, first: pa.Table) -> Any:

@@ -66,8 +66,8 @@ class FooterKeys:
                 self._build(pa.chunked_array(held, pa.string()))
 
     def held(self, most_bytes: int) -> pa.Array | None:
-        """All of the keys; None where they take more."""
-        if self._held is None or self._held_bytes > most_bytes:
+        """All of the keys; None where they take as much or more."""
+        if self._held is None or self._held_bytes >= most_bytes:
             return None
         # Copied: a chunk may be a slice of a whole batch, which would stay in memory with it.
         return pa.concat_arrays(self._held) if self._held else pa.array([], pa.string())

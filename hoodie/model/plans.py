@@ -259,7 +259,7 @@ class WriteContext:
     generates_keys: bool = False
     """The table has no key columns: the instant and the chunk's number come before the row's to make its key."""
     held_key_bytes: int = 0
-    """The keys of a base file of at most so many bytes of them come back with its result: to the process that will look into it."""
+    """The keys of a base file of fewer than so many bytes of them come back with its result: to the process that will look into it."""
 
 
 @dataclass(frozen=True)

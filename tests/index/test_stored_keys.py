@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
+from hoodie.filegroup.footer_keys import FooterKeys
 from hoodie.filegroup.hashing import key_hash
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.index import bloom, stored_keys
@@ -21,6 +22,7 @@ from hoodie.index.stored_keys import (
     places_among,
 )
 from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.plans import FileOptions
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from tests.small_files import treat_small_files
@@ -169,3 +171,12 @@ def test_keys_of_many_files_are_held_within_the_room_that_is_there():
     assert held_key_bytes(1) == held_key_bytes(10) > 0
     for files in (1, 1_000, 1_000_000):
         assert held_key_bytes(files) * files <= CAPACITY_BYTES
+
+
+def test_without_room_no_keys_are_held_and_none_of_an_empty_file_either():
+    """Tasks in other processes have room for none: their results are sent."""
+    for keys in ([], ["a"]):
+        footer = FooterKeys(FileOptions("zstd", "DYNAMIC_V0", 1e-6, None, 100_000, 1024))
+        footer.add(pa.chunked_array([pa.array(keys, pa.string())]), new=True)
+        assert footer.held(0) is None
+        assert footer.held(100).to_pylist() == keys

@@ -168,7 +168,7 @@ def test_output_mode_complete_replaces_the_rows(sink_door, source, tmp_path):
 
 def test_output_mode_update_upserts_the_rows(sink_door, source, tmp_path, request):
     sums = sums_by_part(source)
-    if request.node.callspec.params["sink_door"] != "enabled":
+    if request.node.callspec.params["door"] != "enabled":
         # Spark gives no source written in Python this mode.
         with pytest.raises(StreamingQueryException, match="does not support Update mode"):
             run(sums, tmp_path / "t", tmp_path / "cp", "update")
