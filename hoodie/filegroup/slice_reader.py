@@ -29,6 +29,10 @@ MIN_BATCH_ROWS = 64 * 1024
 MAX_BATCH_ROWS = 1024 * 1024
 MAPPED_BYTES = 128 * 1024 * 1024
 """Larger base files are read and not mapped: all of a file would count as memory of the process before the end."""
+BATCH_BYTES = 64 * 1024 * 1024
+"""Bytes of a batch at most, a quarter of a large file: several copies of it are in memory while it is merged."""
+_FEWEST_ROWS = 16
+"""Of a batch, whatever a footer says of the sizes of its columns."""
 REWRITE_BYTES = 16 * 1024 * 1024
 """Bytes of a base file's batches on their way into the next one: large, for each costs a look at the newer records' keys."""
 
@@ -191,11 +195,14 @@ def read_base_file(
         if rewrite is not None:
             rewrite.before = read_footer(metadata, path=where)
             rewrite.plain = plain_columns(metadata)
-            batch_rows = int(min(MAX_BATCH_ROWS, max(batch_rows, REWRITE_BYTES / row_bytes(file))))
+            batch_rows = max(batch_rows, int(REWRITE_BYTES / row_bytes(file, path=where)))
             schema = with_encoded(schema, file.schema_arrow)
         present = set(file.schema_arrow.names)
         wanted = schema.names if renames is None else renames.sources(schema.names)
         columns = [name for name in wanted if name in present]
+        most_bytes = BATCH_BYTES // 4 if base.size_bytes > MAPPED_BYTES else BATCH_BYTES
+        most_rows = max(_FEWEST_ROWS, int(most_bytes / row_bytes(file, columns, path=where)))
+        batch_rows = min(batch_rows, most_rows, MAX_BATCH_ROWS)
         for batch in read_batches(file, columns, batch_rows=batch_rows, path=where):
             yield conform(batch if renames is None else renames.apply(batch), schema, path=where)
             if rewrite is not None:

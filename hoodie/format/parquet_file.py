@@ -88,11 +88,25 @@ def plain_columns(metadata: pq.FileMetaData) -> frozenset[str]:
     return frozenset(path for path, without in plain.items() if without)
 
 
-def row_bytes(file: pq.ParquetFile) -> float:
-    """Bytes of a row, decompressed but as encoded in the file; 1 for a file without rows."""
+def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, path: str) -> float:
+    """Bytes of a row, decompressed but as encoded in the file; 1 for a file without rows. `columns`: of these (None: of all).
+
+    Raises:
+        CorruptFileError: the footer names columns that the schema has not.
+    """
     metadata = file.metadata
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    return max(1.0, sum(group.total_byte_size for group in groups) / max(1, metadata.num_rows))
+    found = 0
+    try:
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            if columns is None:
+                found += group.total_byte_size
+                continue
+            chunks = (group.column(i) for i in range(group.num_columns))
+            found += sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in columns)
+    except _FOREIGN as exc:
+        raise CorruptFileError(f"{path} does not decode: {exc}; {_ADVICE}") from exc
+    return max(1.0, found / max(1, metadata.num_rows))
 
 
 def read_batches(
