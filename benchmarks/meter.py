@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _SAMPLE_S = 0.05
 _LOOK_AROUND = 10
 """Every so many samples the tree is searched for new processes: each of a JVM's hundred threads has children of its own."""
+_GROWN = 1.005
 _UTIME = 11
 """Place of utime, stime, cutime, cstime in /proc/PID/stat behind the command's closing bracket."""
 
@@ -24,7 +25,7 @@ class Cost:
     wall_s: float
     cpu_s: float
     peak_bytes: int
-    """Greatest sum of resident memory of all processes of the tree; shared pages count in each of them."""
+    """Greatest sum of the memory of all processes of the tree; a page that several of them share counts once."""
     written_bytes: int = 0
     """Size of the files that are new in the folder, or not what they were; what was there only in between does not count."""
     written_files: int = 0
@@ -49,7 +50,7 @@ class Meter:
 
     def __enter__(self) -> Meter:
         self._files = _files_of(self._folder)
-        self._peak = 0
+        self._peak = self._height = 0
         self._stop = threading.Event()
         self._sampled = 0.0
         self._sampler = threading.Thread(target=self._sample, daemon=True)
@@ -64,7 +65,7 @@ class Meter:
         cpu = time.process_time() - self._cpu
         self._stop.set()
         self._sampler.join()
-        self._peak = max(self._peak, _resident_bytes(process_tree(os.getpid())))
+        self._look(list(process_tree(os.getpid())))
         cpu += _cpu_of_others() - self._others - self._sampled
         written = [at[0] for path, at in _files_of(self._folder).items() if self._files.get(path) != at]
         self.cost = Cost(wall, cpu, self._peak, sum(written), len(written))
@@ -75,8 +76,15 @@ class Meter:
             if number % _LOOK_AROUND == 0:
                 known = list(process_tree(os.getpid()))
             number += 1
-            self._peak = max(self._peak, _resident_bytes(known))
+            self._look(known)
         self._sampled = time.thread_time()
+
+    def _look(self, pids: Sequence[int]) -> None:
+        """Take the tree's memory where its resident sets have grown: to share pages out among processes takes the kernel longer."""
+        resident = _resident_bytes(pids)
+        if resident > self._height * _GROWN:
+            self._height = resident
+            self._peak = max(self._peak, _proportional_bytes(pids))
 
 
 def process_tree(pid: int) -> Iterator[int]:
@@ -117,4 +125,13 @@ def _resident_bytes(pids: Iterable[int]) -> int:
     for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/statm") as file:
             total += int(file.read().split()[1]) * _PAGE
+    return total
+
+
+def _proportional_bytes(pids: Iterable[int]) -> int:
+    """Of a page in several processes each counts its part (`Pss`). Forked workers share what their daemon has loaded."""
+    total = 0
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/smaps_rollup") as file:
+            total += next((int(line.split()[1]) for line in file if line.startswith("Pss:")), 0) * 1024
     return total

@@ -117,6 +117,9 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--reads", type=int, default=7, help="how often each read of ours is measured; peers less often"
     )
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="how often all systems are measured, in turns; figures are of all rounds"
+    )
     parser.add_argument("--only", nargs="+", default=[], metavar="SYSTEM", help="names or patterns, such as 'spark4/*'")
     parser.add_argument(
         "--steps", nargs="+", default=STEPS, choices=STEPS, metavar="STEP", help=f"of {', '.join(STEPS)}; default: all"
@@ -160,7 +163,7 @@ def _run(
                 folder / WARM, rows=max(rows // 100, 2_000), batch_rows=max(args.batch // 100, 50), small_count=0
             )
             make_sources(folder / WARM)
-        for system in systems:
+        for system in [*systems] * args.rounds:
             loads = 1 if rows > ROWS else Effort.loads
             effort = Effort(loads=loads, reads=3 if system.kind is Kind.PEER else args.reads)
             steps = [step for step in system.steps_of(full=args.full) or system.steps if step in only]

@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pyarrow as pa
 import pytest
@@ -78,13 +79,29 @@ def test_every_system_is_named_once_and_belongs_to_a_lane():
     assert {system.lane for system in SYSTEMS} == {"embedded", "spark4", "spark3"}
 
 
-def test_only_the_steps_that_are_asked_for_are_measured(tmp_path):
-    sizes = ["--rows", "4000", "--batch", "400", "--commits", "2", "--reads", "1", "--steps", "load", "upsert"]
+def test_only_the_steps_that_are_asked_for_are_measured_as_often_as_asked(tmp_path):
+    sizes = [
+        "--rows",
+        "4000",
+        "--batch",
+        "400",
+        "--commits",
+        "2",
+        "--reads",
+        "1",
+        "--steps",
+        "load",
+        "upsert",
+        "--rounds",
+        "2",
+    ]
     systems = ["--no-peers", "--no-spark", "--only", "embedded/hoodie-mor"]
     places = ["--records", str(tmp_path / "kept"), "--out", str(tmp_path / "R.md"), "--folder", str(tmp_path / "work")]
     assert main([*sizes, *systems, *places]) == 0
     (file,) = (tmp_path / "kept").iterdir()
-    assert {at.case for at in read(file).costs} == {"bulk load", "upsert", "rows after the upserts"}
+    costs = read(file).costs
+    assert {at.case for at in costs} == {"bulk load", "upsert", "rows after the upserts"}
+    assert len(costs[At("embedded/hoodie-mor", "upsert")]) == 10  # five of each round
 
 
 def test_a_goal_in_seconds_says_how_fast_the_machine_is():
@@ -153,6 +170,22 @@ def test_the_meter_counts_a_child_that_has_ended():
     assert meter.cost.cpu_s == pytest.approx(0.2, abs=0.15)
     assert meter.cost.wall_s >= 0.2
     assert meter.cost.peak_bytes > 10_000_000
+
+
+def test_memory_that_processes_share_counts_once():
+    shared = bytearray(os.urandom(1) * 100_000_000)
+    with Meter() as meter:
+        child = os.fork()
+        if not child:
+            time.sleep(1.0)
+            os._exit(0)
+        os.waitpid(child, 0)
+    assert len(shared) < meter.cost.peak_bytes < own_memory() + len(shared) // 2
+
+
+def own_memory():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_meter_counts_files_that_are_new_or_other_than_they_were(tmp_path):
