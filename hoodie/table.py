@@ -47,13 +47,13 @@ from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
-from hoodie.txn.context import TableContext
+from hoodie.txn.context import Snapshot, TableContext
 from hoodie.view.schema import CREATE_SCHEMA
 from hoodie.write.conduct import Conduct, Replaces
 from hoodie.write.keys import key_columns, operation_on
 from hoodie.write.layout import with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
-from hoodie.write.operations import batch_of_no_rows, run_batch, staged_batch
+from hoodie.write.operations import Batch, batch_of_no_rows, run_batch, staged_batch
 from hoodie.write.schema import storable
 from hoodie.write.streams import is_committed
 
@@ -203,7 +203,7 @@ class HoodieTable:
         check_writable(context.config)
         rollback_failed(context)
         batch = batch_of_no_rows(context, operation)
-        result = self._retried(lambda: run_batch(self._with_layout(context, options), batch, options))
+        result = self._retried(lambda: self._run(context, batch, options))
         after_commit(context, options)
         return result
 
@@ -244,7 +244,7 @@ class HoodieTable:
             overwrites = Conduct.of(operation, options).replaces is not Replaces.NOTHING
             if not overwrites and not any(chunk.rows for chunk in batch.chunks):
                 return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
-            result = self._retried(lambda: run_batch(self._with_layout(context, options), batch, options))
+            result = self._retried(lambda: self._run(context, batch, options))
         after_commit(context, options)
         return result
 
@@ -262,7 +262,7 @@ class HoodieTable:
         Then the usual way is taken, which evaluates the input anew and no more than once, however often it is tried: of this
         try nothing is visible.
         """
-        context = self._with_layout(context, options)
+        context = self._with_layout(context, options, context.snapshot())
         if not loads_in_one_pass(context, operation, options):
             return None
         try:
@@ -279,9 +279,13 @@ class HoodieTable:
             self._roll_back_quietly()
         return result
 
-    def _with_layout(self, context: TableContext, options: WriteOptions) -> TableContext:
+    def _run(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
+        snapshot = context.snapshot(context.kept_view())
+        return run_batch(self._with_layout(context, options, snapshot), batch, options, snapshot)
+
+    def _with_layout(self, context: TableContext, options: WriteOptions, snapshot: Snapshot) -> TableContext:
         """The context with what the table says now of where its keys stand; the next writes know it too."""
-        found = with_layout(context, options.index)
+        found = with_layout(context, options.index, snapshot)
         if found.config.buckets != self.config.buckets:
             self._context = replace(self._context, config=found.config)
         return found

@@ -488,9 +488,10 @@ def foreign_write(storage, clock, *, published):
     instant = dead_write(storage, clock, [Input("k", "a", 99, 99)])
     active = opened(storage, clock)._context
     if published:
-        staging = f".hoodie/.hoodie_py/staging/{instant}/"
-        for info in storage.list(staging.rstrip("/"), recursive=True):
-            storage.move_new(info.path, info.path.removeprefix(staging))
+        for info in storage.list(f".hoodie/.hoodie_py/staging/{instant}"):
+            name = info.path.rpartition("/")[2]
+            if parse_log_file(name):
+                storage.move_new(info.path, f"a/{name}")
     storage.delete_folder(f".hoodie/.hoodie_py/staging/{instant}")
     active.liveness.release(instant)
     return instant

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -26,6 +26,8 @@ AHEAD_BYTES = 32 * 1024 * 1024
 """Arrow bytes of batches that a task which reads holds for its consumer."""
 TASK_BYTES = 256 * 1024 * 1024
 """What a task that writes is taken to need: a row group and its columns as they are written, its share of the batch, and keys."""
+ALONE_S = 0.03
+"""The calling thread works alone for so long: tasks of milliseconds are mostly Python, in which threads only hinder each other."""
 
 
 class LocalEngine:
@@ -56,14 +58,7 @@ class LocalEngine:
 
         if self._threads == 1:
             return [counted(task) for task in tasks]
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="hoodie") as pool:
-            futures = [pool.submit(counted, task) for task in tasks]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                for future in futures:
-                    future.cancel()
-                raise
+        return _Shared(counted, tasks).run(self._threads)
 
     def stage(self, records: Any, fn: StageBatches[S], *, label: str) -> list[S]:
         return list(fn(0, iter(batches_of(records))))
@@ -92,6 +87,55 @@ class LocalEngine:
             finally:
                 for ahead in running:
                     ahead.stop()
+
+
+class _Shared(Generic[T, R]):
+    """Tasks that the calling thread begins with, and others come to help with when that takes long."""
+
+    def __init__(self, fn: Callable[[T], R], tasks: Sequence[T]) -> None:
+        self._fn = fn
+        self._tasks = tasks
+        self._left = iter(range(len(tasks)))
+        self._results: dict[int, R] = {}
+        self._errors: dict[int, BaseException] = {}
+        self._ended = threading.Event()
+        self._mutex = threading.Lock()
+
+    def run(self, threads: int) -> list[R]:
+        """The results in the order of the tasks; the first error is raised once no task runs any more."""
+        helper = threading.Thread(target=self._help, args=(min(threads, len(self._tasks)) - 1,), name="hoodie")
+        helper.start()
+        try:
+            self._work()
+        finally:
+            self._ended.set()
+            helper.join()
+        for number in sorted(self._errors):
+            raise self._errors[number]
+        return [self._results[number] for number in range(len(self._tasks))]
+
+    def _help(self, helpers: int) -> None:
+        if self._ended.wait(ALONE_S):
+            return
+        others = [threading.Thread(target=self._work, name=f"hoodie-{number}") for number in range(1, helpers)]
+        for other in others:
+            other.start()
+        self._work()
+        for other in others:
+            other.join()
+
+    def _work(self) -> None:
+        while (number := self._next()) is not None:
+            try:
+                self._results[number] = self._fn(self._tasks[number])
+            except BaseException as error:  # noqa: BLE001 - `run` raises it
+                with self._mutex:
+                    self._errors[number] = error
+
+    def _next(self) -> int | None:
+        """None when no task is left, or one has failed."""
+        with self._mutex:
+            return None if self._errors or self._ended.is_set() else next(self._left, None)
 
 
 class _Ahead:

@@ -119,7 +119,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
         LogFileName(task.file_id, piece.base_instant, task.log_version, str(WriteToken(task.number, _STAGE, attempt)))
     )
     final = join(task.partition_path, name)
-    staged = join(context.staging, final)
+    staged = join(context.staging, name)
     size = write_log_file(
         storage,
         staged,
@@ -367,7 +367,7 @@ class NewBaseFile:
         token = str(WriteToken(number, _STAGE, attempt))
         self.name = format_base_file(BaseFileName(self.file_id, token, context.instant))
         self.final = join(self.partition_path, self.name)
-        self.staged = join(context.staging, self.final)
+        self.staged = join(context.staging, self.name)  # no folder of its own: names tell the task and its attempt
         self.out = BaseFileWriter(
             storage,
             self.staged,

@@ -24,6 +24,8 @@ class CommittedFiles:
         self._logs: dict[str, int] = {}
         self._log_entries: dict[str, tuple[tuple[str, int], ...]] = {}
         self._logs_since: str | None = None
+        self._named: dict[FileGroupId, tuple[str, ...]] = {}
+        """The logs that the newest commit of each group names."""
         self._onto: dict[str, str] = {}
         self._onto_since: str | None = None
 
@@ -32,8 +34,9 @@ class CommittedFiles:
         later = CommittedFiles(timeline, self._payload)
         later._logs, later._log_entries, later._onto = self._logs.copy(), self._log_entries.copy(), self._onto.copy()
         later._logs_since, later._onto_since = self._logs_since, self._onto_since
+        later._named = self._named.copy()
         if later._logs_since is not None:
-            later._add_logs((commit,))
+            later._add_logs((commit,), later._named)
         if later._onto_since is not None:
             later._add_onto(commit)
         return later
@@ -55,16 +58,17 @@ class CommittedFiles:
         """Path -> committed size of every log file that commits from instant `since` on name (0: named without a size)."""
         if self._logs_since is None or sort_key(since) < sort_key(self._logs_since):
             stop = self._logs_since
-            self._add_logs(
+            commits = [
                 commit
                 for commit in self._commits
                 if sort_key(commit.time) >= sort_key(since) and (stop is None or sort_key(commit.time) < sort_key(stop))
-            )
+            ]
+            self._add_logs(commits, self._named if stop is None else {})
             self._logs_since = since
         return self._logs
 
-    def _add_logs(self, commits: Iterable[Instant]) -> None:
-        named: dict[FileGroupId, tuple[str, ...]] = {}
+    def _add_logs(self, commits: Iterable[Instant], named: dict[FileGroupId, tuple[str, ...]]) -> None:
+        """`named`: the logs that the commit before these names for each group; kept up to date."""
         for commit in commits:
             metadata = self._read_commit(commit)
             for path, size in metadata.sizes.items():

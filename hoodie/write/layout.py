@@ -35,8 +35,8 @@ _FOREIGN = {
 """Folders of Apache Hudi -> what they are for."""
 
 
-def with_layout(context: TableContext, index: IndexOptions) -> TableContext:
-    """The context with the table's layout as it is now; one that only the files show is remembered in the properties.
+def with_layout(context: TableContext, index: IndexOptions, snapshot: Snapshot) -> TableContext:
+    """The context with the table's layout as it is now; one that only the files of `snapshot` show is remembered in the properties.
 
     Raises:
         OptionError: the options contradict the table, or its files alone do not tell the number of buckets.
@@ -56,7 +56,6 @@ def with_layout(context: TableContext, index: IndexOptions) -> TableContext:
     context = replace(context, config=replace(context.config, buckets=now.buckets))
     if now.buckets is not None:
         return context
-    snapshot = context.snapshot()
     layout = _layout_of_files(context, snapshot, index)
     return context if layout is None else _remembered(context, snapshot, layout)
 

@@ -198,15 +198,14 @@ def batch_of_no_rows(context: TableContext, operation: WriteOperation) -> Batch:
     return Batch(operation, (), schema, schema, LocalEngine(), None, time.monotonic())
 
 
-def run_batch(context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
-    """Write a staged batch as one instant; without one when it changes nothing.
+def run_batch(context: TableContext, batch: Batch, options: WriteOptions, snapshot: Snapshot) -> CommitResult:
+    """Write a staged batch as one instant, planned on a snapshot of this moment; without one when it changes nothing.
 
     Raises:
         CommitConflictError: another writer was faster; the instant, if one was allotted, is left to be rolled back.
         DuplicateKeyError: an insert that is to fail on stored keys met one.
     """
     config = context.config
-    snapshot = context.snapshot(context.kept_view())
     refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
     if is_committed(snapshot, options.stream, table=context.storage.uri):
         return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)

@@ -1,6 +1,9 @@
+import threading
+
 import pyarrow as pa
 import pytest
 
+from hoodie.engine import local
 from hoodie.engine.local import LocalEngine
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -30,3 +33,55 @@ def test_an_error_of_a_task_reaches_the_reader():
 
     with pytest.raises(ValueError, match="task 2 failed"):
         LocalEngine(2).read(fails, list(range(5)), SCHEMA).read_all()
+
+
+def test_short_tasks_are_left_to_the_calling_thread(monkeypatch):
+    monkeypatch.setattr(local, "ALONE_S", 60.0)
+    assert set(LocalEngine(4).run(lambda _: threading.get_ident(), range(20), label="who")) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize(("threads", "tasks"), [(2, 2), (3, 3), (3, 7)])
+def test_long_tasks_run_beside_each_other(threads, tasks):
+    together = threading.Barrier(threads)
+    left = tasks - tasks % threads
+
+    def meets(task):
+        return together.wait(timeout=30) >= 0 if task < left else True
+
+    assert LocalEngine(threads).run(meets, range(tasks), label="meet") == [True] * tasks
+
+
+@pytest.mark.parametrize("alone_s", [0.0, 60.0])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(monkeypatch, threads, alone_s):
+    monkeypatch.setattr(local, "ALONE_S", alone_s)
+    begun, first = [], threading.Event()
+
+    def fails(task):
+        begun.append(task)
+        if task:
+            first.wait(10)
+        else:
+            first.set()
+        raise ValueError(f"task {task} failed")
+
+    with pytest.raises(ValueError, match="task 0 failed"):
+        LocalEngine(threads).run(fails, range(50), label="fail")
+    assert len(begun) <= threads
+    assert not [each.name for each in threading.enumerate() if each.name.startswith("hoodie")]
+
+
+def test_what_interrupts_the_calling_thread_ends_the_others_first(monkeypatch):
+    monkeypatch.setattr(local, "ALONE_S", 0.0)
+    caller, ended = threading.get_ident(), []
+    began = threading.Barrier(2)
+
+    def task(number):
+        began.wait(10)
+        if threading.get_ident() == caller:
+            raise KeyboardInterrupt
+        ended.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        LocalEngine(2).run(task, range(2), label="interrupted")
+    assert len(ended) == 1

@@ -302,3 +302,37 @@ def test_replaced_groups_by_the_instant_of_their_replacecommit():
         FileGroupId("p=1", "d"): t(3),
     }
     assert reads == [2, 3]
+
+
+def naming(number, *files):
+    """Metadata as ours are: of a group's logs each commit names all that were before it, and its own with its size."""
+    named = {}
+    for name in files:
+        named.setdefault(name[1], []).append(name)
+    return CommitMetadata(
+        {
+            PART: [
+                WriteStat(file_id, PART, f"{PART}/{logs[-1]}", file_size_bytes=number, log_files=tuple(logs))
+                for file_id, logs in named.items()
+            ]
+        }
+    )
+
+
+def test_what_follows_one_commit_after_the_other_is_what_all_of_them_say():
+    a, b = ([log(file_id, 1, n) for n in range(1, 6)] for file_id in "ab")
+    metadata = {2: naming(2, a[0]), 3: naming(3, *a[:2]), 4: naming(4, *a[:3], b[0]), 5: naming(5, b[0], b[1])}
+    metadata[6] = naming(6, *a[:4], *b[:3])
+    names = [*map(commit, range(2, 7))]
+    followed, _ = committed_files(metadata, names[0])
+    followed.log_sizes(t(2)), followed.written_onto(t(2))
+    for number in range(3, 7):
+        timeline = Timeline.from_file_names(names[: number - 1])
+        followed = followed.following(timeline, timeline.commit_at[t(number)])
+        fresh, _ = committed_files(metadata, *names[: number - 1])
+        assert followed.log_sizes(t(2)) == fresh.log_sizes(t(2))
+        assert followed.log_entries(t(2)) == fresh.log_entries(t(2))
+        assert followed.written_onto(t(2)) == fresh.written_onto(t(2))
+    late, _ = committed_files(metadata, *names)
+    late.log_sizes(t(5))
+    assert late.log_sizes(t(2)) == followed.log_sizes(t(2))
