@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -26,8 +27,11 @@ AHEAD_BYTES = 32 * 1024 * 1024
 """Arrow bytes of batches that a task which reads holds for its consumer."""
 TASK_BYTES = 256 * 1024 * 1024
 """What a task that writes is taken to need: a row group and its columns as they are written, its share of the batch, and keys."""
-ALONE_S = 0.03
-"""The calling thread works alone for so long: tasks of milliseconds are mostly Python, in which threads only hinder each other."""
+ALONE_S = 0.06
+"""Work that has no longer to go is left to the calling thread: tasks of milliseconds are mostly Python, in which threads only
+hinder each other."""
+LOOK_S = 0.01
+"""So often it is looked at how long it has to go."""
 
 
 class LocalEngine:
@@ -115,7 +119,13 @@ class _Shared(Generic[T, R]):
         return [self._results[number] for number in range(len(self._tasks))]
 
     def _help(self, helpers: int) -> None:
-        if self._ended.wait(ALONE_S):
+        began = time.monotonic()
+        while not self._ended.wait(LOOK_S):
+            done = len(self._results)
+            left_s = (time.monotonic() - began) / done * (len(self._tasks) - done) if done else math.inf
+            if left_s > ALONE_S:
+                break
+        else:
             return
         others = [threading.Thread(target=self._work, name=f"hoodie-{number}") for number in range(1, helpers)]
         for other in others:

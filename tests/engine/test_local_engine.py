@@ -1,4 +1,5 @@
 import threading
+import time
 
 import pyarrow as pa
 import pytest
@@ -36,7 +37,7 @@ def test_an_error_of_a_task_reaches_the_reader():
 
 
 def test_short_tasks_are_left_to_the_calling_thread(monkeypatch):
-    monkeypatch.setattr(local, "ALONE_S", 60.0)
+    monkeypatch.setattr(local, "LOOK_S", 60.0)
     assert set(LocalEngine(4).run(lambda _: threading.get_ident(), range(20), label="who")) == {threading.get_ident()}
 
 
@@ -51,10 +52,22 @@ def test_long_tasks_run_beside_each_other(threads, tasks):
     assert LocalEngine(threads).run(meets, range(tasks), label="meet") == [True] * tasks
 
 
-@pytest.mark.parametrize("alone_s", [0.0, 60.0])
+def test_work_that_will_soon_be_done_is_left_to_the_calling_thread_and_other_work_is_not(monkeypatch):
+    def slow(task):
+        time.sleep(0.02)
+        return threading.get_ident()
+
+    monkeypatch.setattr(local, "LOOK_S", 0.3)  # by then some tasks are done
+    monkeypatch.setattr(local, "ALONE_S", 60.0)
+    assert set(LocalEngine(2).run(slow, range(25), label="few")) == {threading.get_ident()}
+    monkeypatch.setattr(local, "ALONE_S", 0.0)
+    assert len(set(LocalEngine(2).run(slow, range(25), label="many"))) == 2
+
+
+@pytest.mark.parametrize("look_s", [0.0, 60.0])
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(monkeypatch, threads, alone_s):
-    monkeypatch.setattr(local, "ALONE_S", alone_s)
+def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(monkeypatch, threads, look_s):
+    monkeypatch.setattr(local, "LOOK_S", look_s)
     begun, first = [], threading.Event()
 
     def fails(task):
@@ -72,7 +85,7 @@ def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(monke
 
 
 def test_what_interrupts_the_calling_thread_ends_the_others_first(monkeypatch):
-    monkeypatch.setattr(local, "ALONE_S", 0.0)
+    monkeypatch.setattr(local, "LOOK_S", 0.0)
     caller, ended = threading.get_ident(), []
     began = threading.Barrier(2)
 
