@@ -200,10 +200,11 @@ def read_base_file(
         present = set(file.schema_arrow.names)
         wanted = schema.names if renames is None else renames.sources(schema.names)
         columns = [name for name in wanted if name in present]
-        most_bytes = BATCH_BYTES // 4 if base.size_bytes > MAPPED_BYTES else BATCH_BYTES
+        large = base.size_bytes > MAPPED_BYTES
+        most_bytes = BATCH_BYTES // 4 if large else BATCH_BYTES
         most_rows = max(_FEWEST_ROWS, int(most_bytes / row_bytes(file, columns, path=where)))
         batch_rows = min(batch_rows, most_rows, MAX_BATCH_ROWS)
-        for batch in read_batches(file, columns, batch_rows=batch_rows, path=where):
+        for batch in read_batches(file, columns, batch_rows=batch_rows, path=where, threads=not large):
             yield conform(batch if renames is None else renames.apply(batch), schema, path=where)
             if rewrite is not None:
                 rewrite.before = None  # a large file's filter is not held until the end

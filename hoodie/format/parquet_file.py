@@ -110,16 +110,19 @@ def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, p
 
 
 def read_batches(
-    file: pq.ParquetFile, columns: Sequence[str], *, batch_rows: int, path: str
+    file: pq.ParquetFile, columns: Sequence[str], *, batch_rows: int, path: str, threads: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """All rows with these columns of the file, in their order; without any column, batches that have only a length.
+
+    `threads`: columns are decoded beside each other, each thread with memory of its own.
 
     Raises:
         CorruptFileError: a page is damaged, or fewer or more rows come out than the footer says.
     """
     rows = file.metadata.num_rows
     # Never the footer's word for how many rows there are: a few bytes can claim any number of them.
-    batches = file.iter_batches(batch_size=batch_rows, columns=list(columns) or file.schema_arrow.names[:1])
+    names = list(columns) or file.schema_arrow.names[:1]
+    batches = file.iter_batches(batch_size=batch_rows, columns=names, use_threads=threads)
     found = 0
     while True:
         try:
