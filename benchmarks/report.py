@@ -68,7 +68,8 @@ def _head(runs: Sequence[Run]) -> list[str]:
         "are compressed with zstd. On Spark it first does the same work on a small table; each has the settings that its own pages",
         "recommend, hoodie `spark.python.daemon.module=pyspark_hoodie.daemon`. All merge by key and partition; the",
         "peers are not asked to compare times of update, which hoodie and Hudi do. Time and memory are those of the whole process",
-        "tree; figures are medians, a peak is the greatest. All systems gave the same rows. A ratio is taken inside one run.",
+        "tree, pages that processes share counted once; figures are medians, a peak is the greatest. All systems gave the same rows.",
+        "A ratio is taken inside one run.",
     ]
 
 
