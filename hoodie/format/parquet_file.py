@@ -95,6 +95,7 @@ def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, p
         CorruptFileError: the footer names columns that the schema has not.
     """
     metadata = file.metadata
+    wanted = frozenset(columns or ())
     found = 0
     try:
         for number in range(metadata.num_row_groups):
@@ -103,7 +104,7 @@ def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, p
                 found += group.total_byte_size
                 continue
             chunks = (group.column(i) for i in range(group.num_columns))
-            found += sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in columns)
+            found += sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in wanted)
     except _FOREIGN as exc:
         raise CorruptFileError(f"{path} does not decode: {exc}; {_ADVICE}") from exc
     return max(1.0, found / max(1, metadata.num_rows))

@@ -84,6 +84,18 @@ def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(monke
     assert not [each.name for each in threading.enumerate() if each.name.startswith("hoodie")]
 
 
+def test_of_tasks_that_fail_together_the_first_is_told(monkeypatch):
+    monkeypatch.setattr(local, "LOOK_S", 0.0)
+    together = threading.Barrier(2)
+
+    def fails(task):
+        together.wait(10)
+        raise ValueError(f"task {task} failed")
+
+    with pytest.raises(ValueError, match="task 0 failed"):
+        LocalEngine(2).run(fails, range(2), label="fail")
+
+
 def test_what_interrupts_the_calling_thread_ends_the_others_first(monkeypatch):
     monkeypatch.setattr(local, "LOOK_S", 0.0)
     caller, ended = threading.get_ident(), []

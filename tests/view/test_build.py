@@ -310,11 +310,11 @@ def naming(number, *files):
     for name in files:
         named.setdefault(name[1], []).append(name)
     return CommitMetadata(
-        {
-            PART: [
+        write_stats={
+            PART: tuple(
                 WriteStat(file_id, PART, f"{PART}/{logs[-1]}", file_size_bytes=number, log_files=tuple(logs))
                 for file_id, logs in named.items()
-            ]
+            )
         }
     )
 
@@ -323,16 +323,21 @@ def test_what_follows_one_commit_after_the_other_is_what_all_of_them_say():
     a, b = ([log(file_id, 1, n) for n in range(1, 6)] for file_id in "ab")
     metadata = {2: naming(2, a[0]), 3: naming(3, *a[:2]), 4: naming(4, *a[:3], b[0]), 5: naming(5, b[0], b[1])}
     metadata[6] = naming(6, *a[:4], *b[:3])
-    names = [*map(commit, range(2, 7))]
+    metadata[7] = naming(7, *(log("a", 6, n) for n in range(1, 5)))  # of the next slice, and those of archived commits
+    names = [*map(commit, range(2, 8))]
     followed, _ = committed_files(metadata, names[0])
     followed.log_sizes(t(2)), followed.written_onto(t(2))
-    for number in range(3, 7):
+    for number in range(3, 8):
         timeline = Timeline.from_file_names(names[: number - 1])
         followed = followed.following(timeline, timeline.commit_at[t(number)])
         fresh, _ = committed_files(metadata, *names[: number - 1])
         assert followed.log_sizes(t(2)) == fresh.log_sizes(t(2))
         assert followed.log_entries(t(2)) == fresh.log_entries(t(2))
         assert followed.written_onto(t(2)) == fresh.written_onto(t(2))
+    assert len(followed.log_sizes(t(2))) == 11
+    assert followed.log_sizes(t(2)).keys() == {
+        f"{PART}/{name}" for commits in metadata.values() for s in commits.stats() for name in s.log_files
+    }
     late, _ = committed_files(metadata, *names)
     late.log_sizes(t(5))
     assert late.log_sizes(t(2)) == followed.log_sizes(t(2))
