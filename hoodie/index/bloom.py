@@ -24,7 +24,16 @@ from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.bloom import BloomFilter
 from hoodie.format.parquet_file import read_batches
-from hoodie.index.stored_keys import KNOWN_FILES, places_among
+from hoodie.index.stored_keys import (
+    BLOCK_FILES,
+    KNOWN_FILES,
+    FileName,
+    KeyBlock,
+    KnownFile,
+    are_few,
+    in_blocks,
+    places_among,
+)
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import VisibleInstants
@@ -38,7 +47,7 @@ MAX_KEYS_PER_TASK = 500_000
 """Candidate keys of a hot file beyond this are split over several tasks, also those of one chunk. Each task reads the file's
 keys anew, which costs a small part of looking so many up."""
 _SMALL_FILE_BYTES = 1024 * 1024
-_PACK_BYTES = 4 * 1024 * 1024
+_PACK_BYTES = 16 * 1024 * 1024
 """Files of a megabyte and less are looked into together: each takes about as long as it takes to hand a task over."""
 
 # Measured costs in nanoseconds: reading and hashing one stored key; hashing and probing one key in a filter (most
@@ -109,15 +118,20 @@ def _shares(pieces: Iterable[ChunkPiece], max_keys: int) -> Iterator[tuple[Chunk
 
 
 def packed_lookups(tasks: Iterable[LookupTask]) -> list[LookupPack]:
-    """The tasks, those of small files of one partition together."""
+    """The tasks, those of small files of one partition together, the newest files last: packs of files that stay are the same
+    for each write.
+    """
     packs: list[LookupPack] = []
+    to_pack: list[LookupTask] = []
+    for task in tasks:
+        if task.base.size_bytes > _SMALL_FILE_BYTES or task.logs is not None:
+            packs.append(LookupPack((task,)))
+        else:
+            to_pack.append(task)
     small: list[LookupTask] = []
     room = 0
-    for task in tasks:
+    for task in sorted(to_pack, key=lambda task: (task.base.partition_path, task.base.instant)):
         size = task.base.size_bytes
-        if size > _SMALL_FILE_BYTES or task.logs is not None:
-            packs.append(LookupPack((task,)))
-            continue
         if small and (size > room or small[-1].base.partition_path != task.base.partition_path):
             packs.append(LookupPack(tuple(small)))
             small.clear()
@@ -133,6 +147,9 @@ def packed_lookups(tasks: Iterable[LookupTask]) -> list[LookupPack]:
 def run_lookups(storage: Storage, pack: LookupPack) -> list[LookupResult]:
     """The results of a pack's tasks; what they seek is read and hashed once."""
     sought = _Sought(storage)
+    if len(pack.tasks) >= BLOCK_FILES:
+        keys = sum(piece.span.length for piece in pack.tasks[0].pieces)
+        in_blocks([KNOWN_FILES.get(sought.name_of(task.base.path)) for task in pack.tasks], keys)
     return [_look_up(storage, task, sought) for task in pack.tasks]
 
 
@@ -151,11 +168,27 @@ class _SoughtKeys:
 
 
 class _Sought:
-    """The keys that look-ups of one worker share."""
+    """What look-ups of one worker share: the keys, the files' names, and where several files of a block have the keys."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._found: dict[tuple[int, int, int], _SoughtKeys] = {}
+        self._names: dict[str, FileName | None] = {}
+        self._of_blocks: dict[tuple[KeyBlock, _SoughtKeys], dict[KnownFile, np.ndarray]] = {}
+
+    def name_of(self, path: str) -> FileName | None:
+        if path not in self._names:
+            self._names[path] = KNOWN_FILES.name_of(self._storage, path)
+        return self._names[path]
+
+    def places(self, known: KnownFile, sought: _SoughtKeys) -> np.ndarray | None:
+        """As `KnownFile.places`; None where none of the keys is there."""
+        block = known.block
+        if block is None or not are_few(len(sought.keys), len(block)):
+            return known.places(sought.keys, sought.hashes)
+        if (block, sought) not in self._of_blocks:
+            self._of_blocks[block, sought] = block.places(sought.keys, sought.hashes())
+        return self._of_blocks[block, sought].get(known)
 
     def of(self, piece: ChunkPiece) -> _SoughtKeys:
         at = (piece.number, piece.span.start, piece.span.length)
@@ -191,15 +224,15 @@ def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> Look
 
 
 def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
-    name = KNOWN_FILES.name_of(storage, task.base.path)
+    name = sought.name_of(task.base.path)
     known = KNOWN_FILES.get(name)
     if known is not None and known.keys is not None:
         pieces = _pieces_in_range(task, known.footer)
         if not pieces:
             return LookupResult(task.base, (), "range", known.footer.record_count)
         all_keys = [sought.of(piece) for piece in pieces]
-        found = [known.places(each.keys, each.hashes) for each in all_keys]
-        matches = _matches(storage, task, pieces, [each.rows for each in all_keys], found)
+        places = [sought.places(known, each) for each in all_keys]
+        matches = _matches(storage, task, pieces, [each.rows for each in all_keys], places)
         return LookupResult(task.base, matches, "keys", known.footer.record_count)
     where = f"{task.base.path} of table {storage.uri}"
     with open_base_file(storage, task.base) as (file, metadata):
@@ -263,10 +296,13 @@ def _matches(
     task: LookupTask,
     pieces: Sequence[ChunkPiece],
     rows_of_pieces: Sequence[np.ndarray],
-    found_places: Sequence[np.ndarray],
+    found_places: Sequence[np.ndarray | None],
 ) -> tuple[Matches, ...]:
+    """`found_places`: for each piece and its rows the row of the file that has the key, -1 or None where none does."""
     matches = []
     for piece, rows, places in zip(pieces, rows_of_pieces, found_places, strict=True):
+        if places is None:
+            continue
         there = places >= 0
         found = rows[there]
         if len(found):

@@ -167,9 +167,13 @@ def _insert_shares(
     room: list[tuple[str, int]] = []
     left = fresh
     if pack:
-        for piece in sorted(slices, key=lambda s: s.size_bytes):
-            capacity = _capacity(piece, fresh, row_bytes, table_type=table_type, sizing=sizing, busy=busy)
-            if capacity > 0 and left > 0:
+        capacities = [
+            (piece, _capacity(piece, fresh, row_bytes, table_type=table_type, sizing=sizing, busy=busy))
+            for piece in slices
+        ]
+        with_room = [(piece, capacity) for piece, capacity in capacities if capacity > 0]
+        for piece, capacity in sorted(with_room, key=lambda each: each[0].size_bytes):
+            if left > 0:
                 room.append((piece.group.file_id, min(capacity, left)))
                 left -= min(capacity, left)
     per_file = max(1, int(sizing.max_file_bytes / row_bytes))

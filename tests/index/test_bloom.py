@@ -271,8 +271,8 @@ def test_small_files_of_a_partition_are_looked_into_together(monkeypatch):
     monkeypatch.setattr(bloom_module, "_PACK_BYTES", 25)
     pieces = tuple(pieces_by_partition([chunk(["k"])])["p"])
 
-    def task(name, partition, size, logs=None):
-        return LookupTask(BaseFile(partition, name, t(1), name, size), pieces, logs=logs)
+    def task(name, partition, size, logs=None, begun=1):
+        return LookupTask(BaseFile(partition, name, t(begun), name, size), pieces, logs=logs)
 
     tasks = [
         task("a", "p", 10),
@@ -286,9 +286,11 @@ def test_small_files_of_a_partition_are_looked_into_together(monkeypatch):
     ]
     packs = packed_lookups(tasks)
     named = [[each.base.file_id for each in pack.tasks] for pack in packs]
-    assert named == [["a", "b"], ["large"], ["c", "d"], ["logged"], ["e", "f"]]
+    assert named == [["large"], ["logged"], ["a", "b"], ["c", "d"], ["e", "f"]]
     assert sum(pack.size_bytes for pack in packs) == sum(each.size_bytes for each in tasks)
     assert packed_lookups([]) == []
+    later = packed_lookups([task("begun", "p", 10, begun=2), *tasks])
+    assert [[each.base.file_id for each in pack.tasks] for pack in later[2:4]] == [["a", "b"], ["c", "d", "begun"]]
 
 
 @settings(max_examples=20, deadline=None)

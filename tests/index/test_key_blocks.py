@@ -1,0 +1,138 @@
+"""Several small files under one sorted index: each still answers as if it were asked by itself."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hoodie
+from hoodie.filegroup.hashing import key_hash
+from hoodie.format.base_file import BaseFileFooter
+from hoodie.index import stored_keys
+from hoodie.index.stored_keys import BLOCK_FILES, FileName, KeyBlock, KnownFile, KnownFiles, in_blocks
+
+FOOTER = BaseFileFooter("f", 3, None, None, None, None, None)
+KEYS = st.lists(st.sampled_from([f"k{n}" for n in range(12)]), max_size=8)
+
+
+def known(keys, *, asked=True):
+    made = KnownFile(FOOTER)
+    made.keys = pa.array(keys, pa.string())
+    made.asked = asked
+    return made
+
+
+def places_by_hand(sought, stored):
+    return [stored.index(key) if key in stored else -1 for key in sought]
+
+
+@pytest.mark.parametrize("alike", [False, True], ids=["hashes differ", "all hashes alike"])
+@settings(max_examples=300, deadline=None)
+@given(stored=st.lists(KEYS, min_size=1, max_size=5), sought=KEYS)
+def test_each_file_of_a_block_answers_as_by_itself(alike, stored, sought):
+    """Keys that stand in several files, and several times in one, are found at their first row in each."""
+    hashed = (lambda keys: np.full(len(keys), 7, np.uint64)) if alike else key_hash
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_keys, "key_hash", hashed)
+        files = [known(keys) for keys in stored]
+        if not any(stored):
+            return
+        wanted = pa.array(sought, pa.string())
+        found = KeyBlock(files).places(wanted, hashed(wanted))
+    for file, keys in zip(files, stored, strict=True):
+        by_hand = places_by_hand(sought, keys)
+        if any(place >= 0 for place in by_hand):
+            assert found[file].tolist() == by_hand
+        else:
+            assert file not in found
+
+
+def test_files_get_an_index_in_common_once_they_stay_as_they_are():
+    files = [known([f"a{n}", f"b{n}"]) for n in range(2 * BLOCK_FILES + 3)]
+    growing = known(["new"], asked=False)
+    in_blocks([*files[:-1], growing], 2)
+    blocks = [file.block for file in files]
+    assert blocks[:BLOCK_FILES] == [blocks[0]] * BLOCK_FILES
+    assert blocks[BLOCK_FILES : 2 * BLOCK_FILES] == [blocks[BLOCK_FILES]] * BLOCK_FILES
+    assert blocks[0] is not None
+    assert blocks[BLOCK_FILES] not in (None, blocks[0])
+    assert blocks[2 * BLOCK_FILES :] == [None] * 3
+    in_blocks([*files[:-1], growing, known(["newer"], asked=False)], 2)
+    assert [file.block for file in files] == blocks
+
+
+@pytest.mark.parametrize("missing", ["not read", "not known", "never asked"])
+def test_files_of_which_one_may_not_stay_get_none(missing):
+    files = [known([f"a{n}"]) for n in range(BLOCK_FILES)]
+    if missing == "not known":
+        files[3] = None
+    elif missing == "not read":
+        files[3].keys = None
+    else:
+        files[3].asked = False
+    in_blocks(files, 1)
+    assert [file.block for file in files if file is not None] == [None] * (BLOCK_FILES - (missing == "not known"))
+
+
+def test_many_keys_are_sought_in_each_file_by_itself():
+    files = [known([f"a{n}"]) for n in range(BLOCK_FILES)]
+    in_blocks(files, 100_000)
+    assert files[0].block is None
+
+
+def test_a_block_whose_file_is_replaced_is_made_anew():
+    files = [known([f"a{n}"]) for n in range(BLOCK_FILES)]
+    in_blocks(files, 1)
+    before = files[0].block
+    other = known(["other"])
+    in_blocks([*files[:-1], other], 1)
+    assert files[0].block is other.block is not before
+    assert set(other.block.places(pa.array(["other"]), key_hash(pa.array(["other"])))) == {other}
+
+
+def test_no_block_keeps_the_keys_of_a_file_that_was_forgotten():
+    cache = KnownFiles(capacity_bytes=BLOCK_FILES * 9 * 1024)
+    names = [FileName("table", f"f{n}", 1, 1.0) for n in range(BLOCK_FILES + 3)]
+    for at in names[:BLOCK_FILES]:
+        cache.put(at, FOOTER, pa.array([at.path]))
+    files = [cache.get(at) for at in names[:BLOCK_FILES]]
+    for file in files:
+        file.asked = True
+    in_blocks(files, 1)
+    assert all(file.block is not None for file in files)
+    for at in names[BLOCK_FILES:]:
+        cache.put(at, FOOTER, pa.array([at.path]))
+    assert cache.get(names[0]) is None
+    assert [file.block for file in files] == [None] * BLOCK_FILES
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_upserts_into_many_small_files_find_every_key(table_type, tmp_path, monkeypatch):
+    """Each commit begins a file; the later ones meet keys of all that were there before, by then in blocks."""
+    of_blocks = []
+    real = KeyBlock.places
+    monkeypatch.setattr(KeyBlock, "places", lambda *given: of_blocks.append(given) or real(*given))
+    schema = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64())])
+    path = str(tmp_path / "t")
+    hoodie.create_table(path, schema, record_key="id", partition_by="part", table_type=table_type)
+    model = {}
+    options = {"hoodie.parquet.small.file.limit": "0"}
+
+    def write(rows):
+        ids, parts, numbers = zip(*((key, part, n) for (part, key), n in rows.items()), strict=True)
+        given = pa.table({"id": ids, "part": parts, "n": numbers}, schema=schema)
+        result = hoodie.open_table(path).upsert(given, options)
+        assert (result.updated, result.inserted) == (len(rows.keys() & model.keys()), len(rows.keys() - model.keys()))
+        model.update(rows)
+
+    for turn in range(2 * BLOCK_FILES + 3):
+        # Keys of all files lie in one range, else ranges would tell the files apart.
+        write({(part, f"{(7919 * n + 104729 * turn) % 10007:05}"): turn for part in ("p", "q") for n in range(20)})
+    for turn in range(100, 105):
+        old = [place for number, place in enumerate(sorted(model)) if number % 97 == turn % 7]
+        write({**dict.fromkeys(old, turn), ("p", f"{turn}-0"): turn, ("q", f"{turn}-0"): turn})
+    assert of_blocks
+    rows = hoodie.open_table(path).scan().to_arrow().to_pylist()
+    assert len(rows) == len(model)
+    assert {(row["part"], row["id"]): row["n"] for row in rows} == model
