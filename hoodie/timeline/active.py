@@ -37,17 +37,27 @@ def instant_path(
 
 
 class ActiveTimeline:
-    """Timeline files of one table. `load` lists them each time, and gives a value that stays as it is."""
+    """Timeline files of one table. `load` lists them, and gives a value that stays as it is. Thread-safe."""
 
     def __init__(self, storage: Storage, *, layout: int = 1, folder: str = HOODIE) -> None:
         self._storage = storage
         self._layout = layout
         self._folder = folder
+        self._loaded: tuple[float, Timeline] | None = None
 
-    def load(self) -> Timeline:
-        """The timeline as it is now; the same object as the last time where the folder has the same names."""
+    def load(self, *, max_age_s: float = 0.0) -> Timeline:
+        """The timeline as it is now; the same object as the last time where the folder has the same names.
+
+        `max_age_s`: for a caller who checks later what it went by; what this object listed so many seconds ago will do.
+        """
+        before = time.monotonic()
+        loaded = self._loaded
+        if loaded is not None and before - loaded[0] < max_age_s:
+            return loaded[1]
         names = frozenset(self._storage.names(self._folder))
-        return TIMELINES.timeline(names, self._layout, folder=f"{self._storage.uri}/{self._folder}")
+        timeline = TIMELINES.timeline(names, self._layout, folder=f"{self._storage.uri}/{self._folder}")
+        self._loaded = before, timeline
+        return timeline
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction.

@@ -39,10 +39,11 @@ class Snapshot:
         archived: ArchivedTimeline,
         *,
         seen: FileSystemView | None = None,
+        max_age_s: float = 0.0,
     ) -> None:
         self.active = active
         self.properties = properties
-        self.timeline: Timeline = active.load()
+        self.timeline: Timeline = active.load(max_age_s=max_age_s)
         self.archived = archived
         same = seen is not None and seen.timeline == self.timeline
         self.view = seen if seen is not None and same else FileSystemView(storage, active, self.timeline, archived)
@@ -89,9 +90,11 @@ class TableContext:
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
         )
 
-    def snapshot(self, seen: FileSystemView | None = None) -> Snapshot:
-        """The table as it is now. Where the timeline is that of `seen`, what that has listed is not listed again."""
-        return Snapshot(self.storage, self.active, self.config.raw, self.archived(), seen=seen)
+    def snapshot(self, seen: FileSystemView | None = None, *, max_age_s: float = 0.0) -> Snapshot:
+        """The table as it is now, or was `max_age_s` ago. Where the timeline is that of `seen`, what that has listed is not listed
+        again.
+        """
+        return Snapshot(self.storage, self.active, self.config.raw, self.archived(), seen=seen, max_age_s=max_age_s)
 
     def kept_view(self) -> FileSystemView | None:
         """What the last write of this process into this table left; for the caller alone."""
