@@ -57,6 +57,7 @@ _PROBE_NS = 120
 _DECODE_NS = 8
 _OPEN_COLUMN_NS = 400_000
 _TYPICAL_KEY_BYTES = 40
+_OFFSET_BYTES = 4
 _BATCH_KEYS = 1024 * 1024
 """Keys of a file that are held at once; the candidates are hashed anew for each so many."""
 
@@ -246,7 +247,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         total = sum(len(keys) for keys, _ in candidates)
         how = "keys"
         # A file that is looked into for the second time will be for a third: then its keys are worth more than an answer.
-        keeps = known is not None and KNOWN_FILES.takes(footer.record_count * _TYPICAL_KEY_BYTES, footer.record_count)
+        keeps = known is not None and KNOWN_FILES.takes(footer.record_count * _key_bytes(footer), footer.record_count)
         bloom = None
         if not keeps and _filter_is_cheaper(total, footer.record_count):
             bloom = _filter_of(footer)
@@ -309,6 +310,12 @@ def _matches(
             known = places[there]
             matches.append(make_matches(piece.number, found, known, storage=storage, stage_to=task.stage_to))
     return tuple(matches)
+
+
+def _key_bytes(footer: BaseFileFooter) -> int:
+    """About what a key of the file takes in memory, as its smallest and largest one show."""
+    ends = [len(key.encode()) for key in (footer.min_key, footer.max_key) if key is not None]
+    return sum(ends) // len(ends) + _OFFSET_BYTES if ends else _TYPICAL_KEY_BYTES
 
 
 def _comparable_range(low: str | None, high: str | None) -> tuple[str | None, str | None]:

@@ -1,5 +1,6 @@
 """The hash of keys: one value a text, wherever it stands."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -41,6 +42,18 @@ def test_a_key_hashes_alike_in_slices_chunks_and_large_strings(texts, start, len
     assert key_hash(whole.slice(start, length)).tolist() == expected[start : start + length]
     assert key_hash(pa.chunked_array([whole[:start], whole[start:]], pa.string())).tolist() == expected
     assert key_hash(whole.cast(pa.large_string())).tolist() == expected
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 1000])
+@pytest.mark.parametrize("length", [0, 1, 2, 24, 128, 129, 400])
+def test_keys_of_one_length_hash_like_any_others(count, length):
+    rng = np.random.default_rng(length)
+    texts = ["".join(letters) for letters in rng.choice(list("0123456789abcdef"), (count, length))]
+    expected = [model(text) for text in texts]
+    assert key_hash(pa.array(texts, pa.string())).tolist() == expected
+    beside = pa.array(["a longer one than the first", *texts, "x" * (length + 1)], pa.string())
+    assert key_hash(beside).tolist()[1:-1] == expected
+    assert key_hash(beside[1:-1]).tolist() == expected
 
 
 def test_no_keys():

@@ -11,6 +11,7 @@ from hoodie.filegroup.chunks import load_rows, make_chunk
 from hoodie.format.base_file import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
 from hoodie.index import bloom as bloom_module
 from hoodie.index.bloom import packed_lookups, pieces_by_partition, places_in, plan_lookup, run_lookups
+from hoodie.index.stored_keys import KnownFiles
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -314,6 +315,20 @@ def test_a_pack_answers_what_its_tasks_answer_also_when_its_files_are_known(tmp_
         for result, keys in zip(results, files, strict=True):
             found = {matches.number: load_rows(storage, matches).tolist() for matches in result.matches}
             assert found == exact(keys, *batches)
+
+
+@pytest.mark.parametrize(("length", "kept"), [(8, True), (30, False)])
+def test_whether_keys_fit_into_memory_is_told_by_their_length(tmp_path, monkeypatch, length, kept):
+    """A hundred keys take 24 or 46 bytes each with their index, where a file may take 30 of each."""
+    files = KnownFiles(capacity_bytes=4 * 3_000)
+    monkeypatch.setattr(bloom_module, "KNOWN_FILES", files)
+    keys = [f"{number:0{length}}" for number in range(100)]
+    storage, data = LocalStorage(tmp_path), with_base(keys).read(BASE.path)
+    storage.create_new(BASE.path, data)
+    pieces = tuple(pieces_by_partition([chunk(keys[:3])])["p"])
+    for _ in range(3):
+        run_lookups(storage, LookupPack((LookupTask(BASE._replace(size_bytes=len(data)), pieces),)))
+    assert (files.get(files.name_of(storage, BASE.path)).keys is not None) is kept
 
 
 def test_logs_older_than_their_base_file_go_with_every_task_of_it():
