@@ -80,12 +80,14 @@ def plan_lookup(
     max_keys: int = MAX_KEYS_PER_TASK,
     logs_before_base: Callable[[FileSlice], FileSlice | None] = lambda piece: None,
     visible: VisibleInstants | None = None,
+    stays: bool = False,
 ) -> list[LookupTask]:
     """One task for each base file in a partition of the batch; a hot file's candidate keys are split over several.
 
     Args:
         logs_before_base: logs of a slice that may hold keys which its base file lacks.
         visible: whose blocks count in them.
+        stays: the write leaves base files as they are, but for small ones.
     """
     tasks = []
     shares: dict[str, list[tuple[ChunkPiece, ...]]] = {}
@@ -97,7 +99,9 @@ def plan_lookup(
         if partition_path not in shares:
             shares[partition_path] = list(_shares(pieces.get(partition_path, ()), max_keys))
         for share in shares[partition_path]:
-            tasks.append(LookupTask(piece.base, share, stage_to, prune_by_range, logs=logs, visible=visible))
+            tasks.append(
+                LookupTask(piece.base, share, stage_to, prune_by_range, logs=logs, visible=visible, stays=stays)
+            )
     return tasks
 
 
@@ -246,10 +250,10 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         candidates = [_candidates(sought.of(piece), footer, task.prune_by_range) for piece in pieces]
         total = sum(len(keys) for keys, _ in candidates)
         how = "keys"
-        # A file that is looked into for the second time will be for a third: then its keys are worth more than an answer.
-        keeps = known is not None and KNOWN_FILES.takes(footer.record_count * _key_bytes(footer), footer.record_count)
+        fits = KNOWN_FILES.takes(footer.record_count * _key_bytes(footer), footer.record_count)
         bloom = None
-        if not keeps and _filter_is_cheaper(total, footer.record_count):
+        # A file that is looked into for the second time will be for a third: then its keys are worth more than an answer.
+        if not (fits and known is not None) and _filter_is_cheaper(total, footer.record_count):
             bloom = _filter_of(footer)
         if bloom is not None and total:
             candidates = [_possible(keys, rows, bloom.might_contain(keys)) for keys, rows in candidates]
@@ -262,7 +266,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
             raise CorruptFileError(f"the record keys of {where} cannot be read: it has no column {RECORD_KEY}")
         batches = read_batches(file, [RECORD_KEY], batch_rows=_BATCH_KEYS, path=where)
         stored: Iterator[pa.Array] = (batch.column(0) for batch in batches)
-        if keeps:
+        if fits and (task.stays or known is not None):
             whole = pa.concat_arrays(list(stored))
             KNOWN_FILES.put(name, footer, whole)
             stored = iter([whole])

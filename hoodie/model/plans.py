@@ -102,6 +102,8 @@ class LookupTask:
     """Logs that may hold keys which the base file lacks, as a slice of their own."""
     visible: VisibleInstants | None = None
     """With `logs`: whose blocks count."""
+    stays: bool = False
+    """The file outlives this write, and the next one will look into it too."""
 
     @property
     def size_bytes(self) -> int:

@@ -242,6 +242,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions, snapsh
             prune_by_range=options.index.prune_by_ranges,
             logs_before_base=snapshot.view.logs_before_base,
             visible=snapshot.timeline.visible(),
+            stays=config.table_type is TableType.MERGE_ON_READ,
         )
         packs = packed_lookups(tasks)
         packed = batch.engine.run(partial(run_lookups, context.storage), packs, label=label(Step.LOOK_UP))

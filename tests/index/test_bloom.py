@@ -331,6 +331,21 @@ def test_whether_keys_fit_into_memory_is_told_by_their_length(tmp_path, monkeypa
     assert (files.get(files.name_of(storage, BASE.path)).keys is not None) is kept
 
 
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize(("sought", "read"), [(["k5"], True), (["absent"], False)])
+def test_keys_that_were_read_are_kept_at_once_where_the_file_stays(tmp_path, monkeypatch, stays, sought, read):
+    files = KnownFiles()
+    monkeypatch.setattr(bloom_module, "KNOWN_FILES", files)
+    monkeypatch.setattr(bloom_module, "_filter_is_cheaper", lambda candidates, stored: True)
+    storage, data = LocalStorage(tmp_path), with_base([f"k{number}" for number in range(10)]).read(BASE.path)
+    storage.create_new(BASE.path, data)
+    pieces = tuple(pieces_by_partition([chunk(sought)])["p"])
+    task = LookupTask(BASE._replace(size_bytes=len(data)), pieces, prune_by_range=False, stays=stays)
+    (result,) = run_lookups(storage, LookupPack((task,)))
+    assert result.how == ("bloom+keys" if read else "bloom")
+    assert (files.get(files.name_of(storage, BASE.path)).keys is not None) is (stays and read)
+
+
 def test_logs_older_than_their_base_file_go_with_every_task_of_it():
     pieces = pieces_by_partition([chunk(["k"] * 3), chunk(["k"] * 3)])
     visible = VisibleInstants(frozenset(), frozenset(), None)
