@@ -98,7 +98,15 @@ class KnownFile:
 
     def join(self, block: KeyBlock) -> None:
         """Be asked as one of the block from now on."""
+        self.leave()
         self.block, self._sorted = block, None
+
+    def leave(self) -> None:
+        """Undo the index of its block for all of the files: none of them may keep it alive by itself."""
+        block = self.block
+        for file in block.files if block is not None else ():
+            if file.block is block:
+                file.block = None
 
 
 class KeyBlock:
@@ -231,8 +239,7 @@ class KnownFiles:
     def _drop(self, name: FileName) -> None:
         old = self._files.pop(name, None)
         if old is not None:
-            for file in old.block.files if old.block is not None else ():
-                file.block = None  # its index holds the keys that go
+            old.leave()  # the index of its block holds the keys that go
             self._bytes -= old.size_bytes + _FOOTER_BYTES
 
 

@@ -88,6 +88,7 @@ def test_a_block_whose_file_is_replaced_is_made_anew():
     other = known(["other"])
     in_blocks([*files[:-1], other], 1)
     assert files[0].block is other.block is not before
+    assert files[-1].block is None, "the file that was replaced keeps the old index in memory"
     assert set(other.block.places(pa.array(["other"]), key_hash(pa.array(["other"])))) == {other}
 
 
