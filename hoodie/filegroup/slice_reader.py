@@ -203,9 +203,8 @@ def read_base_file(
         large = base.size_bytes > MAPPED_BYTES
         most_bytes = BATCH_BYTES // 4 if large else BATCH_BYTES
         batch_rows = min(batch_rows, MAX_BATCH_ROWS)
-        if (
-            batch_rows * row_bytes(file, path=where) > most_bytes
-        ):  # a look at each column takes long where there are many
+        # To look at each column takes long where there are many, so it is done only where a batch may be too large.
+        if batch_rows * row_bytes(file, path=where) > most_bytes:
             batch_rows = min(batch_rows, max(_FEWEST_ROWS, int(most_bytes / row_bytes(file, columns, path=where))))
         for batch in read_batches(file, columns, batch_rows=batch_rows, path=where, threads=not large):
             yield conform(batch if renames is None else renames.apply(batch), schema, path=where)

@@ -62,6 +62,7 @@ class KnownFile:
         self.keys: pa.Array | None = None
         self.block: KeyBlock | None = None
         self.asked = False
+        """Whether keys were sought in it since they are known."""
         self._sorted: tuple[np.ndarray, np.ndarray] | None = None
 
     @property

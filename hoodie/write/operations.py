@@ -158,9 +158,8 @@ def plan_preparation(
     Raises:
         SchemaError, KeyFieldError: the schema alone shows that they cannot be. OptionError: a delete on an empty table.
     """
-    snapshot = context.snapshot(
-        max_age_s=_PREPARED_ON_S
-    )  # whoever writes the rows checks them against the table of then
+    # Whoever writes the rows checks them against the table of then.
+    snapshot = context.snapshot(max_age_s=_PREPARED_ON_S)
     refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
     config = context.config
     conduct = Conduct.of(operation, options)
