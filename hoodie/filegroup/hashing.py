@@ -7,16 +7,18 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-_BASE = 0x9E3779B97F4A7C15
-_MASK = (1 << 64) - 1
-_SHORT = 128
-"""Bytes of keys that are worth a step for each byte."""
-_FEW = 256
-"""Keys for which the steps take longer than their bytes."""
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_LAST_FACTOR = np.uint64(0xFF51AFD7ED558CCD)
+_WORD = 8
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], dtype="<u8")
+"""By how many bytes of a word belong to the key: a mask of them."""
+_BLOCK = 16 * 1024
+"""Keys whose hashes, and a word of each, stay in the processor's cache."""
 
 
 def key_hash(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """uint64 for each key: a polynomial over its bytes, mixed; the same in every process and version of this release.
+    """uint64 for each key: its length and its bytes in words of eight, multiplied and mixed one after the other; the same in
+    every process and version of this release.
 
     Never stored: only the tasks of one write have to agree on it.
     """
@@ -28,39 +30,38 @@ def key_hash(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
     _, offset_buffer, data_buffer = array.buffers()
     offsets = np.frombuffer(cast(Any, offset_buffer), dtype=np.int64)[array.offset : array.offset + count + 1]
     first, last = int(offsets[0]), int(offsets[-1])
-    data = (
-        np.frombuffer(cast(Any, data_buffer), dtype=np.uint8)[first:last]
-        if last > first
-        else np.empty(0, dtype=np.uint8)
-    )
-    lengths = np.diff(offsets)
-    longest = int(lengths.max(initial=0))
-    powers = np.ones(max(longest, 1), dtype=np.uint64)
+    data = np.zeros(last - first + _WORD, dtype=np.uint8)  # the last key's last word ends behind it
+    if last > first:
+        data[:-_WORD] = np.frombuffer(cast(Any, data_buffer), dtype=np.uint8)[first:last]
+    begins, lengths = offsets[:-1] - first, np.diff(offsets)
+    hashed: np.ndarray = lengths.astype(np.uint64)
     with np.errstate(over="ignore"):
-        powers[1:] = np.uint64(_BASE & _MASK)
-        powers = np.multiply.accumulate(powers)
-        hashed = (
-            _of_one_length(data.reshape(count, longest), powers)
-            if count >= _FEW and longest <= _SHORT and int(lengths.min()) == longest
-            else _of_all_lengths(data, offsets - first, lengths, powers)
-        )
-        hashed ^= hashed >> np.uint64(33)
-        hashed *= np.uint64(0xFF51AFD7ED558CCD)
+        for start in range(0, count, _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            _add_words(hashed[rows], data, begins[rows], lengths[rows])
+        hashed *= _LAST_FACTOR
         hashed ^= hashed >> np.uint64(33)
     return hashed
 
 
-def _of_one_length(keys: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """The sums for keys of one length, such as UUIDs: column by column, a tenth of the time that all the bytes at once take."""
-    sums = np.full(len(keys), powers[: keys.shape[1]].sum(), dtype=np.uint64)
-    for column, power in zip(keys.T, powers, strict=False):
-        sums += np.multiply(column, power, dtype=np.uint64)
-    return sums
+def _add_words(hashes: np.ndarray, data: np.ndarray, begins: np.ndarray, lengths: np.ndarray) -> None:
+    """Mix the bytes of each key into its hash, in place."""
+    longest = int(lengths.max())
+    if longest and int(lengths.min()) == longest:  # such as UUIDs: their words stand at equal distances
+        for at in range(0, longest, _WORD):
+            words = np.ndarray(len(hashes), "<u8", cast(Any, data), int(begins[0]) + at, (longest,))
+            _add_word(hashes, words if longest - at >= _WORD else words & _FIRST_BYTES[longest - at])
+        return
+    # The word that begins at each byte.
+    word_at = np.ndarray(len(data) - _WORD + 1, "<u8", cast(Any, data), strides=(1,))
+    for at in range(0, longest, _WORD):
+        rows = np.flatnonzero(lengths > at)
+        some = hashes[rows]
+        _add_word(some, word_at[begins[rows] + at] & _FIRST_BYTES[np.minimum(lengths[rows] - at, _WORD)])
+        hashes[rows] = some
 
 
-def _of_all_lengths(data: np.ndarray, offsets: np.ndarray, lengths: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    place = np.arange(len(data)) - np.repeat(offsets[:-1], lengths)
-    terms = (data.astype(np.uint64) + np.uint64(1)) * powers[place]
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.add.accumulate(terms)])
-    hashed: np.ndarray = sums[offsets[1:]] - sums[offsets[:-1]]
-    return hashed
+def _add_word(hashes: np.ndarray, words: np.ndarray) -> None:
+    hashes ^= words
+    hashes *= _FACTOR
+    hashes ^= hashes >> np.uint64(32)

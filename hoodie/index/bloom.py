@@ -18,19 +18,18 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
 from hoodie.filegroup.freed import give_back
-from hoodie.filegroup.hashing import key_hash
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.bloom import BloomFilter
 from hoodie.format.parquet_file import read_batches
+from hoodie.index.hash_index import SoughtKeys
 from hoodie.index.stored_keys import (
     BLOCK_FILES,
     KNOWN_FILES,
     FileName,
     KeyBlock,
     KnownFile,
-    are_few,
     in_blocks,
     places_among,
 )
@@ -153,23 +152,16 @@ def run_lookups(storage: Storage, pack: LookupPack) -> list[LookupResult]:
     """The results of a pack's tasks; what they seek is read and hashed once."""
     sought = _Sought(storage)
     if len(pack.tasks) >= BLOCK_FILES:
-        keys = sum(piece.span.length for piece in pack.tasks[0].pieces)
-        in_blocks([KNOWN_FILES.get(sought.name_of(task.base.path)) for task in pack.tasks], keys)
+        in_blocks([KNOWN_FILES.get(sought.name_of(task.base.path)) for task in pack.tasks])
     return [_look_up(storage, task, sought) for task in pack.tasks]
 
 
-class _SoughtKeys:
+class _PieceKeys(SoughtKeys):
     """Keys of one piece and the numbers of their rows in the chunk."""
 
     def __init__(self, keys: pa.Array, rows: np.ndarray) -> None:
-        self.keys = keys
+        super().__init__(keys)
         self.rows = rows
-        self._hashes: np.ndarray | None = None
-
-    def hashes(self) -> np.ndarray:
-        if self._hashes is None:
-            self._hashes = key_hash(self.keys)
-        return self._hashes
 
 
 class _Sought:
@@ -177,29 +169,29 @@ class _Sought:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._found: dict[tuple[int, int, int], _SoughtKeys] = {}
+        self._found: dict[tuple[int, int, int], _PieceKeys] = {}
         self._names: dict[str, FileName | None] = {}
-        self._of_blocks: dict[tuple[KeyBlock, _SoughtKeys], dict[KnownFile, np.ndarray]] = {}
+        self._of_blocks: dict[tuple[KeyBlock, _PieceKeys], dict[KnownFile, np.ndarray]] = {}
 
     def name_of(self, path: str) -> FileName | None:
         if path not in self._names:
             self._names[path] = KNOWN_FILES.name_of(self._storage, path)
         return self._names[path]
 
-    def places(self, known: KnownFile, sought: _SoughtKeys) -> np.ndarray | None:
+    def places(self, known: KnownFile, sought: _PieceKeys) -> np.ndarray | None:
         """As `KnownFile.places`; None where none of the keys is there."""
         block = known.block
-        if block is None or not are_few(len(sought.keys), len(block)):
-            return known.places(sought.keys, sought.hashes)
+        if block is None:
+            return known.places(sought)
         if (block, sought) not in self._of_blocks:
-            self._of_blocks[block, sought] = block.places(sought.keys, sought.hashes())
+            self._of_blocks[block, sought] = block.places(sought)
         return self._of_blocks[block, sought].get(known)
 
-    def of(self, piece: ChunkPiece) -> _SoughtKeys:
+    def of(self, piece: ChunkPiece) -> _PieceKeys:
         at = (piece.number, piece.span.start, piece.span.length)
         if at not in self._found:
             rows = np.arange(piece.span.start, piece.span.start + piece.span.length)
-            self._found[at] = _SoughtKeys(piece_keys(self._storage, piece), rows)
+            self._found[at] = _PieceKeys(piece_keys(self._storage, piece), rows)
         return self._found[at]
 
 
@@ -235,10 +227,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         pieces = _pieces_in_range(task, known.footer)
         if not pieces:
             return LookupResult(task.base, (), "range", known.footer.record_count)
-        all_keys = [sought.of(piece) for piece in pieces]
-        places = [sought.places(known, each) for each in all_keys]
-        matches = _matches(storage, task, pieces, [each.rows for each in all_keys], places)
-        return LookupResult(task.base, matches, "keys", known.footer.record_count)
+        return _look_into_memory(storage, task, known, pieces, sought, how="keys")
     where = f"{task.base.path} of table {storage.uri}"
     with open_base_file(storage, task.base) as (file, metadata):
         footer = read_footer(metadata, path=where)
@@ -268,11 +257,22 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         stored: Iterator[pa.Array] = (batch.column(0) for batch in batches)
         if fits and (task.stays or known is not None):
             whole = pa.concat_arrays(list(stored))
-            KNOWN_FILES.put(name, footer, whole)
+            kept = KNOWN_FILES.put(name, footer, whole)
+            if kept.keys is not None:
+                return _look_into_memory(storage, task, kept, pieces, sought, how=how)
             stored = iter([whole])
         found = places_in([keys for keys, _ in candidates], stored)
     matches = _matches(storage, task, pieces, [rows for _, rows in candidates], found)
     return LookupResult(task.base, matches, how, footer.record_count)
+
+
+def _look_into_memory(
+    storage: Storage, task: LookupTask, known: KnownFile, pieces: Sequence[ChunkPiece], sought: _Sought, *, how: str
+) -> LookupResult:
+    all_keys = [sought.of(piece) for piece in pieces]
+    places = [sought.places(known, each) for each in all_keys]
+    matches = _matches(storage, task, pieces, [each.rows for each in all_keys], places)
+    return LookupResult(task.base, matches, how, known.footer.record_count)
 
 
 def _pieces_in_range(task: LookupTask, footer: BaseFileFooter) -> list[ChunkPiece]:
@@ -339,7 +339,7 @@ def _in_range(piece: ChunkPiece, low: str | None, high: str | None) -> bool:
     return piece.span.max_key >= low and piece.span.min_key <= high
 
 
-def _candidates(sought: _SoughtKeys, footer: BaseFileFooter, prune: bool) -> tuple[pa.Array, np.ndarray]:
+def _candidates(sought: _PieceKeys, footer: BaseFileFooter, prune: bool) -> tuple[pa.Array, np.ndarray]:
     """Those of the keys that may be in the file, and their row numbers in the chunk."""
     keys, rows = sought.keys, sought.rows
     return _possible(keys, rows, footer.may_hold(keys)) if prune else (keys, rows)

@@ -2,16 +2,16 @@
 reads its keys once.
 
 Few keys of a batch meet many stored ones, upsert after upsert. So what was read for one look-up is kept for the next, by the
-file's exact path, size and modification time, within a bound; and where it is asked again, sorted by hash. Small files are
-written again and again and looked into by each write: their keys are there before they are asked for. Ingest in small batches
-leaves many of them, so those that stay as they are get one sorted index for several: a look-up then costs a part of one a file.
+file's exact path, size and modification time, within a bound, and sorted by hash. Small files are written again and again and
+looked into by each write: their keys are there before they are asked for. Ingest in small batches leaves many of them, so those
+that stay as they are get one sorted index for several: a look-up then costs a part of one a file.
 """
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
@@ -21,20 +21,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup.hashing import key_hash
 from hoodie.format.base_file import BaseFileFooter
+from hoodie.index.hash_index import HashIndex, SoughtKeys, confirmed
 from hoodie.storage.base import Storage
 
 CAPACITY_BYTES = 64 * 1024 * 1024
 _SMALL_WRITE_BYTES = 256 * 1024
 _LARGEST_SHARE = 4
 """No file takes more than this part of the room: the others would be forgotten for one that may not come again."""
-_INDEX_BYTES = 12
-_FEW = 8
-"""Asked for fewer than one in so many of its keys, a file's keys are sorted by hash once; else Arrow hashes them anew."""
-_SMALL = 16 * 1024
-"""A file of fewer keys is asked like one of so many: of small files there are many, and the hashes of a few keys that are sought
-serve for all of them. To hash many keys takes longer than Arrow needs for the file's."""
+_INDEX_BYTES = 8
 BLOCK_FILES = 8
 """So many files share a sorted index; each that is written anew undoes the index of its block."""
 
@@ -63,7 +58,7 @@ class KnownFile:
         self.block: KeyBlock | None = None
         self.asked = False
         """Whether keys were sought in it since they are known."""
-        self._sorted: tuple[np.ndarray, np.ndarray] | None = None
+        self._index: HashIndex | None = None
 
     @property
     def count(self) -> int:
@@ -74,33 +69,24 @@ class KnownFile:
     def size_bytes(self) -> int:
         return 0 if self.keys is None else self.keys.nbytes + _INDEX_BYTES * len(self.keys)
 
-    def places(self, keys: pa.Array, hashed: Callable[[], np.ndarray] | None = None) -> np.ndarray:
-        """For each of the keys the number of the first row that has it, -1 where none does. `hashed`: gives their `key_hash`."""
+    def places(self, sought: SoughtKeys) -> np.ndarray:
+        """For each of the keys the number of the first row that has it, -1 where none does."""
         stored = self.keys
         if stored is None:
             raise ValueError(f"the keys of {self.footer.path} were not read")
-        asked, self.asked = self.asked, True
-        if not asked or not are_few(len(keys), len(stored)):
-            return places_among(keys, stored)
-        if self._sorted is None:
-            self._sorted = _by_hash(stored)
-        hashes, order = self._sorted
-        wanted = key_hash(keys) if hashed is None else hashed()
-        at = np.searchsorted(hashes, wanted)
-        found = np.full(len(keys), -1, dtype=np.int32)
-        hits = np.flatnonzero(hashes[np.minimum(at, len(hashes) - 1)] == wanted)
-        if len(hits):
-            found[hits] = order[at[hits]]
-            equal = pc.equal(stored.take(pa.array(found[hits])), keys.take(pa.array(hits)))
-            other = hits[~equal.to_numpy(zero_copy_only=False)]
-            if len(other):  # another key of the same hash stands first
-                found[other] = places_among(keys.take(pa.array(other)), stored)
-        return found
+        self.asked = True
+        if self._index is None:
+            self._index = HashIndex(stored)
+        pairs = self._index.pairs(sought)
+        if pairs is None:
+            return places_among(sought.keys, stored)
+        numbers, rows = pairs
+        return _first_rows(len(sought), *_only(confirmed(sought.keys, numbers, stored, rows), numbers, rows))
 
     def join(self, block: KeyBlock) -> None:
         """Be asked as one of the block from now on."""
         self.leave()
-        self.block, self._sorted = block, None
+        self.block, self._index = block, None
 
     def leave(self) -> None:
         """Undo the index of its block for all of the files: none of them may keep it alive by itself."""
@@ -122,41 +108,41 @@ class KeyBlock:
         if len(self._keys) != len(files):
             raise ValueError("the keys of a file of the block were not read")
         self._begins = np.cumsum([0, *map(len, self._keys)])
-        self._hashes, self._order = _by_hash(pa.concat_arrays(self._keys))
+        self._index = HashIndex(pa.concat_arrays(self._keys))
         for file in files:
             file.join(self)
 
-    def __len__(self) -> int:
-        return int(self._begins[-1])
-
-    def places(self, keys: pa.Array, wanted: np.ndarray) -> dict[KnownFile, np.ndarray]:
-        """For each file that has any of the keys what `KnownFile.places` gives. `wanted`: the keys' `key_hash`."""
-        first = np.searchsorted(self._hashes, wanted)
-        hits = np.flatnonzero(self._hashes[np.minimum(first, len(self._hashes) - 1)] == wanted)
-        if not len(hits):
-            return {}
-        # A hash may stand there several times: for another key, and for the same one in other files or rows.
-        counts = np.searchsorted(self._hashes, wanted[hits], side="right") - first[hits]
-        seeking = np.repeat(hits, counts)
-        nth = np.arange(len(seeking)) - np.repeat(np.cumsum(counts) - counts, counts)
-        at = self._order[np.repeat(first[hits], counts) + nth]
-        numbers = np.searchsorted(self._begins, at, side="right") - 1
+    def places(self, sought: SoughtKeys) -> dict[KnownFile, np.ndarray]:
+        """For each file that has any of the keys what `KnownFile.places` gives."""
+        pairs = self._index.pairs(sought)
+        if pairs is None:
+            places = {file: file.places(sought) for file in self.files}
+            return {file: rows for file, rows in places.items() if (rows >= 0).any()}
+        numbers, places_in_all = pairs
+        of_file = np.searchsorted(self._begins, places_in_all, side="right") - 1
         found = {}
-        for number in np.unique(numbers):
-            file = self.files[number]
-            mine = np.flatnonzero(numbers == number)[::-1]
-            rows = at[mine] - self._begins[number]
-            same = pc.equal(self._keys[number].take(pa.array(rows)), keys.take(pa.array(seeking[mine])))
-            equal = same.to_numpy(zero_copy_only=False)
-            if equal.any():
-                found[file] = np.full(len(keys), -1, dtype=np.int32)
-                # The order is stable and was turned round: of several rows with a key the first is assigned last.
-                found[file][seeking[mine][equal]] = rows[equal]
+        for at in np.unique(of_file):
+            mine = of_file == at
+            sought_here, rows = numbers[mine], places_in_all[mine] - self._begins[at]
+            same = confirmed(sought.keys, sought_here, self._keys[at], rows)
+            if same.any():
+                found[self.files[at]] = _first_rows(len(sought), *_only(same, sought_here, rows))
         return found
 
 
-def in_blocks(files: Sequence[KnownFile | None], sought: int) -> None:
-    """Give files that stand together in `files` an index in common, where so many keys are sought in each of them by hash.
+def _only(mask: np.ndarray, numbers: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return (numbers, rows) if mask.all() else (numbers[mask], rows[mask])
+
+
+def _first_rows(count: int, numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """For each of so many keys the least of its rows, -1 where it has none; `rows` of a key ascend."""
+    found = np.full(count, -1, dtype=np.int32)
+    found[numbers[::-1]] = rows[::-1]  # of repeated numbers numpy keeps the last assignment
+    return found
+
+
+def in_blocks(files: Sequence[KnownFile | None]) -> None:
+    """Give files that stand together in `files` an index in common, where keys were sought in each of them before.
 
     `files` come in an order in which new ones stand last, so that the blocks stay the same.
     """
@@ -165,23 +151,8 @@ def in_blocks(files: Sequence[KnownFile | None], sought: int) -> None:
         if len(chosen) < BLOCK_FILES or not all(file.asked for file in chosen):
             continue  # asked for the first time: a file that is still growing will not be there again
         block = chosen[0].block
-        if block is not None and block.files == tuple(chosen):
-            continue
-        total = sum(file.count for file in chosen)
-        if total and are_few(sought, total):
+        if (block is None or block.files != tuple(chosen)) and any(file.count for file in chosen):
             KeyBlock(chosen)
-
-
-def are_few(sought: int, stored: int) -> bool:
-    """Whether looking so many keys up in a sorted index of so many costs less than hashing all of them anew."""
-    return _FEW * sought <= max(stored, _SMALL)
-
-
-def _by_hash(keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The hashes in their order, and the row of each; rows of one hash in the file's order."""
-    hashes = key_hash(keys)
-    order = np.argsort(hashes, kind="stable").astype(np.int32)
-    return hashes[order], order
 
 
 class KnownFiles:
@@ -218,21 +189,20 @@ class KnownFiles:
             self._files.move_to_end(name)
             return self._files[name]
 
-    def put(self, name: FileName | None, footer: BaseFileFooter, keys: pa.Array | None = None) -> None:
+    def put(self, name: FileName | None, footer: BaseFileFooter, keys: pa.Array | None = None) -> KnownFile:
         """Remember the footer, and the keys where they fit."""
-        if name is None:
-            return
         known = KnownFile(footer)
-        if keys is not None:
+        if keys is not None and self.takes(keys.nbytes, len(keys)):
             known.keys = keys
-            if not self.takes(keys.nbytes, len(keys)):
-                known.keys = None
+        if name is None:
+            return known
         with self._lock:
             self._drop(name)
             self._files[name] = known
             self._bytes += known.size_bytes + _FOOTER_BYTES
             while self._bytes > self._capacity:
                 self._drop(next(iter(self._files)))
+        return known
 
     def takes(self, key_bytes: int, count: int) -> bool:
         return key_bytes + _INDEX_BYTES * count <= self._capacity // _LARGEST_SHARE

@@ -9,9 +9,9 @@ import pytest
 
 import hoodie
 from hoodie.filegroup.footer_keys import FooterKeys
-from hoodie.filegroup.hashing import key_hash
 from hoodie.format.base_file import BaseFileFooter
-from hoodie.index import bloom, stored_keys
+from hoodie.index import bloom
+from hoodie.index.hash_index import SoughtKeys
 from hoodie.index.stored_keys import (
     CAPACITY_BYTES,
     KNOWN_FILES,
@@ -47,16 +47,16 @@ def test_each_look_up_says_which_keys_are_stored(times):
     file = known(stored)
     wanted = pa.array(["key-3", "absent", "key-999", "key-3", "", "key-1000"])
     for _ in range(times):
-        found = file.places(wanted).tolist()
+        found = file.places(SoughtKeys(wanted)).tolist()
         assert [place if place < 0 else stored[place] for place in found] == ["key-3", -1, "key-999", "key-3", -1, -1]
 
 
 def test_keys_of_one_hash_are_told_apart(monkeypatch):
-    monkeypatch.setattr("hoodie.index.stored_keys.key_hash", lambda keys: np.zeros(len(keys), dtype=np.uint64))
+    monkeypatch.setattr("hoodie.index.hash_index.key_hash", lambda keys: np.zeros(len(keys), dtype=np.uint64))
     file = known([f"key-{n}" for n in range(100)])
     wanted = pa.array(["key-0", "key-99", "other"])
     for _ in range(3):
-        assert file.places(wanted).tolist() == [0, 99, -1]
+        assert file.places(SoughtKeys(wanted)).tolist() == [0, 99, -1]
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 100])
@@ -126,17 +126,6 @@ def test_upserts_after_upserts_find_every_stored_key(tmp_path):
     }
 
 
-@pytest.mark.parametrize(("sought", "sorts"), [(100, True), (10_000, False)])
-def test_many_keys_are_not_hashed_anew_for_a_small_file(sought, sorts, monkeypatch):
-    hashed = []
-    monkeypatch.setattr(stored_keys, "key_hash", lambda keys: hashed.append(len(keys)) or key_hash(keys))
-    file = known([f"k{i}" for i in range(300)])
-    keys = pa.array([f"k{i}" for i in range(sought)])
-    for _ in range(3):
-        assert file.places(keys).tolist() == [i if i < 300 else -1 for i in range(sought)]
-    assert bool(hashed) is sorts
-
-
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_small_files_that_a_process_wrote_are_not_opened_for_their_keys(table_type, tmp_path, monkeypatch):
     treat_small_files(monkeypatch, as_small=True)
@@ -180,3 +169,23 @@ def test_without_room_no_keys_are_held_and_none_of_an_empty_file_either():
         footer.add(pa.chunked_array([pa.array(keys, pa.string())]), new=True)
         assert footer.held(0) is None
         assert footer.held(100).to_pylist() == keys
+
+
+@pytest.mark.parametrize("longest", [8, 2_000], ids=["kept", "longer than its ends say"])
+def test_keys_are_read_once_where_they_fit(longest, tmp_path, monkeypatch):
+    """Whether they fit is taken from the file's least and greatest key, and seen once they are read."""
+    passed_by = []
+    real = bloom.places_in
+    monkeypatch.setattr(bloom, "places_in", lambda *given: passed_by.append(given) or real(*given))
+    schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
+    keys = ["a", *(f"k{n:06}".ljust(longest, "-") for n in range(10_000)), "z"]
+    table = hoodie.create_table(tmp_path / "t", schema, record_key="id", table_type="MERGE_ON_READ")
+    table.bulk_insert(pa.table({"id": keys, "n": [0] * len(keys)}, schema=schema))
+    sought = [*keys[::3], "absent"]
+    for _ in range(2):
+        result = table.upsert(pa.table({"id": sought, "n": [1] * len(sought)}, schema=schema))
+        assert result.updated in (len(sought) - 1, len(sought))
+    assert len(passed_by) == (0 if longest == 8 else 2)
+    rows = table.scan().to_arrow()
+    assert rows.num_rows == len(keys) + 1
+    assert sum(rows.column("n").to_pylist()) == len(sought)
