@@ -5,6 +5,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
+GROUPS_PER_CORE = 4
+"""At most, for each core: enough that none waits long for the last one."""
+WORTH_A_GROUP_BYTES = 64 * 1024 * 1024
+"""What takes a core about half a second. To start another task in a Python worker takes a twentieth of that."""
+
+
+def groups_for(weights: Sequence[int], cores: int) -> int:
+    """How many groups tasks of so many bytes are worth: one for each core, and more where there is much to do."""
+    return min(GROUPS_PER_CORE * cores, max(cores, sum(weights) // WORTH_A_GROUP_BYTES))
+
 
 def packed(weights: Sequence[int], groups: int) -> list[list[int]]:
     """Positions of the tasks of each group, ascending; no group is empty, and the heaviest task stands in the first group.

@@ -32,6 +32,10 @@ class BucketTask:
     stage_to: str | None = None
     """Folder for the row numbers; None keeps them in memory."""
 
+    @property
+    def size_bytes(self) -> int:
+        return self.chunk.size_bytes
+
 
 @dataclass(frozen=True)
 class BucketRows:

@@ -22,7 +22,7 @@ from pyspark import SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.engine.base import StageBatches
-from hoodie.engine.packing import packed
+from hoodie.engine.packing import groups_for, packed
 from hoodie.engine.progress import EVERY_S, Progress
 from hoodie.errors import HoodieError
 from hoodie.filegroup.conform import conform
@@ -33,9 +33,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
 
-TASKS_PER_CORE = 4
-"""Spark tasks that a job has for each core: enough that none waits long for the last one, few enough that starting them costs
-little. Tasks of ours share them, by weight."""
 MAX_PARTITIONS = 10_000
 """Read tasks beyond so many share partitions: each partition costs the driver some bookkeeping."""
 _CORES_UNKNOWN = 50
@@ -62,7 +59,8 @@ class SparkEngine:
         if not tasks:
             return []
         texts = [pickle.dumps(task) for task in tasks]
-        groups = packed([getattr(task, "size_bytes", 1) for task in tasks], self._cores() * TASKS_PER_CORE)
+        weights = [getattr(task, "size_bytes", 1) for task in tasks]
+        groups = packed(weights, groups_for(weights, self._cores()))
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for group in _numbers(batches):

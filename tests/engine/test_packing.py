@@ -1,9 +1,10 @@
 """Groups of tasks: all tasks, no empty group, no group much heavier than need be."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.engine.packing import packed
+from hoodie.engine.packing import WORTH_A_GROUP_BYTES, groups_for, packed
 
 
 @given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 12))
@@ -24,3 +25,12 @@ def test_one_heavy_task_stands_alone_and_first():
     heavy, *others = packed([1, 1, 1, 100, 1, 1], 3)
     assert heavy == [3]
     assert sorted(map(len, others)) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("total", "cores", "groups"),
+    [(0, 2, 2), (1, 2, 2), (2.9, 2, 2), (3, 2, 3), (7.5, 2, 7), (8, 2, 8), (1000, 2, 8), (8, 1, 4), (5, 100, 100)],
+)
+def test_little_work_has_a_task_for_each_core_and_much_has_more(total, cores, groups):
+    weight = int(total * WORTH_A_GROUP_BYTES) // 10
+    assert groups_for([weight] * 10 + [10], cores) == groups

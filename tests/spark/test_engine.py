@@ -13,6 +13,7 @@ import pytest
 from pyspark import TaskContext
 
 from hoodie.engine.local import LocalEngine
+from hoodie.engine.packing import WORTH_A_GROUP_BYTES
 from hoodie.errors import CorruptBlockError, KeyFieldError
 from hoodie.filegroup.chunks import load_chunk
 from hoodie.model.plans import Chunk
@@ -154,9 +155,18 @@ def test_a_task_that_failed_once_gives_one_result(spark, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_tasks_are_spread_over_partitions(spark):
-    found = SparkEngine(spark).run(partition_of, [Task(n) for n in range(5)], label="spread")
-    assert len(set(found)) == 5
+@dataclass(frozen=True)
+class Weighed:
+    size_bytes: int
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_short_tasks_share_a_partition_for_each_core_and_long_ones_have_their_own(spark, heavy):
+    cores = spark.sparkContext.defaultParallelism
+    count = 2 * cores + 1
+    tasks = [Weighed(WORTH_A_GROUP_BYTES if heavy else 1000)] * count
+    found = SparkEngine(spark).run(partition_of, tasks, label="spread")
+    assert len(set(found)) == (count if heavy else cores)
 
 
 def partition_of(task):
