@@ -64,7 +64,7 @@ class SoughtKeys:
 def confirmed(sought: pa.Array, numbers: np.ndarray, stored: pa.Array, rows: np.ndarray) -> np.ndarray:
     """For each pair whether the key is really that of the row, and not only its hash."""
     same = pc.equal(sought.take(pa.array(numbers)), stored.take(pa.array(rows)))
-    return np.asarray(same.to_numpy(zero_copy_only=False))
+    return np.asarray(pc.fill_null(same, False).to_numpy(zero_copy_only=False))
 
 
 def _equal(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -59,6 +59,14 @@ def test_keys_of_one_hash_are_told_apart(monkeypatch):
         assert file.places(SoughtKeys(wanted)).tolist() == [0, 99, -1]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_keys_that_a_file_stores_as_it_likes_are_found_and_null_is_none(kind):
+    file = KnownFile(FOOTER)
+    file.keys = pa.array([None, "a", "", "b", "a"]).cast(kind)
+    for _ in range(2):
+        assert file.places(SoughtKeys(pa.array(["b", "", "x", "a"]))).tolist() == [3, 2, -1, 1]
+
+
 @pytest.mark.parametrize("count", [0, 1, 3, 100])
 def test_keys_are_found_whichever_side_is_the_larger(count):
     keys = pa.array(["a", "x", "a", "b"])
