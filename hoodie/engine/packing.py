@@ -6,14 +6,14 @@ import heapq
 from collections.abc import Sequence
 
 GROUPS_PER_CORE = 4
-"""At most, for each core: enough that none waits long for the last one."""
+"""At most: enough that none waits long for the last one."""
 WORTH_A_GROUP_BYTES = 64 * 1024 * 1024
 """What takes a core about half a second. To start another task in a Python worker takes a twentieth of that."""
 
 
 def groups_for(weights: Sequence[int], cores: int) -> int:
-    """How many groups tasks of so many bytes are worth: one for each core, and more where there is much to do."""
-    return min(GROUPS_PER_CORE * cores, max(cores, sum(weights) // WORTH_A_GROUP_BYTES))
+    """How many groups tasks of so many bytes are worth: as many for each core, so that all cores end at about the same time."""
+    return cores * min(GROUPS_PER_CORE, max(1, sum(weights) // (WORTH_A_GROUP_BYTES * cores)))
 
 
 def packed(weights: Sequence[int], groups: int) -> list[list[int]]:

@@ -29,7 +29,7 @@ def test_one_heavy_task_stands_alone_and_first():
 
 @pytest.mark.parametrize(
     ("total", "cores", "groups"),
-    [(0, 2, 2), (1, 2, 2), (2.9, 2, 2), (3, 2, 3), (7.5, 2, 7), (8, 2, 8), (1000, 2, 8), (8, 1, 4), (5, 100, 100)],
+    [(0, 2, 2), (1, 2, 2), (3.9, 2, 2), (4, 2, 4), (7.5, 2, 6), (8, 2, 8), (1000, 2, 8), (8, 1, 4), (5, 100, 100)],
 )
 def test_little_work_has_a_task_for_each_core_and_much_has_more(total, cores, groups):
     weight = int(total * WORTH_A_GROUP_BYTES) // 10

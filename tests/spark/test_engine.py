@@ -163,7 +163,7 @@ class Weighed:
 @pytest.mark.parametrize("heavy", [False, True])
 def test_short_tasks_share_a_partition_for_each_core_and_long_ones_have_their_own(spark, heavy):
     cores = spark.sparkContext.defaultParallelism
-    count = 2 * cores + 1
+    count = 3 * cores
     tasks = [Weighed(WORTH_A_GROUP_BYTES if heavy else 1000)] * count
     found = SparkEngine(spark).run(partition_of, tasks, label="spread")
     assert len(set(found)) == (count if heavy else cores)
