@@ -75,9 +75,10 @@ class KnownFile:
         if stored is None:
             raise ValueError(f"the keys of {self.footer.path} were not read")
         self.asked = True
-        if self._index is None:
-            self._index = HashIndex(stored)
-        pairs = self._index.pairs(sought)
+        index = self._index  # another thread's block may undo it meanwhile
+        if index is None:
+            index = self._index = HashIndex(stored)
+        pairs = index.pairs(sought)
         if pairs is None:
             return places_among(sought.keys, stored)
         numbers, rows = pairs

@@ -59,6 +59,22 @@ def test_keys_of_one_hash_are_told_apart(monkeypatch):
         assert file.places(SoughtKeys(wanted)).tolist() == [0, 99, -1]
 
 
+def test_an_index_that_another_thread_undoes_meanwhile_still_answers():
+    class UndoneOnceSeen(KnownFile):
+        @property
+        def _index(self):
+            return self.__dict__.pop("made", None)
+
+        @_index.setter
+        def _index(self, made):
+            self.__dict__["made"] = made
+
+    file = UndoneOnceSeen(FOOTER)
+    file.keys = pa.array(["a", "b"])
+    for _ in range(2):
+        assert file.places(SoughtKeys(pa.array(["b", "c"]))).tolist() == [1, -1]
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_keys_that_a_file_stores_as_it_likes_are_found_and_null_is_none(kind):
     file = KnownFile(FOOTER)
