@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import time
@@ -20,24 +19,18 @@ from hoodie.engine.local import LocalEngine, reader_of
 from hoodie.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
-    KeyFieldError,
     OptionError,
-    SchemaError,
-    TableExistsError,
 )
-from hoodie.format.avro_schema import avro_from_arrow
-from hoodie.format.properties import format_properties
-from hoodie.keygen.generator import key_generator
 from hoodie.model.enums import Action, ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
-from hoodie.model.names import PROPERTIES
 from hoodie.model.results import CommitResult
+from hoodie.options.arguments import parse_columns, parse_images, parse_names, parse_query, parse_table_type
 from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keys import OPERATION, PARTIAL_UPSERT
 from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
-from hoodie.options.table import TableConfig, TableOptions, parse_table_config, table_properties
+from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.services import compaction
@@ -48,13 +41,12 @@ from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.context import Snapshot, TableContext
-from hoodie.view.schema import CREATE_SCHEMA
 from hoodie.write.conduct import Conduct, Replaces
+from hoodie.write.create import create_at
 from hoodie.write.keys import key_columns, operation_on
 from hoodie.write.layout import with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
 from hoodie.write.operations import Batch, batch_of_no_rows, run_batch, staged_batch
-from hoodie.write.schema import storable
 from hoodie.write.streams import is_committed
 
 log = logging.getLogger("hoodie")
@@ -327,9 +319,9 @@ class HoodieTable:
         meta_columns: bool = False,
     ) -> Scan:
         """The table's rows now, or as of an instant: `query` is "snapshot" (logs merged in) or "read_optimized" (base files only)."""
-        kind = _query_type(query)
+        kind = parse_query(query)
         at = None if as_of is None else parse_instant_option(as_of, name="as_of", zone=self._zone())
-        options = ReadOptions(query=kind, as_of=at, where=where, columns=_tuple(columns))
+        options = ReadOptions(query=kind, as_of=at, where=where, columns=parse_columns(columns))
         return Scan(self._context, options, meta_columns=meta_columns)
 
     def changes(
@@ -366,10 +358,10 @@ class HoodieTable:
             query=QueryType.INCREMENTAL,
             begin=None if since is None else parse_begin_option(since, name="since", zone=zone),
             end=None if until is None else parse_instant_option(until, name="until", zone=zone),
-            changes=_change_format(images),
+            changes=parse_images(images),
             full_scan_fallback=full_scan_fallback,
             where=where,
-            columns=_tuple(columns),
+            columns=parse_columns(columns),
         )
         return Scan(self._context, options, meta_columns=meta_columns)
 
@@ -477,80 +469,10 @@ def create_table(
     request = parse_write_options(options or {}, defaults=load_defaults())
     asked = TableOptions(
         name=name,
-        table_type=None if table_type is None else _table_type(table_type),
-        record_key_fields=_names(record_key),
-        partition_fields=None if partition_by is None else _names(partition_by),
-        ordering_fields=None if ordering is None else _names(ordering),
+        table_type=None if table_type is None else parse_table_type(table_type),
+        record_key_fields=parse_names(record_key),
+        partition_fields=None if partition_by is None else parse_names(partition_by),
+        ordering_fields=None if ordering is None else parse_names(ordering),
     ).over(request.to_create())
     create_at(storage, asked, schema=schema)
     return open_at(storage, engine=engine, options=options)
-
-
-def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None = None) -> None:
-    """Make `hoodie.properties`, whole and never over another one: of several creators one wins."""
-    named = asked if asked.name else TableOptions(name=_name_from(storage.uri)).over(asked)
-    properties = table_properties(named)
-    key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
-    if schema is not None:
-        if not isinstance(schema, pa.Schema):
-            raise SchemaError(f"schema is a {type(schema).__name__}; give a pyarrow.Schema")
-        stored = storable(schema)
-        present = stored.names
-        avro = avro_from_arrow(stored, table_name=str(named.name))
-        properties[CREATE_SCHEMA] = json.dumps(avro, separators=(",", ":"))
-        for field in (
-            *(named.record_key_fields or ()),
-            *named.partition_columns,
-            *(named.ordering_fields or ()),
-        ):
-            if field.split(".")[0] not in present:
-                raise KeyFieldError(
-                    f"column {field!r} is not in the schema of table {named.name!r}: {', '.join(present)}"
-                )
-    now = datetime.now(UTC)
-    comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
-    try:
-        storage.create_new(PROPERTIES, format_properties(properties, comment=comment).encode())
-    except NotADirectoryError as exc:
-        raise OptionError(f"no table can be made at {storage.uri}: a file stands there; give a folder") from exc
-    except FileExistsError as exc:
-        raise TableExistsError(
-            f"there is a table at {storage.uri} already; open it with hoodie.open_table, or choose another path"
-        ) from exc
-
-
-def _name_from(uri: str) -> str:
-    return uri.rstrip("/").rpartition("/")[2] or "table"
-
-
-def _names(value: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return tuple(value)
-
-
-def _table_type(value: str | TableType) -> TableType:
-    try:
-        return TableType(value.upper())
-    except (AttributeError, ValueError) as exc:
-        raise OptionError(f"table type {value!r} is none of {', '.join(TableType)}") from exc
-
-
-def _tuple(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(columns, str):
-        raise OptionError(f"columns={columns!r} is a text: give a list of column names, [{columns!r}]")
-    return None if columns is None else tuple(columns)
-
-
-def _change_format(images: str) -> ChangeFormat:
-    if images not in list(ChangeFormat):
-        raise OptionError(f"images={images!r} is none of {', '.join(ChangeFormat)}")
-    return ChangeFormat(images)
-
-
-def _query_type(query: str) -> QueryType:
-    if query not in (QueryType.SNAPSHOT, QueryType.READ_OPTIMIZED):
-        raise OptionError(
-            f"query {query!r} is neither 'snapshot' nor 'read_optimized'; for incremental pulls use changes()"
-        )
-    return QueryType(query)

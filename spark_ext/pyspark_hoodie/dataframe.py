@@ -26,10 +26,11 @@ from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.plan import plan_read
 from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
-from hoodie.table import HoodieTable, create_at
+from hoodie.table import HoodieTable
 from hoodie.timeline.clock import zone_of
 from hoodie.txn.context import TableContext
 from hoodie.write.conduct import Conduct
+from hoodie.write.create import create_at
 from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
 from pyspark_hoodie.engine import SparkEngine

@@ -1,0 +1,55 @@
+"""Makes a table: its properties, whole and once."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from hoodie.errors import KeyFieldError, OptionError, SchemaError, TableExistsError
+from hoodie.format.avro_schema import avro_from_arrow
+from hoodie.format.properties import format_properties
+from hoodie.keygen.generator import key_generator
+from hoodie.model.names import PROPERTIES
+from hoodie.options.table import TableOptions, parse_table_config, table_properties
+from hoodie.storage.base import Storage
+from hoodie.view.schema import CREATE_SCHEMA
+from hoodie.write.schema import storable
+
+
+def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None = None) -> None:
+    """Make `hoodie.properties`, whole and never over another one: of several creators one wins."""
+    named = asked if asked.name else TableOptions(name=_name_from(storage.uri)).over(asked)
+    properties = table_properties(named)
+    key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
+    if schema is not None:
+        if not isinstance(schema, pa.Schema):
+            raise SchemaError(f"schema is a {type(schema).__name__}; give a pyarrow.Schema")
+        stored = storable(schema)
+        present = stored.names
+        avro = avro_from_arrow(stored, table_name=str(named.name))
+        properties[CREATE_SCHEMA] = json.dumps(avro, separators=(",", ":"))
+        for field in (
+            *(named.record_key_fields or ()),
+            *named.partition_columns,
+            *(named.ordering_fields or ()),
+        ):
+            if field.split(".")[0] not in present:
+                raise KeyFieldError(
+                    f"column {field!r} is not in the schema of table {named.name!r}: {', '.join(present)}"
+                )
+    now = datetime.now(UTC)
+    comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+    try:
+        storage.create_new(PROPERTIES, format_properties(properties, comment=comment).encode())
+    except NotADirectoryError as exc:
+        raise OptionError(f"no table can be made at {storage.uri}: a file stands there; give a folder") from exc
+    except FileExistsError as exc:
+        raise TableExistsError(
+            f"there is a table at {storage.uri} already; open it with hoodie.open_table, or choose another path"
+        ) from exc
+
+
+def _name_from(uri: str) -> str:
+    return uri.rstrip("/").rpartition("/")[2] or "table"
