@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+from weakref import WeakSet
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructType
@@ -58,8 +63,38 @@ def _use_this_python(spark: SparkSession) -> None:
     context = getattr(spark, "sparkContext", None)  # Connect sessions have none
     if context is None or not context.master.startswith("local") or context.pythonExec != "python3":
         return
-    if not any(name in os.environ for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")):
+    if not _asked_for_python():
         context.pythonExec = sys.executable
+
+
+def _asked_for_python() -> bool:
+    return any(name in os.environ for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"))
+
+
+_told: WeakSet[SparkSession] = WeakSet()
+
+
+def tell_spark(spark: SparkSession) -> None:
+    """See to it that Spark 4 knows the source, before a stream or a view USING it: its own search may not find it.
+
+    It looks through what the `python3` on the path can import: in a virtual environment that is not activated another one. Not
+    done by `enable`: the first registration starts that search, which takes most of a second.
+    """
+    if spark in _told or find_spec("pyspark.sql.datasource") is None:
+        return
+    _told.add(spark)
+    found = shutil.which("python3")
+    if _asked_for_python() or (found and os.path.dirname(found) == os.path.dirname(sys.executable)):
+        return  # Spark looks where this package is
+    register(spark, import_module("pyspark_hoodie.datasource").DefaultSource)
+
+
+def register(spark: Any, source: Any) -> None:
+    """Let SQL and streams know a source by its name, unless a jar has one of that name."""
+    try:
+        spark.dataSource.register(source)
+    except PySparkException:
+        return  # readers and writers are ours all the same, SQL is the jar's
 
 
 def replace_property(cls: type, name: str, wrap: Callable[[Any, Any], Any]) -> None:

@@ -43,6 +43,8 @@ class _Reading(hook.Remembers):
                 f"Spark 3.5 has no streams out of format {hook.FORMAT!r}: read in a loop with HoodieTable.changes(since=…), keeping "
                 "the last commit's position, or use Spark 4"
             )
+        if self._hoodie.is_ours:
+            hook.tell_spark(self._hoodie.source)
         loaded: DataFrame = super().load(path, None, schema, **options)  # type: ignore[misc]
         return loaded
 
