@@ -17,12 +17,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hoodie.errors import OptionError
+from hoodie.model.meta_fields import COMMIT_TIME
+from hoodie.model.names import parse_base_file
 from pyspark_hoodie import hook
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
 _VIEW = re.compile(r"\s*create\s[\w\s]*\bview\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
 _DIRECT = re.compile(r"(?<![\w.`])`?([\w.]+?)`?\s*\.\s*`[^`]*/[^`]*`")
+_ROW_CHANGE = re.compile(
+    r"\s*(delete\s+from|update|merge\s+(?:with\s+schema\s+evolution\s+)?into|insert\s+(?:into|overwrite))\s+(?:table\s+)?(`[^`]+`|[\w.]+)",
+    re.IGNORECASE,
+)
+_VERBS = {
+    "delete": "delete(where=…)",
+    "update": "upsert(df)",
+    "merge": "upsert(df) or delete(df)",
+    "insert": "insert(df)",
+}
 _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
 
@@ -34,16 +46,13 @@ def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
 
 
 def _teach_sql(spark: SparkSession, aliases: Iterable[str]) -> None:
-    """Spark 4 finds `hoodie` by itself for CREATE TEMPORARY VIEW … USING; the aliases it is told."""
+    """Aliases for CREATE TEMPORARY VIEW … USING; of `hoodie` itself Spark is told when it is needed."""
     if find_spec("pyspark.sql.datasource") is None:
         return
     named = import_module("pyspark_hoodie.datasource").named  # what Spark 3.5 cannot import
     for alias in aliases:
         if alias.lower() != hook.FORMAT:
-            try:
-                spark.dataSource.register(named(alias))
-            except PySparkException:
-                continue  # a jar has a source of that name: readers and writers are ours all the same, SQL is the jar's
+            hook.register(spark, named(alias))
 
 
 def _code(query: str) -> str:
@@ -82,12 +91,37 @@ def instead(query: str) -> str | None:
     return None
 
 
+def _changes_a_view(spark: SparkSession, query: str) -> str | None:
+    """Spark changes no rows through a view, and says so in other words for each statement."""
+    found = _ROW_CHANGE.match(_code(query))
+    if found is None or not _is_view_of_ours(spark, found[2]):
+        return None
+    verb = found[1].split()[0].lower()
+    return (
+        f"{found[2]} is a view of a table of format {hook.FORMAT!r}, and {verb.upper()} does not work on views: use "
+        f"pyspark_hoodie.HoodieTable.for_path(spark, path).{_VERBS[verb]}"
+    )
+
+
+def _is_view_of_ours(spark: SparkSession, name: str) -> bool:
+    try:
+        frame = spark.table(name)
+        if COMMIT_TIME in frame.columns:
+            return True
+        return any(parse_base_file(uri.rpartition("/")[2]) for uri in frame.inputFiles())
+    except PySparkException:
+        return False  # Spark will say what is wrong with it
+
+
 def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(sql)
     def call(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
-        said = refused(sqlQuery)
+        said = refused(sqlQuery) or _changes_a_view(self, sqlQuery)
         if said is not None:
             raise OptionError(said)
+        view = _VIEW.match(_code(sqlQuery))
+        if view and hook.is_ours(view[1]):
+            hook.tell_spark(self)
         try:
             return sql(self, sqlQuery, *args, **kwargs)
         except Exception as error:

@@ -132,18 +132,48 @@ def test_what_spark_refuses_gets_a_sentence(sql, path, case):
         sql.sql(query.format(path=path))
 
 
+CHANGES = {
+    "update native set qty = 1": "upsert",
+    "DELETE FROM native where id = 'k'": "delete",
+    "/* one */ delete from `native`": "delete",
+    "merge into native using native as s on native.id = s.id when matched then delete": "delete",
+    "insert into native values ('m', 'a', 3, 1)": "insert",
+    "insert overwrite table native values ('m', 'a', 3, 1)": "insert",
+}
+
+
+@pytest.mark.parametrize("made", ["frame", "columns", pytest.param("using", marks=NO_SOURCE)])
+def test_sql_that_changes_rows_of_a_view_is_one_sentence_that_names_the_method(sql, path, made):
+    frame = sql.read.format("hoodie").load(path)
+    if made == "using":
+        sql.sql(f"create or replace temporary view native using hoodie options (path '{path}')")
+    else:
+        (frame if made == "frame" else frame.select("id", "qty")).createOrReplaceTempView("native")
+    for query, verb in CHANGES.items():
+        with pytest.raises(OptionError, match=rf"HoodieTable\.for_path\(spark, path\)\.\S*.*{verb}\("):
+            sql.sql(query)
+    assert sql.table("native").count() == 2
+    assert len(hoodie.open_table(path).timeline.instants) == 1
+
+
+def test_sql_that_changes_rows_of_others_is_left_to_spark(sql, path, tmp_path):
+    plain = str(tmp_path / "plain")
+    sql.range(3).write.parquet(plain)
+    sql.sql(f"create or replace temporary view native using parquet options (path '{plain}')")
+    sql.sql("insert into native values (7)")
+    assert sql.table("native").count() == 4
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        sql.sql("delete from nowhere")
+
+
 @pytest.mark.parametrize(
     "query",
     [
-        "update native set qty = 1",
-        "delete from native where id = 'k'",
-        "merge into native using native as s on native.id = s.id when matched then delete",
-        "insert into native values ('m', 'a', 3, 1)",
         "select * from native timestamp as of '2024-01-01'",
         "call show_commits(table => 't')",
     ],
 )
-def test_row_changing_sql_is_sparks_own_refusal_and_changes_nothing(sql, path, query):
+def test_sql_of_other_engines_is_sparks_own_refusal_and_changes_nothing(sql, path, query):
     sql.read.format("hoodie").load(path).createOrReplaceTempView("native")
     with pytest.raises((PySparkException, Py4JJavaError)):
         sql.sql(query)
