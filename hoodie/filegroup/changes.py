@@ -237,5 +237,9 @@ def _image(rows: pa.Table, numbers: Ints, images: pa.Schema, kind: ChangeFormat)
     missing = pa.array(numbers < 0)
     chosen = rows.select(images.names).take(pa.array(numbers, mask=numbers < 0))
     columns = [column.combine_chunks() for column in chosen.columns]
-    found = pa.StructArray.from_arrays(columns, fields=_nullable(images), mask=missing)
+    if columns:
+        found = pa.StructArray.from_arrays(columns, fields=_nullable(images), mask=missing)
+    else:  # without columns its length is not known to `from_arrays`
+        there = pa.array(numbers >= 0).buffers()[1]
+        found = pa.Array.from_buffers(pa.struct([]), len(numbers), [there], children=[])
     return pc.if_else(missing, pa.scalar(None, pa.string()), json_text(found)) if kind is ChangeFormat.CDC else found

@@ -31,6 +31,8 @@ def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
     """
     if data.schema.equals(schema):
         return data
+    if not len(schema):
+        return data.select([])  # keeps the number of rows, which arrays would tell otherwise
     positions = {name: i for i, name in enumerate(data.schema.names)}
     columns = []
     for field in schema:

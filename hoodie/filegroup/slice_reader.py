@@ -58,9 +58,10 @@ def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterato
 
 
 def needed_columns(context: ReadContext, columns: Sequence[str], span: InstantRange | None) -> pa.Schema:
-    """The columns of a query's output, then those that `keep_rows` looks at."""
+    """The columns of a query's output, then those that `keep_rows` looks at; at least one, for rows of none are not counted."""
     extra = [*(context.filter.columns if context.filter else ()), *((COMMIT_TIME,) if span else ())]
-    return pa.schema([context.schema.field(name) for name in dict.fromkeys([*columns, *extra])])
+    names = dict.fromkeys([*columns, *extra]) or context.schema.names[:1]
+    return pa.schema([context.schema.field(name) for name in names])
 
 
 def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: InstantRange | None) -> pa.RecordBatch:

@@ -58,8 +58,6 @@ class Scan:
 
     def count(self) -> int:
         """Number of rows, found by reading the first column only, and what merging and the filter look at."""
-        if self.plan.tasks and not self.plan.output.names:
-            return 0
         narrow = self._narrowed()
         schema = pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
         return sum(batch.num_rows for batch in self._read(narrow, schema)) if narrow else 0

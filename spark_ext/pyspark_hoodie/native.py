@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, reduce
 from threading import Lock
 from typing import Any
@@ -38,6 +39,8 @@ _GLOB = str.maketrans({char: f"\\{char}" for char in "\\{}[]*?"})
 
 def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, where: object) -> DataFrame:
     """The rows of the plan. `where` is the plan's filter as the user gave it; only text is understood by Spark's scan."""
+    if not plan.output.names:
+        return plan_frame(spark, context, _with_a_column(plan), where=where).select()
     foreign = where is not None and not isinstance(where, str)
     changes = any(isinstance(task, ChangeTask) for task in plan.tasks)
     changes = changes or not set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
@@ -68,6 +71,13 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
         frames.append(_merged(spark, context, plan, rest))
     # Not DataFrame.union: a Connect session of Spark 3.5 has frames of another class.
     return reduce(lambda one, other: one.union(other), frames)
+
+
+def _with_a_column(plan: ReadPlan) -> ReadPlan:
+    """The plan with one column, of rows that are wanted without any: batches that have none do not tell how many rows they have."""
+    witness = plan.context.schema.field(0)
+    tasks = tuple(replace(task, columns=(witness.name,)) for task in plan.tasks)
+    return replace(plan, tasks=tasks, output=pa.schema([witness]))
 
 
 def _merged(
