@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import tzinfo
 from os import PathLike
 from typing import Any
 
@@ -28,8 +28,9 @@ from hoodie.model.results import CommitResult
 from hoodie.options.arguments import parse_columns, parse_images, parse_names, parse_query, parse_table_type
 from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keys import OPERATION, PARTIAL_UPSERT
+from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
 from hoodie.options.parse import load_defaults, parse_write_options
-from hoodie.options.read import ReadOptions, parse_begin_option, parse_instant_option
+from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
@@ -315,7 +316,7 @@ class HoodieTable:
         where: str | pc.Expression | None = None,
         *,
         query: str = "snapshot",
-        as_of: str | None = None,
+        as_of: Moment | None = None,
         meta_columns: bool = False,
     ) -> Scan:
         """The table's rows now, or as of an instant: `query` is "snapshot" (logs merged in) or "read_optimized" (base files only)."""
@@ -326,8 +327,8 @@ class HoodieTable:
 
     def changes(
         self,
-        since: str | None = None,
-        until: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
         columns: Sequence[str] | None = None,
         where: str | pc.Expression | None = None,
         *,
@@ -357,7 +358,7 @@ class HoodieTable:
         options = ReadOptions(
             query=QueryType.INCREMENTAL,
             begin=None if since is None else parse_begin_option(since, name="since", zone=zone),
-            end=None if until is None else parse_instant_option(until, name="until", zone=zone),
+            end=None if until is None else parse_position_option(until, name="until", zone=zone),
             changes=parse_images(images),
             full_scan_fallback=full_scan_fallback,
             where=where,
@@ -407,8 +408,8 @@ class HoodieTable:
         check_against(self.config, request.table)
         return request
 
-    def _zone(self) -> Any:
-        return zone_of(self.config.timezone) or datetime.now(UTC).astimezone().tzinfo
+    def _zone(self) -> tzinfo | None:
+        return zone_of(self.config.timezone)
 
 
 def open_table(

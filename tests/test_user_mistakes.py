@@ -1,12 +1,12 @@
 """What a slip in a call gives: one clear error of the project, not a trace out of its depths."""
 
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import KeyFieldError, OptionError, SchemaError, TableNotFoundError
+from hoodie.errors import InstantNotFoundError, KeyFieldError, OptionError, SchemaError, TableNotFoundError
 
 ROWS = pa.table({"id": ["a", "b"], "part": ["x", "y"], "val": [1, 2]})
 
@@ -48,12 +48,20 @@ def test_one_column_name_in_the_place_of_a_list(table):
         table.scan(columns="id")
 
 
-@pytest.mark.parametrize("moment", [20260101000000000, datetime(2026, 1, 1)])
-def test_instants_that_are_no_text(table, moment):
+@pytest.mark.parametrize("moment", [20260101000000000, timedelta(hours=2)])
+def test_what_is_no_point_in_time(table, moment):
     with pytest.raises(OptionError, match=r"as_of=.* give the instant as text"):
         table.scan(as_of=moment)
     with pytest.raises(OptionError, match=r"since=.* give the instant as text"):
         table.changes(since=moment)
+
+
+@pytest.mark.parametrize("moment", [date(2001, 2, 3), datetime(2001, 2, 3, 4), "2001-02-03", "20010203000000000"])
+def test_a_moment_before_the_first_commit_names_it(table, moment):
+    first = table.timeline.commits[0].time
+    with pytest.raises(InstantNotFoundError, match=rf"lies before the first commit of table .*, {first} \(20\d\d-"):
+        table.scan(as_of=moment)
+    assert table.changes(since=moment).count() == 2
 
 
 def test_a_partition_value_longer_than_a_folder_name_can_be(table):

@@ -83,8 +83,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_archived(listed)
     listed = add("files", "the newest file slices", lambda _, t, a: show.files(t, partition=a.partition))
     listed.add_argument("--partition", metavar="P", help="only this partition path")
-    explained = add("explain", "which files a query opens", lambda _, t, a: show.explain(t, where=a.where))
+    explained = add(
+        "explain",
+        "which files a query opens",
+        lambda _, t, a: show.explain(t, where=a.where, as_of=a.as_of, since=a.since, until=a.until),
+    )
     explained.add_argument("--where", metavar="CONDITION", help="rows to read, as SQL-like text")
+    explained.add_argument("--as-of", metavar="TIME", help="as of an instant, 2026-01-31, '2 hours ago'")
+    explained.add_argument("--since", metavar="TIME", help="an incremental pull of what was committed after this time")
+    explained.add_argument("--until", metavar="TIME", help="where that pull ends (default: the latest commit)")
     add("schema", "columns, types and their roles", lambda _, t, __: show.schema(t))
 
     compaction = commands.add_parser("compaction", help="merge log files into base files")

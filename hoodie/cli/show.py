@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hoodie.cli.report import Report, format_count, format_pairs, format_size, format_table
+from hoodie.errors import OptionError
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
@@ -151,9 +152,19 @@ def files(table: HoodieTable, *, partition: str | None) -> Report:
     return Report({"file_slices": [_slice_data(s) for s in slices]}, (*format_table(header, rows), total))
 
 
-def explain(table: HoodieTable, *, where: str | None) -> Report:
-    """Which files a query reads, and what left the others out."""
-    scan = table.scan(where=where)
+def explain(
+    table: HoodieTable,
+    *,
+    where: str | None,
+    as_of: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> Report:
+    """Which files a query reads, and what left the others out; with `since` or `until` it is an incremental pull."""
+    pull = since is not None or until is not None
+    if pull and as_of is not None:
+        raise OptionError("--as-of does not go with --since and --until: a pull of changes has its own end")
+    scan = table.changes(since, until, where=where) if pull else table.scan(where=where, as_of=as_of)
     names = [file.name for task in scan.plan.tasks for file in (task.slice.base, *task.slice.logs) if file is not None]
     return Report(
         {**scan.plan.pruning._asdict(), "read": len(scan.plan.tasks), "files": names}, tuple(scan.explain().split("\n"))

@@ -237,6 +237,7 @@ def _image(rows: pa.Table, numbers: Ints, images: pa.Schema, kind: ChangeFormat)
     missing = pa.array(numbers < 0)
     chosen = rows.select(images.names).take(pa.array(numbers, mask=numbers < 0))
     columns = [column.combine_chunks() for column in chosen.columns]
+    found: pa.Array
     if columns:
         found = pa.StructArray.from_arrays(columns, fields=_nullable(images), mask=missing)
     else:  # without columns its length is not known to `from_arrays`

@@ -28,7 +28,7 @@ def is_instant_time(text: str) -> bool:
 
 def format_instant(when: datetime) -> str:
     """17 digits of a wall clock time; the caller has put it into the table's zone."""
-    return when.strftime("%Y%m%d%H%M%S") + f"{when.microsecond // 1000:03d}"
+    return when.strftime("%Y%m%d%H%M%S").zfill(_SECONDS_DIGITS) + f"{when.microsecond // 1000:03d}"
 
 
 def parse_instant(time: str, zone: tzinfo = UTC) -> datetime:

@@ -657,7 +657,8 @@ AS_OF: Key[str | None] = Key(
     "as.of.instant",
     text("an instant"),
     None,
-    "Read the table as it was at this instant: 17 or 14 digits, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]` or ISO 8601.",
+    "Read the table as it was at this instant: 17 or 14 digits, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO 8601, "
+    "`2 hours ago` (seconds to weeks), `today` or `yesterday`. Times without an offset are of the table's time zone.",
 )
 WHERE: Key[str | None] = Key("where", text("a condition"), None, "Rows to read, as SQL-like text.")
 COLUMNS: Key[tuple[str, ...] | None] = Key("columns", fields(), None, "Columns to read. Unset: all.")

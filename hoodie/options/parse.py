@@ -22,7 +22,8 @@ from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.keys import Key
 from hoodie.options.merging import PAYLOADS, special_payload
-from hoodie.options.read import ReadOptions, StreamReadOptions, parse_begin_option, parse_instant_option
+from hoodie.options.moments import parse_begin_option, parse_instant_option
+from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.options.services import CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, did_you_mean
@@ -263,9 +264,9 @@ def _commit_entries(options: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def parse_read_options(
-    options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING, zone: tzinfo = UTC
+    options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING, zone: tzinfo | None = UTC
 ) -> ReadOptions:
-    """The options of a read. `zone` is the table's: instants given with an offset are converted to it.
+    """The options of a read. `zone` is the table's, None the process's own: instants given with an offset are converted to it.
 
     Raises:
         OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
@@ -308,7 +309,7 @@ def parse_read_options(
     return read
 
 
-def _instant(given: _Layers, key: Key[str | None], parse: Callable[..., str], zone: tzinfo) -> str | None:
+def _instant(given: _Layers, key: Key[str | None], parse: Callable[..., str], zone: tzinfo | None) -> str | None:
     text = given.get(key)
     return None if text is None else parse(text, name=key.name, zone=zone)
 

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
 
-from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, QueryType
-from hoodie.model.instant import InstantRange, format_instant, is_instant_time, parse_instant
+from hoodie.model.instant import InstantRange
 from hoodie.options import keys
-
-BEGINNING = "000"
-"""Sorts before every instant."""
-_DATE_TIME = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
-)
-_FORMS = "17 or 14 digits (yyyyMMddHHmmss[SSS]), yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS] or ISO 8601"
 
 
 @dataclass(frozen=True)
@@ -53,39 +43,3 @@ class ReadOptions:
     def range(self) -> InstantRange:
         """The instants (begin, end] of an incremental query."""
         return InstantRange(self.begin, self.end)
-
-
-def parse_instant_option(text: str, *, name: str, zone: tzinfo = UTC) -> str:
-    """The instant time that a text stands for: 14 or 17 digits.
-
-    Digits are taken as they are. A date is its first millisecond, a time without a fraction the first of its second,
-    finer fractions are cut. Dates and times are wall clock of the table's zone, but for those with an offset (or `Z`),
-    which are converted to `zone`.
-
-    Raises:
-        OptionError: no known form, or no date of the calendar.
-    """
-    if not isinstance(text, str):
-        raise OptionError(f"{name}={text!r} is a {type(text).__name__}: give the instant as text, {_FORMS}")
-    text = text.strip()
-    moment = None
-    try:
-        if is_instant_time(text) and len(text) in {14, 17}:
-            parse_instant(text)
-            return text
-        if _DATE_TIME.fullmatch(text):
-            moment = datetime.fromisoformat(text)
-            moment = moment.astimezone(zone) if moment.tzinfo else moment
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None:
-        raise OptionError(f"option {name}={text!r} is no instant, expected {_FORMS}")
-    return format_instant(moment)
-
-
-def parse_begin_option(text: str, *, name: str, zone: tzinfo = UTC) -> str:
-    """As `parse_instant_option`; also `earliest` and zeros only, for the beginning of the timeline."""
-    begin = str(text).strip()
-    if begin.lower() == "earliest" or (begin and not begin.strip("0")):
-        return BEGINNING
-    return parse_instant_option(text, name=name, zone=zone)

@@ -11,7 +11,7 @@ from hoodie.errors import InstantNotFoundError, OptionError, UnsupportedTableErr
 from hoodie.filegroup.changes import change_schema
 from hoodie.model.enums import ChangeFormat, MergeMode, QueryType, TableType
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import InstantRange, VisibleInstants, sort_key
+from hoodie.model.instant import InstantRange, VisibleInstants, parse_instant, sort_key
 from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, WholeSlice
 from hoodie.options.read import ReadOptions
@@ -149,8 +149,15 @@ def _state(context: TableContext, snapshot: Snapshot, as_of: str | None) -> tupl
     if as_of is None:
         return None, snapshot.view.latest_slices()
     timeline, table = snapshot.timeline, context.storage.uri
-    if not timeline.commits or sort_key(as_of) < sort_key(timeline.commits[0].time):
+    if not timeline.commits:
         raise InstantNotFoundError(timeline.not_found(as_of, table=table))
+    first = timeline.commits[0].time
+    if sort_key(as_of) < sort_key(first):
+        which = "earliest commit on the active timeline" if snapshot.archived.files else "first commit"
+        raise InstantNotFoundError(
+            f"instant {as_of} lies before the {which} of table {table}, {first} ({parse_instant(first):%Y-%m-%d %H:%M:%S} in the "
+            f"time of its timeline): there is nothing to read as of then. The latest is {timeline.commits[-1].time}"
+        )
     pending = next((i for i in snapshot.pending_writes if sort_key(i.time) <= sort_key(as_of)), None)
     if pending is not None:
         below = [i.time for i in timeline.commits if sort_key(i.time) < sort_key(pending.time)]

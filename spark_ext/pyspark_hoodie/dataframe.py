@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -261,7 +260,7 @@ def read(spark: SparkSession, path: str, options: Mapping[str, str] | None = Non
 
 def parse_query(context: TableContext, options: Mapping[str, str]) -> ReadOptions:
     """The options of a read; instants with an offset are taken to the table's time zone."""
-    zone = zone_of(context.config.timezone) or datetime.now(UTC).astimezone().tzinfo or UTC
+    zone = zone_of(context.config.timezone)
     found = parse_read_options(options, defaults=load_defaults(), zone=zone)
     warn_ignored(found.ignored)
     return found

@@ -24,7 +24,8 @@ from hoodie.filegroup.run import run_read
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.options import keys
-from hoodie.options.read import BEGINNING, ReadOptions, StreamReadOptions, parse_begin_option
+from hoodie.options.moments import BEGINNING, parse_begin_option
+from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.read.plan import plan_read
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
@@ -74,8 +75,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
                 self._pinned = True
             else:
                 zone = zone_of(self._context.config.timezone)
-                zoned = {} if zone is None else {"zone": zone}
-                self._initial = parse_begin_option(start, name=keys.START_OFFSET.name, **zoned)
+                self._initial = parse_begin_option(start, name=keys.START_OFFSET.name, zone=zone)
             self._start = self._initial
         return format_offset(self._initial)
 

@@ -15,6 +15,7 @@ from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
+from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable as Core
@@ -149,7 +150,7 @@ class HoodieTable:
         where: str | None = None,
         *,
         query: str = QueryType.SNAPSHOT,
-        as_of: str | None = None,
+        as_of: Moment | None = None,
         meta_columns: bool = False,
     ) -> DataFrame:
         """The table's rows now or as of an instant: query "snapshot" (logs merged in) or "read_optimized" (base files)."""
@@ -164,9 +165,9 @@ class HoodieTable:
         where: str | None = None,
         *,
         query: str = QueryType.SNAPSHOT,
-        as_of: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
+        as_of: Moment | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
     ) -> str:
         """Which files `read`, or `changes` where `since` or `until` is given, would open, and what left the others out."""
         if since is None and until is None:
@@ -179,8 +180,8 @@ class HoodieTable:
 
     def changes(
         self,
-        since: str | None = None,
-        until: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         *,

@@ -369,3 +369,16 @@ def test_what_changes_a_table_of_version_9_is_refused(run):
         status, _, err = run(*command)
         assert status == FAILED
         assert "its version is 9, this release writes 6 only" in err
+
+
+def test_explain_takes_the_moments_that_the_api_takes(make_table, run):
+    table = make_table()
+    first, second = (commit.time for commit in table.timeline.commits)
+    assert run("explain", table.uri, "--as-of", first)[1]["read"] == 2
+    pulled = run("explain", table.uri, "--since", first, "--until", second)[1]
+    assert pulled["read"] == 2
+    assert run("explain", table.uri, "--since", "2 hours ago")[0] == 0
+    status, _, err = run("explain", table.uri, "--as-of", "2 hours ago")
+    assert (status, "before the first commit" in err) == (1, True)
+    status, _, err = run("explain", table.uri, "--as-of", first, "--since", first)
+    assert (status, "--as-of does not go with --since" in err) == (1, True)

@@ -10,7 +10,12 @@ KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 
 
 def counts(scan):
-    return scan.count(), scan.to_arrow().num_rows, sum(batch.num_rows for batch in scan.to_batches()), len(scan.to_pandas())
+    return (
+        scan.count(),
+        scan.to_arrow().num_rows,
+        sum(batch.num_rows for batch in scan.to_batches()),
+        len(scan.to_pandas()),
+    )
 
 
 @pytest.fixture(params=[(kind, copies) for kind in KINDS for copies in ("true", "false")], ids="-".join)

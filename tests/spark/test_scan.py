@@ -1,12 +1,16 @@
 """Spark's own Parquet scan under a plan: it reads what the embedded engine reads, whatever the folders are called."""
 
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
 import hoodie
+from hoodie.errors import InstantNotFoundError
 from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import META_COLUMNS
-from pyspark_hoodie import dataframe, native
+from pyspark_hoodie import HoodieTable, dataframe, native
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of, options_of
 
@@ -158,3 +162,25 @@ def test_times_of_seconds_and_of_milliseconds_are_in_the_same_range_as_embedded(
     span = InstantRange(begin, end)
     found = {row[0] for row in frame.where(native._committed_in(span)).collect()}
     assert found == {time for time in times if span.contains(time)}
+
+
+def test_a_moment_counted_back_from_now(enabled, load, tmp_path):
+    path = str(tmp_path / "t")
+    table = hoodie.create_table(path, record_key="id")
+    done = table.insert(pa.table({"id": ["a"]}))
+    assert (
+        load(
+            path,
+            **{
+                "hoodie.datasource.query.type": "incremental",
+                "hoodie.datasource.read.begin.instanttime": "2 hours ago",
+            },
+        ).count()
+        == 1
+    )
+    with pytest.raises(InstantNotFoundError, match="before the first commit"):
+        load(path, **{"as.of.instant": "2 hours ago"})
+    opened = HoodieTable.for_path(enabled, path)
+    assert opened.read(as_of=done).count() == 1
+    assert opened.changes(since=datetime.now(UTC) - timedelta(hours=1)).count() == 1
+    assert opened.changes(since=done).count() == 0
