@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine.base import Engine
-from hoodie.engine.local import LocalEngine, reader_of
+from hoodie.engine.inputs import Rows, reader_of
+from hoodie.engine.local import LocalEngine
 from hoodie.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -114,7 +115,7 @@ class HoodieTable:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def upsert(
-        self, data: Any, options: Mapping[str, str] | None = None, *, partial: bool | None = None
+        self, data: Rows, options: Mapping[str, str] | None = None, *, partial: bool | None = None
     ) -> CommitResult:
         """Insert rows with new keys, replace rows whose key is stored. See docs/OPTIONS.md for `options`.
 
@@ -123,19 +124,19 @@ class HoodieTable:
         said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
         return self.write(data, WriteOperation.UPSERT, {**(options or {}), **said})
 
-    def insert(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+    def insert(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows without looking their keys up, unless an option says what to do with stored ones.
 
         A key that is stored twice stays so: later upserts and deletes change one of its rows in each file group that has it.
         """
         return self.write(data, WriteOperation.INSERT, options)
 
-    def bulk_insert(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+    def bulk_insert(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows into new file groups only: for first loads."""
         return self.write(data, WriteOperation.BULK_INSERT, options)
 
     def delete(
-        self, data: Any = None, options: Mapping[str, str] | None = None, *, where: str | None = None
+        self, data: Rows | None = None, options: Mapping[str, str] | None = None, *, where: str | None = None
     ) -> CommitResult:
         """Delete the rows with these keys (key and partition columns; more are ignored), or those that a filter finds."""
         if (data is None) == (where is None):
@@ -146,11 +147,11 @@ class HoodieTable:
                 return CommitResult(None, WriteOperation.DELETE)
         return self.write(data, WriteOperation.DELETE, options)
 
-    def insert_overwrite(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+    def insert_overwrite(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
         """Replace all rows of the partitions that the data is in; without rows nothing changes."""
         return self.write(data, WriteOperation.INSERT_OVERWRITE, options)
 
-    def insert_overwrite_table(self, data: Any, options: Mapping[str, str] | None = None) -> CommitResult:
+    def insert_overwrite_table(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
         """Replace all rows of the table; without rows it is empty then."""
         return self.write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options)
 
@@ -171,10 +172,10 @@ class HoodieTable:
             WriteOperation.DELETE_PARTITION, replace(write, partitions_to_delete=tuple(partitions))
         )
 
-    def write(self, data: Any, operation: WriteOperation, options: Mapping[str, str] | None = None) -> CommitResult:
+    def write(self, data: Rows, operation: WriteOperation, options: Mapping[str, str] | None = None) -> CommitResult:
         """One write with Hudi's option names; `data` is anything that `upsert` takes."""
         request = self._asked(operation, options)
-        reader = reader_of(data)
+        reader = reader_of(data, lambda: self.schema)
         return self.write_records(
             reader, reader.schema, operation, request.write, engine=self._context.engine, in_memory=True
         )

@@ -33,11 +33,12 @@ SPARK = {"pyspark", "py4j", "pyspark_hoodie"}
 
 
 class Imported(NamedTuple):
-    """One imported module, where it is imported and whether that is at the top of the file."""
+    """One imported module, where it is imported, whether that is at the top of the file, and whether it is more than a type."""
 
     name: str
     line: int
     at_top: bool
+    at_runtime: bool = True
 
 
 def sources(package: Path, prefix: str) -> dict[str, str]:
@@ -56,20 +57,21 @@ def imports(text: str) -> Iterator[Imported]:
     counts as one at the top; one in a `try:` does not.
     """
 
-    def walk(node: ast.AST, at_top: bool) -> Iterator[Imported]:
+    def walk(node: ast.AST, at_top: bool, at_runtime: bool = True) -> Iterator[Imported]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Import):
-                yield from (Imported(alias.name, child.lineno, at_top) for alias in child.names)
+                yield from (Imported(alias.name, child.lineno, at_top, at_runtime) for alias in child.names)
             elif isinstance(child, ast.ImportFrom):
                 base = "." * child.level + (child.module or "")
-                yield from (Imported(f"{base}.{alias.name}", child.lineno, at_top) for alias in child.names)
+                yield from (Imported(f"{base}.{alias.name}", child.lineno, at_top, at_runtime) for alias in child.names)
             elif isinstance(child, ast.Call) and child.args and isinstance(child.args[0], ast.Constant):
                 called = child.func.attr if isinstance(child.func, ast.Attribute) else getattr(child.func, "id", None)
                 if called in {"import_module", "__import__"}:
                     yield Imported(str(child.args[0].value), child.lineno, at_top=False)
                 yield from walk(child, at_top=False)
             else:
-                yield from walk(child, at_top and _is_type_checking(child))
+                types_only = _is_type_checking(child)
+                yield from walk(child, at_top and types_only, at_runtime and not types_only)
 
     yield from walk(ast.parse(text), at_top=True)
 
@@ -124,7 +126,7 @@ def import_cycle(modules: Mapping[str, str]) -> list[str]:
 def foreign_breaks(modules: Mapping[str, str], *, required: set[str], optional: set[str]) -> list[str]:
     """Imports that stand elsewhere than at the top or reach for what a plain installation does not have.
 
-    Only packages of the extras may be imported inside a function, and they only there.
+    Only packages of the extras may be imported inside a function, and they only there, but for their types.
     """
     broken = []
     for module, text in modules.items():
@@ -134,7 +136,7 @@ def foreign_breaks(modules: Mapping[str, str], *, required: set[str], optional: 
             if root in SPARK:
                 broken.append(f"{where} imports {root}: the core runs without Spark")
             elif root in optional:
-                if found.at_top:
+                if found.at_top and found.at_runtime:
                     broken.append(f"{where} imports the optional {root} at the top")
             elif root != "hoodie" and root not in sys.stdlib_module_names and root not in required:
                 broken.append(f"{where} imports {root}, which pyproject.toml does not name")
@@ -242,6 +244,11 @@ def test_a_foreign_or_nested_import_is_found(text, message):
 def test_an_optional_package_may_be_imported_where_it_is_used():
     text = "import json\nimport numpy as np\ndef f():\n    from pybloom_live import BloomFilter\n"
     assert foreign_breaks({"hoodie.format.a": text}, required={"numpy"}, optional={"pybloom_live"}) == []
+
+
+def test_an_optional_package_may_lend_its_types():
+    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import polars\n"
+    assert foreign_breaks({"hoodie.format.a": text}, required=set(), optional={"polars"}) == []
 
 
 def test_declared_packages_are_read_from_the_project_file():

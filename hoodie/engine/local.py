@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from itertools import islice
@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from hoodie.engine.base import StageBatches
+from hoodie.engine.inputs import batches_of
 from hoodie.engine.progress import Progress
-from hoodie.errors import SchemaError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -196,34 +196,3 @@ class _Ahead:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-
-
-def batches_of(data: Any) -> Iterable[pa.RecordBatch]:
-    """Record batches of an Arrow table, batch or reader, of anything with `__arrow_c_stream__`, or of a pandas frame.
-
-    Raises:
-        SchemaError: the value is none of these.
-    """
-    if isinstance(data, pa.RecordBatch):
-        return [data]
-    if isinstance(data, pa.Table):
-        return data.to_batches()
-    return reader_of(data)
-
-
-def reader_of(data: Any) -> pa.RecordBatchReader:
-    """A reader over whatever `batches_of` accepts; `reader.schema` is known before any row is drawn."""
-    if isinstance(data, pa.RecordBatchReader):
-        return data
-    if isinstance(data, pa.Table):
-        return data.to_reader()
-    if isinstance(data, pa.RecordBatch):
-        return pa.RecordBatchReader.from_batches(data.schema, [data])
-    if hasattr(data, "iloc") and hasattr(data, "dtypes"):  # before its Arrow stream, which makes the index a column
-        return pa.Table.from_pandas(data, preserve_index=False).to_reader()
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
-    raise SchemaError(
-        f"cannot take rows from a {type(data).__module__}.{type(data).__name__}: "
-        "give an Arrow table, batch or reader, a polars, duckdb or pandas frame, or anything with __arrow_c_stream__"
-    )

@@ -7,7 +7,7 @@ daemon, which stays: what it has imported costs them nothing. Tasks of others ar
 
 from __future__ import annotations
 
-import pandas  # type: ignore[import-untyped] # noqa: F401 - pyarrow imports it for the first list that it converts
+import pandas  # noqa: F401 - pyarrow imports it for the first list that it converts
 from pyspark.daemon import manager
 
 from pyspark_hoodie.engine import spare_next_task  # and with it what tasks run
