@@ -45,6 +45,7 @@ from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.write.conduct import Conduct, Replaces
 from hoodie.write.create import create_at
+from hoodie.write.given_schema import SchemaLike, parse_schema_like
 from hoodie.write.keys import key_columns, operation_on
 from hoodie.write.layout import with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
@@ -444,7 +445,7 @@ def open_at(
 
 def create_table(
     path: str | PathLike[str],
-    schema: pa.Schema | None = None,
+    schema: SchemaLike | None = None,
     *,
     record_key: str | Sequence[str],
     partition_by: str | Sequence[str] | None = None,
@@ -476,5 +477,5 @@ def create_table(
         partition_fields=None if partition_by is None else parse_names(partition_by),
         ordering_fields=None if ordering is None else parse_names(ordering),
     ).over(request.to_create())
-    create_at(storage, asked, schema=schema)
+    create_at(storage, asked, schema=None if schema is None else parse_schema_like(schema))
     return open_at(storage, engine=engine, options=options)

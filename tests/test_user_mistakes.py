@@ -96,9 +96,20 @@ def test_an_operation_option_that_contradicts_the_method(table):
     assert table.upsert(ROWS, {"Hoodie.Datasource.Write.Operation": "UPSERT"}).updated == 2
 
 
-def test_a_schema_that_is_none(tmp_path):
-    with pytest.raises(SchemaError, match=r"schema is a dict; give a pyarrow\.Schema"):
-        hoodie.create_table(tmp_path / "t", {"id": "string"}, record_key="id")
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        (5, r"schema is a int; give a pyarrow\.Schema"),
+        ("id string", r"schema is a str; give a pyarrow\.Schema"),
+        ({"id": "text"}, "dict is no schema of columns: No type alias for text"),
+        ({"id": str}, "dict is no schema of columns: DataType expected"),
+        ([1], "list is no schema of columns"),
+        (pa.int64(), "is no schema of columns: .*non-struct type"),
+    ],
+)
+def test_a_schema_that_is_none(tmp_path, schema, told):
+    with pytest.raises(SchemaError, match=told):
+        hoodie.create_table(tmp_path / "t", schema, record_key="id")
 
 
 def test_a_path_that_is_a_file(tmp_path):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from hoodie.errors import KeyFieldError, OptionError, SchemaError, TableExistsError
+from hoodie.errors import KeyFieldError, OptionError, TableExistsError
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import key_generator
@@ -24,8 +24,6 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
     properties = table_properties(named)
     key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
     if schema is not None:
-        if not isinstance(schema, pa.Schema):
-            raise SchemaError(f"schema is a {type(schema).__name__}; give a pyarrow.Schema")
         stored = storable(schema)
         present = stored.names
         avro = avro_from_arrow(stored, table_name=str(named.name))

@@ -10,7 +10,9 @@ import hoodie
 from hoodie.errors import InstantNotFoundError
 from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import META_COLUMNS
+from hoodie.write.schema import storable
 from pyspark_hoodie import HoodieTable, dataframe, native
+from pyspark_hoodie.schema import arrow_schema
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of, options_of
 
@@ -184,3 +186,12 @@ def test_a_moment_counted_back_from_now(enabled, load, tmp_path):
     assert opened.read(as_of=done).count() == 1
     assert opened.changes(since=datetime.now(UTC) - timedelta(hours=1)).count() == 1
     assert opened.changes(since=done).count() == 0
+
+
+def test_a_table_is_created_with_the_schema_of_a_frame_of_spark(enabled, tmp_path):
+    ddl = "id string not null, b byte, d decimal(9,3), t timestamp, n timestamp_ntz, a array<struct<x: int>>, m map<string, date>"
+    frame = enabled.createDataFrame([], ddl)
+    for number, given in enumerate((frame, frame.schema)):
+        table = hoodie.create_table(tmp_path / str(number), given, record_key="id")
+        expected = storable(arrow_schema(frame.schema))
+        assert table.schema.equals(expected)

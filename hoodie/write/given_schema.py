@@ -1,0 +1,90 @@
+"""What counts as a schema when a table is created: that of any library which has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
+
+from hoodie.engine.inputs import ArrowStreamExportable
+from hoodie.errors import SchemaError
+from hoodie.format.spark_types import arrow_from_spark
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+@runtime_checkable
+class ArrowSchemaExportable(Protocol):
+    """Columns of any library that speaks Arrow: schemas of pyarrow, polars, nanoarrow, deltalake, …"""
+
+    def __arrow_c_schema__(self) -> Any: ...
+
+
+class SparkStruct(Protocol):
+    """Spark's `StructType`."""
+
+    def json(self) -> str: ...
+
+
+class SparkFrame(Protocol):
+    """Spark's `DataFrame`, for its schema."""
+
+    @property
+    def schema(self) -> Any: ...
+
+
+SchemaLike: TypeAlias = """(
+    pa.Schema | ArrowSchemaExportable | ArrowStreamExportable | SparkStruct | SparkFrame | pd.DataFrame | pl.Schema | pl.LazyFrame
+    | Mapping[str, pa.DataType | str] | Sequence[tuple[str, pa.DataType | str]]
+)"""
+"""What `create_table` takes as `schema`: a schema, or a frame that has one; Arrow types (or their names) by column name."""
+
+
+def parse_schema_like(given: SchemaLike) -> pa.Schema:
+    """The Arrow schema of whatever says which columns there are.
+
+    Raises:
+        SchemaError: nothing here tells columns.
+    """
+    try:
+        found = _arrow_schema(given)
+    except (pa.ArrowException, TypeError, ValueError) as exc:
+        raise SchemaError(f"{_kind(given)} is no schema of columns: {exc}") from exc
+    if found is None:
+        raise SchemaError(
+            f"schema is a {_kind(given)}; give a pyarrow.Schema, a schema or frame of polars, pandas or Spark, anything with "
+            '__arrow_c_schema__, or a dict such as {"id": pa.string(), "n": "int64"}'
+        )
+    return found.remove_metadata()
+
+
+def _arrow_schema(given: Any) -> pa.Schema | None:
+    """None for what is none. Types of other libraries are known by their looks: none of them is needed here."""
+    home = type(given).__module__
+    if isinstance(given, pa.Schema):
+        return given
+    if home.startswith("pyspark."):
+        kind = given if hasattr(given, "json") else getattr(given, "schema", None)
+        return arrow_from_spark(kind.json()) if kind is not None else None
+    if home.startswith("polars.") and hasattr(given, "collect_schema"):  # frames, lazy ones too
+        given = given.collect_schema()
+    if hasattr(given, "iloc") and hasattr(given, "columns"):
+        return pa.Schema.from_pandas(given, preserve_index=False)
+    if hasattr(given, "__arrow_c_schema__"):
+        return pa.schema(given)
+    if isinstance(getattr(given, "schema", None), pa.Schema):  # tables, batches, readers, datasets
+        schema: pa.Schema = given.schema
+        return schema
+    if hasattr(given, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(given).schema
+    if isinstance(given, Mapping) or (isinstance(given, Sequence) and not isinstance(given, str | bytes)):
+        return pa.schema(given)
+    return None
+
+
+def _kind(given: object) -> str:
+    kind = type(given)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
