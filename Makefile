@@ -5,7 +5,7 @@ PEER := .venv-integration
 # A stamp, not the folder: a folder's time changes with every file written into it.
 STAMP := $(VENV)/.stamp
 PEER_STAMP := $(PEER)/.stamp
-# Spark 3.5 is in the environment of Apache Hudi, the newest in the first one.
+# Spark 3.5 and Daft are in the environment of Apache Hudi, the newest Spark in the first one.
 SPARK_4.0 := .venv-spark4.0
 OTHER_SPARKS := $(SPARK_4.0) .venv-spark4.1 .venv-spark4.2
 
@@ -41,7 +41,7 @@ test: $(STAMP) ## unit, contract and Spark tests
 	$(VENV)/bin/python -m pytest tests -m 'not spark' -n 2
 	$(if $(SPARK_TESTS),$(VENV)/bin/python -m pytest tests -m spark)
 
-integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp ## compare with Apache Hudi and hudi-rs; Spark 3.5 and 4.0 (needs mvn once)
+integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp ## compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration
 	$(PEER)/bin/python -m pytest tests/spark -m smoke
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
@@ -77,7 +77,7 @@ $(STAMP): pyproject.toml
 
 $(PEER_STAMP): pyproject.toml
 	test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
-	$(PEER)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==3.5.9 hudi==0.5.0 --editable '.[spark,test]'
+	$(PEER)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==3.5.9 hudi==0.5.0 daft==0.7.26 --editable '.[spark,test]'
 	touch $@
 
 .venv-spark%/.stamp: pyproject.toml

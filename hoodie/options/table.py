@@ -32,6 +32,7 @@ from hoodie.options.values import (
     IndexType,
     KeyGeneratorType,
     MorInserts,
+    key_generator_class,
 )
 
 T = TypeVar("T")
@@ -209,7 +210,8 @@ def table_checksum(name: str, database_name: str = "") -> int:
 def table_properties(options: TableOptions) -> dict[str, str]:
     """`hoodie.properties` of a new table of version 6.
 
-    Both names of the ordering fields are written: Hudi up to 1.0 knows the older one only. Version 6 has no merge mode;
+    Both names of the ordering fields are written: Hudi up to 1.0 knows the older one only; and the key generator by type and by
+    class, because readers of the 0.x age look for the class (integration/test_daft_reads.py). Version 6 has no merge mode;
     payload class and strategy id say it. The extractor class is for Hive sync only.
 
     Raises:
@@ -246,6 +248,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _ORDERING: ",".join(ordering),
         _PRECOMBINE: ",".join(ordering),
         KEYGEN_TYPE: keygen,
+        KEYGEN_CLASS: key_generator_class(keygen),
         **merging_properties(mode, payload=options.payload, merger=options.merger, marker=options.delete_marker),
         _BASE_FORMAT: "PARQUET",
         "hoodie.table.format": "native",

@@ -113,6 +113,11 @@ KEY_GENERATOR_CLASSES: Mapping[str, KeyGeneratorType] = {
 }
 
 
+def key_generator_class(kind: KeyGeneratorType) -> str:
+    """The Java class by which readers of the 0.x age know a key generator."""
+    return next(name for name, known in KEY_GENERATOR_CLASSES.items() if known is kind)
+
+
 def did_you_mean(word: str, among: Iterable[str]) -> str:
     """`did you mean 'x'?` for the nearest of the candidates, empty when none is near; without regard to case."""
     folded = {candidate.lower(): candidate for candidate in among}

@@ -17,7 +17,13 @@ from hoodie.options.table import (
     table_checksum,
     table_properties,
 )
-from hoodie.options.values import IndexType, KeyGeneratorType, MorInserts
+from hoodie.options.values import (
+    KEY_GENERATOR_CLASSES,
+    SUPPORTED_KEY_GENERATORS,
+    IndexType,
+    KeyGeneratorType,
+    MorInserts,
+)
 from tests.golden_tables import FOLDER
 
 URI = "file:///tables/t"
@@ -58,12 +64,31 @@ def config(**changed):
         ),
     ],
 )
-def test_properties_are_those_of_hudi_but_for_the_zone_and_the_older_ordering_name(golden, options):
+def test_properties_are_those_of_hudi_but_for_the_zone_and_two_older_names(golden, options):
     written = golden_properties(golden)
     ours = table_properties(replace(options, name=golden))
+    by_class = ours.pop("hoodie.table.keygenerator.class")
+    assert KEY_GENERATOR_CLASSES[by_class] == ours["hoodie.table.keygenerator.type"]
     if options.table_type is TableType.MERGE_ON_READ:
         assert ours.pop("hoodie.python.mor.inserts") == "base_file"
     assert ours == written | {"hoodie.table.timeline.timezone": "UTC", "hoodie.table.precombine.field": "ts"}
+
+
+@pytest.mark.parametrize("kind", SUPPORTED_KEY_GENERATORS)
+def test_a_key_generator_is_named_by_type_and_by_class(kind):
+    columns = {
+        KeyGeneratorType.NON_PARTITION: None,
+        KeyGeneratorType.CUSTOM: ("city:SIMPLE",),
+    }
+    asked = replace(OPTIONS, keygen=kind, partition_fields=columns.get(kind, ("city",)), timebased=DATES)
+    stored = table_properties(asked)
+    assert stored["hoodie.table.keygenerator.type"] == kind
+    java_class = stored.pop("hoodie.table.keygenerator.class")
+    assert "Avro" not in java_class
+    assert parse_table_config(stored, uri=URI).keygen is kind
+    del stored["hoodie.table.keygenerator.type"]
+    stored["hoodie.table.keygenerator.class"] = java_class
+    assert parse_table_config(stored, uri=URI).keygen is kind
 
 
 def test_no_merge_mode_and_nothing_empty_is_stored():
@@ -539,4 +564,7 @@ def test_a_message_has_eight_lines_at_most():
 
 
 def test_a_key_generator_that_the_table_does_not_name_contradicts_nothing():
-    check_against(config(hoodie_table_keygenerator_type=None), TableOptions(keygen=KeyGeneratorType.COMPLEX))
+    check_against(
+        config(hoodie_table_keygenerator_type=None, hoodie_table_keygenerator_class=None),
+        TableOptions(keygen=KeyGeneratorType.COMPLEX),
+    )
