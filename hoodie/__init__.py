@@ -1,5 +1,6 @@
 """hoodie: read and write Apache Hudi tables from Python, over Arrow, with or without Spark."""
 
+from hoodie.engine.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
 from hoodie.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -18,23 +19,30 @@ from hoodie.errors import (
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, InstantRange
-from hoodie.model.results import CommitResult
+from hoodie.model.results import CommitResult, History
 from hoodie.options.mergers import register_merger
+from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.write import WriteOptions
-from hoodie.table import HoodieTable, create_table, open_table
+from hoodie.read.scan import Scan
+from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.timeline.timeline import Timeline
+from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArrowArrayExportable",
+    "ArrowSchemaExportable",
+    "ArrowStreamExportable",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CommitResult",
     "CorruptFileError",
     "DuplicateKeyError",
     "FileSlice",
+    "History",
     "HoodieError",
     "HoodieTable",
     "Instant",
@@ -43,10 +51,14 @@ __all__ = [
     "KeyFieldError",
     "LockError",
     "MergeMode",
+    "Moment",
     "OptionError",
     "QueryType",
     "ReadOptions",
+    "Rows",
+    "Scan",
     "SchemaError",
+    "SchemaLike",
     "TableExistsError",
     "TableNotFoundError",
     "TableOptions",
@@ -58,6 +70,12 @@ __all__ = [
     "WriteOptions",
     "__version__",
     "create_table",
+    "is_table",
     "open_table",
     "register_merger",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names: what completion shows."""
+    return __all__

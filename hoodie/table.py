@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,12 +20,16 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
+    CorruptFileError,
     OptionError,
+    TableNotFoundError,
+    UnsupportedTableError,
 )
 from hoodie.model.enums import Action, ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
+from hoodie.model.html import html_pairs
 from hoodie.model.instant import Instant
-from hoodie.model.results import CommitResult
+from hoodie.model.results import CommitResult, History
 from hoodie.options.arguments import parse_columns, parse_images, parse_names, parse_query, parse_table_type
 from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keys import OPERATION, PARTIAL_UPSERT
@@ -42,7 +46,7 @@ from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
-from hoodie.txn.context import Snapshot, TableContext
+from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.write.conduct import Conduct, Replaces
 from hoodie.write.create import create_at
 from hoodie.write.given_schema import SchemaLike, parse_schema_like
@@ -51,6 +55,10 @@ from hoodie.write.layout import with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
 from hoodie.write.operations import Batch, batch_of_no_rows, run_batch, staged_batch
 from hoodie.write.streams import is_committed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 log = logging.getLogger("hoodie")
 
@@ -61,40 +69,68 @@ MAX_BACK_OFF_S = 0.5
 
 
 class HoodieTable:
-    """An open table. Every operation works on the newest snapshot; the object holds no rows and no locks."""
+    """An open table: `open_table` and `create_table` give one.
+
+    Every method works on the newest state of the table. The object holds no rows and no locks, may be kept for as long as you
+    like, and may be used by several threads.
+    """
 
     def __init__(self, context: TableContext, options: Mapping[str, str] | None = None) -> None:
         self._context = context
         self._options = dict(options or {})
 
     def __repr__(self) -> str:
-        return f"HoodieTable({self._context.storage.uri!r}, {self.config.table_type.value})"
+        return f"<HoodieTable {self.uri}: {self.config.table_type.value}, version {int(self.config.version)}>"
+
+    def _repr_html_(self) -> str:
+        # The configuration only: a prompt must not wait for storage.
+        config = self.config
+        return html_pairs(
+            f"hoodie table {config.name}",
+            [
+                ("path", self.uri),
+                ("type", f"{config.table_type.value}, version {int(config.version)}"),
+                ("record key", ", ".join(config.record_key_fields) or "(generated)"),
+                ("partitioned by", ", ".join(config.partition_fields) or "(not partitioned)"),
+                ("ordering", ", ".join(config.ordering_fields) or "(none: the later write wins)"),
+            ],
+        )
 
     # -- what the table is -------------------------------------------------------------------------------------------
 
     @property
     def config(self) -> TableConfig:
+        """What `hoodie.properties` says of the table: its type and version, key, partition and ordering columns, and more."""
         return self._context.config
 
     @property
     def uri(self) -> str:
+        """Where the table lies."""
         return self._context.storage.uri
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The table's columns without meta columns; None before the first commit of a table without a create schema."""
+        """The table's columns, without the `_hoodie_` columns.
+
+        None as long as nothing has stated them: the table was created without a schema, and nothing was written yet.
+        """
         return self._context.snapshot().schema
 
     @property
     def timeline(self) -> Timeline:
-        """The active timeline as it is now."""
+        """The active timeline as it is now: the instants of commits, compactions and rollbacks, and how far each has come."""
         return self._context.active.load()
 
     def partitions(self) -> tuple[str, ...]:
+        """The paths of the partitions that have rows, sorted; one empty path where the table is not partitioned."""
         return self._context.snapshot().view.partitions()
 
     def files(self) -> list[FileSlice]:
-        """The latest file slices."""
+        """The newest file slice of each file group: its base file, and the log files that were written since.
+
+        Example:
+            >>> sum(piece.size_bytes for piece in table.files())
+        """
         return self._context.snapshot().view.latest_slices()
 
     def archived_instants(self) -> tuple[Instant, ...]:
@@ -102,25 +138,52 @@ class HoodieTable:
         there = {(instant.time, instant.action) for instant in self.timeline}
         return tuple(i for i in self._context.archived().instants if (i.time, i.action) not in there)
 
-    def history(self, *, archived: bool = False) -> list[CommitResult]:
-        """What each completed commit on the active timeline did, oldest first; `archived`: on the archived one too."""
+    def history(self, *, archived: bool = False) -> History:
+        """What each completed commit did, oldest first.
+
+        Args:
+            archived: also list commits that were moved to the archived timeline.
+
+        Returns:
+            A list of `CommitResult`, of which a notebook shows a table.
+
+        Example:
+            >>> table.history()[-1].inserted
+        """
         active, commits = self._context.active, self.timeline.commits
         older = [i for i in self.archived_instants() if i.action in WRITES] if archived else []
         old = self._context.archived().read_commits(older)
         metadata = [*((i, old[i.time]) for i in older), *((i, active.read_commit(i)) for i in commits)]
-        return [
+        return History(
             CommitResult.of(i.time, m.operation, m.stats(), replaced=m.replaced_file_ids, completed=i.completion)
             for i, m in metadata
-        ]
+        )
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def upsert(
         self, data: Rows, options: Mapping[str, str] | None = None, *, partial: bool | None = None
     ) -> CommitResult:
-        """Insert rows with new keys, replace rows whose key is stored. See docs/OPTIONS.md for `options`.
+        """Insert rows whose key is new, and replace the stored rows of all other keys.
 
-        `partial`: of stored rows only the columns that the data has are replaced; new rows have null in the others.
+        With an ordering column a stored row that has a greater value stays; without one the row that is written later wins.
+
+        Args:
+            data: Arrow data, a frame of pandas or polars, a dict of columns, a list of dicts, and more: see `Rows`.
+            options: Hudi's write options, for this write (docs/OPTIONS.md).
+            partial: replace only the columns that the data has; new rows have null in the others.
+
+        Returns:
+            What the write did. Its `instant` is None when there was no row to write.
+
+        Raises:
+            SchemaError: the data does not fit the columns of the table.
+            KeyFieldError: a key, partition or ordering column is missing, or null where it must not be.
+            CommitConflictError: other writers changed the same files first, ten times in a row.
+            CommitOutcomeUnknownError: the storage did not say whether the commit landed: look before you write again.
+
+        Example:
+            >>> table.upsert([{"id": "a", "fare": 9.5, "ts": 2}])
         """
         said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
         return self.write(data, WriteOperation.UPSERT, {**(options or {}), **said})
@@ -129,17 +192,55 @@ class HoodieTable:
         """Add rows without looking their keys up, unless an option says what to do with stored ones.
 
         A key that is stored twice stays so: later upserts and deletes change one of its rows in each file group that has it.
+
+        Args:
+            data: the rows, as `upsert` takes them.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+
+        Raises:
+            DuplicateKeyError: an option says that stored keys are an error, and there is one. Others as `upsert` has them.
         """
         return self.write(data, WriteOperation.INSERT, options)
 
     def bulk_insert(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows into new file groups only: for first loads."""
+        """Add rows into new files only, which is the fastest way to load a table for the first time.
+
+        Args:
+            data: the rows, as `upsert` takes them.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+
+        Raises:
+            SchemaError, KeyFieldError: as `upsert` has them.
+        """
         return self.write(data, WriteOperation.BULK_INSERT, options)
 
     def delete(
         self, data: Rows | None = None, options: Mapping[str, str] | None = None, *, where: str | None = None
     ) -> CommitResult:
-        """Delete the rows with these keys (key and partition columns; more are ignored), or those that a filter finds."""
+        """Delete rows: those with the given keys, or those that a condition finds.
+
+        Args:
+            data: the key and partition columns of the rows, in any form that `upsert` takes; more columns are ignored.
+            options: Hudi's write options, for this write.
+            where: a condition instead of keys, as `scan` takes it.
+
+        Returns:
+            What the write did; its `deleted` says how many rows are gone.
+
+        Raises:
+            OptionError: both keys and a condition were given, or neither, or the condition cannot be understood.
+            KeyFieldError: a key or partition column is missing in the data.
+
+        Example:
+            >>> table.delete([{"id": "a", "city": "rome"}])
+            >>> table.delete(where="ts < 1000")
+        """
         if (data is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
         if where is not None:
@@ -149,20 +250,44 @@ class HoodieTable:
         return self.write(data, WriteOperation.DELETE, options)
 
     def insert_overwrite(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Replace all rows of the partitions that the data is in; without rows nothing changes."""
+        """Replace all rows of those partitions that the data has rows for; without rows nothing changes.
+
+        Args:
+            data: the rows, as `upsert` takes them.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did; its `replaced` counts the file groups that do not count any more.
+        """
         return self.write(data, WriteOperation.INSERT_OVERWRITE, options)
 
     def insert_overwrite_table(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Replace all rows of the table; without rows it is empty then."""
+        """Replace all rows of the table; when the data has no rows, the table is empty afterwards.
+
+        Args:
+            data: the rows, as `upsert` takes them.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did. Earlier states can still be read with `scan(as_of=…)` until their files are cleaned.
+        """
         return self.write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options)
 
     def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, str] | None = None) -> CommitResult:
-        """Delete all rows of partitions, given by their paths as `partitions()` lists them; `*` stands for any text.
+        """Delete all rows of the given partitions.
 
-        Paths that are not there do not matter.
+        Args:
+            partitions: paths as `partitions()` lists them; `*` stands for any text. Paths that do not exist are ignored.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did; deleted rows are not counted, for no file is opened.
 
         Raises:
-            OptionError: no list of paths; the table is empty.
+            OptionError: this is no list of paths, or the table is empty.
+
+        Example:
+            >>> table.delete_partitions(["city=rome", "city=o*"])
         """
         if isinstance(partitions, str):
             raise OptionError(
@@ -174,7 +299,16 @@ class HoodieTable:
         )
 
     def write(self, data: Rows, operation: WriteOperation, options: Mapping[str, str] | None = None) -> CommitResult:
-        """One write with Hudi's option names; `data` is anything that `upsert` takes."""
+        """Write with any operation: what `upsert`, `insert` and the others do, for programs that choose at run time.
+
+        Args:
+            data: the rows, as `upsert` takes them.
+            operation: which write; `WriteOperation.UPSERT` and so on.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+        """
         request = self._asked(operation, options)
         reader = reader_of(data, lambda: self.schema)
         return self.write_records(
@@ -321,7 +455,29 @@ class HoodieTable:
         as_of: Moment | None = None,
         meta_columns: bool = False,
     ) -> Scan:
-        """The table's rows now, or as of an instant: `query` is "snapshot" (logs merged in) or "read_optimized" (base files only)."""
+        """Query the rows of the table, as they are now or were at an earlier moment.
+
+        Nothing is read before a method of the result asks for rows. The result is pinned: commits that come later are not in it.
+
+        Args:
+            columns: which columns, in this order; None gives all. An empty list gives rows without columns, to be counted.
+            where: rows to read: SQL-like text such as "fare > 3 and city = 'rome'", or a pyarrow expression.
+            query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that still stand in logs.
+            as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, or text such as "2026-01-31 12:00"
+                or "2 hours ago". Times without a zone are in that of the table (UTC, unless its properties say LOCAL).
+            meta_columns: put the five `_hoodie_` columns in front.
+
+        Returns:
+            A query that has not run yet: `to_arrow()`, `to_pandas()`, `to_polars()`, `to_batches()` and `count()` run it.
+
+        Raises:
+            InstantNotFoundError: `as_of` lies before the first commit, or the files of that moment were cleaned.
+            OptionError: a column that does not exist; a condition or a moment that cannot be understood.
+
+        Example:
+            >>> table.scan(columns=["city", "fare"], where="fare > 100").to_pandas()
+            >>> table.scan(as_of="yesterday").count()
+        """
         kind = parse_query(query)
         at = None if as_of is None else parse_instant_option(as_of, name="as_of", zone=self._zone())
         options = ReadOptions(query=kind, as_of=at, where=where, columns=parse_columns(columns))
@@ -338,23 +494,38 @@ class HoodieTable:
         full_scan_fallback: bool = False,
         meta_columns: bool = False,
     ) -> Scan:
-        """Latest state of the rows committed in (since, until]; `until` defaults to the last commit that can be passed safely.
+        """Query what was committed after `since`, up to and including `until`.
 
-        With images="before_after" it is the change feed: each insert, update and delete of each commit, as columns `op` (i, u,
-        d), `instant`, and the structs `before` and `after`, which hold `columns`; `where` takes changes that fit on either
-        side. "cdc" gives Apache Hudi's columns instead: op, ts_ms, and both rows as JSON. docs/CHANGES.md says more.
+        By default this is an incremental pull: the latest state of the rows that were written in the range. Deletes are not in it.
+        On a merge-on-read table rows are merged only with what was written in the range, as Apache Hudi does: a late row that lost
+        against an *older* row is in it, although a scan shows the older row. Compare ordering values before you apply it. On a
+        copy-on-write table such a row was never stored and is not in it. docs/CONCURRENCY.md, "Incremental pulls", says more.
 
-        Since and until are instants as `CommitResult.position` has them: instant times, and of tables of version 8 and 9
-        completion times.
+        With `images="before_after"` it is the change feed: each insert, update and delete of each commit, with the columns `op`
+        (i, u or d), `instant`, and the structs `before` and `after`. docs/CHANGES.md says more.
 
-        Deletes are not in it. On a merge-on-read table rows are merged with what was written in the range only, as Apache
-        Hudi does: a late row that lost against an *older* row is in it, although a scan shows the older row. Compare
-        ordering values before you apply it. On a copy-on-write table such a row was never stored and is not in it.
-        docs/CONCURRENCY.md, "Incremental pulls", says more.
+        Args:
+            since: where the range begins, exclusive: a moment as `scan(as_of=…)` takes it; None is the beginning. Of a commit's
+                result its `position` counts: go on from the last one that you have pulled.
+            until: where the range ends, inclusive; None is the last commit that can be passed safely.
+            columns: which columns; in the change feed those of `before` and `after`.
+            where: rows to give; in the change feed changes that fit on either side.
+            images: "latest_state", "before_after", or "cdc" for Apache Hudi's columns: op, ts_ms and both rows as JSON.
+            full_scan_fallback: read a range from the whole table when its commits were archived or its files cleaned.
+            meta_columns: put the five `_hoodie_` columns in front.
+
+        Returns:
+            A query that has not run yet, as `scan` gives it.
 
         Raises:
-            InstantNotFoundError: `until` lies beyond a write in progress; or commits of the range were archived, or its files
-                cleaned, and `full_scan_fallback` does not have it read from the whole table (docs/CHANGES.md says how).
+            InstantNotFoundError: `until` lies beyond a write in progress; or the range was archived or cleaned, and there is no
+                `full_scan_fallback`.
+            OptionError: the range ends before it begins, or an argument cannot be understood.
+
+        Example:
+            >>> first = table.upsert(rows)
+            >>> table.changes(since=first).to_pandas()
+            >>> table.changes(since="1 day ago", images="before_after").to_arrow()
         """
         zone = self._zone()
         options = ReadOptions(
@@ -368,16 +539,46 @@ class HoodieTable:
         )
         return Scan(self._context, options, meta_columns=meta_columns)
 
+    def to_arrow(self) -> pa.Table:
+        """All rows as a `pyarrow.Table`: short for `scan().to_arrow()`."""
+        return self.scan().to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a `pandas.DataFrame`: short for `scan().to_pandas()`; needs pandas."""
+        return self.scan().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a `polars.DataFrame`: short for `scan().to_polars()`; needs polars."""
+        return self.scan().to_polars()
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """Some rows, to see what the table holds: short for `scan().limit(rows).to_arrow()`.
+
+        Args:
+            rows: how many at most.
+
+        Example:
+            >>> table.head(5).to_pandas()
+        """
+        return self.scan().limit(rows).to_arrow()
+
     def read(self, options: ReadOptions, *, meta_columns: bool = True) -> Scan:
-        """A query of parsed options, as the doors have them."""
+        """Query with options that were parsed already, as Spark and the command line have them."""
         return Scan(self._context, options, meta_columns=meta_columns)
 
     # -- table services ----------------------------------------------------------------------------------------------
 
     def schedule_compaction(self, options: Mapping[str, str] | None = None, *, wait_s: float = 30) -> str | None:
-        """Plan the merge of log files into base files; gives its instant, None when there is nothing to merge.
+        """Plan a compaction, which merges log files into base files; `run_compaction` runs it, perhaps in another process.
 
-        Holds new writes back and waits up to `wait_s` seconds for pending ones, whose file groups cannot be planned.
+        New writes are held back for a moment, so that pending ones can end: their file groups could not be planned.
+
+        Args:
+            options: Hudi's options of compactions.
+            wait_s: how long to wait for pending writes; then the plan goes without their file groups.
+
+        Returns:
+            The instant of the plan, or None when there is nothing to merge.
         """
         write = self._request(options).write
         return compaction.schedule_compaction(
@@ -387,22 +588,55 @@ class HoodieTable:
     def run_compaction(
         self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
     ) -> list[CommitResult]:
-        """Run one scheduled compaction, or all that are pending; none is begun after `budget_s` seconds."""
+        """Run compactions that were scheduled.
+
+        Args:
+            instant: only the one of this instant; None runs all that are pending, oldest first.
+            budget_s: begin no further one after so many seconds; None is no limit.
+            options: Hudi's options of files, for the new base files.
+
+        Returns:
+            What each of them did.
+
+        Raises:
+            InstantNotFoundError: no compaction is pending at that instant.
+        """
         files = self._request(options).write.file_options()
         return compaction.run_compaction(self._context, options=files, instant=instant, budget_s=budget_s)
 
     def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
-        """Schedule a compaction and run what is pending."""
+        """Merge log files into base files now: schedule a compaction and run all that are pending.
+
+        Args:
+            options: Hudi's options of compactions.
+
+        Returns:
+            What each compaction did; an empty list when there was nothing to merge.
+
+        Example:
+            >>> table.compact()
+        """
         self.schedule_compaction(options)
         return self.run_compaction(budget_s=None, options=options)
 
     def rollback(self, instant: str | None = None) -> list[str]:
-        """Undo a pending instant that its writer left behind (all of them, when none is named); gives what was undone."""
+        """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.
+
+        Args:
+            instant: only this pending instant; None undoes all whose writer is dead.
+
+        Returns:
+            The instants that were undone.
+
+        Raises:
+            InstantNotFoundError: there is no such instant, or it is completed.
+        """
         if instant is None:
             return rollback_failed(self._context)
         return [instant] if rollback_instant(self._context, instant) else []
 
     def pending_compactions(self) -> tuple[Instant, ...]:
+        """The compactions that were scheduled and have not been run to their end."""
         return self.timeline.pending(Action.COMPACTION)
 
     def _request(self, options: Mapping[str, str] | None) -> WriteRequest:
@@ -424,12 +658,43 @@ def open_table(
     """Open a table.
 
     Args:
+        path: its folder: a local path, `file://…` or `memory://…`.
+        storage_options: how to reach the storage.
         options: Hudi's write options that every write through this object has.
+        engine: who runs the work; None: threads of this process.
+
+    Returns:
+        The open table.
 
     Raises:
         TableNotFoundError: there is no table at the path.
+        UnsupportedTableError: there is one of a version or with a feature that this release does not know.
+
+    Example:
+        >>> table = hoodie.open_table("/data/trips")
+        >>> table.head()
     """
     return open_at(open_storage(path, storage_options), engine=engine, options=options)
+
+
+def is_table(path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> bool:
+    """Whether there is a table at a path: one that this release does not read, or whose properties are damaged, is one too.
+
+    Args:
+        path: a folder, as `open_table` takes it.
+        storage_options: how to reach the storage.
+
+    Example:
+        >>> if not hoodie.is_table("/data/trips"):
+        ...     hoodie.create_table("/data/trips", record_key="id")
+    """
+    try:
+        load_config(open_storage(path, storage_options))
+    except TableNotFoundError:
+        return False
+    except (CorruptFileError, UnsupportedTableError):
+        return True
+    return True
 
 
 def open_at(
@@ -456,17 +721,35 @@ def create_table(
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
 ) -> HoodieTable:
-    """Create a table of version 6 and open it.
+    """Create a table and open it. It has version 6, which Apache Hudi 0.14 and later read and write.
 
     Args:
-        schema: its columns; when given, key, partition and ordering columns are checked against it now.
-        partition_by: None: as the options say, else not partitioned.
-        ordering: of two rows with one key the greater value wins; None: as the options say, else the later write wins.
-        table_type: None: as the options say, else copy-on-write.
+        path: its folder, which may exist: a local path, `file://…` or `memory://…`.
+        schema: its columns: a schema or a frame of pyarrow, pandas, polars or Spark, or a dict such as
+            {"id": "string", "fare": "float64"}. None takes them from the first write.
+        record_key: the column, or the columns, by which a row is found again.
+        partition_by: the columns by whose values rows are put into folders; None: as the options say, else not partitioned.
+        ordering: of two rows with one key the greater value of this column wins; None: as the options say, else the later
+            write wins.
+        table_type: "COPY_ON_WRITE" (quick to read) or "MERGE_ON_READ" (quick to write); None: as the options say, else
+            copy-on-write.
+        name: what the table is called; None: as its folder.
         options: Hudi's table and write options; the arguments win over them.
+        storage_options: how to reach the storage.
+        engine: who runs the work; None: threads of this process.
+
+    Returns:
+        The open table.
 
     Raises:
-        TableExistsError: there is a table. OptionError, KeyFieldError, SchemaError: the arguments do not fit together.
+        TableExistsError: there is a table already.
+        KeyFieldError: a key, partition or ordering column is not in the schema.
+        SchemaError: a column has a type that a table cannot store.
+        OptionError: the arguments and options do not fit together.
+
+    Example:
+        >>> table = hoodie.create_table("/data/trips", frame, record_key="id", partition_by="city", ordering="ts")
+        >>> table.upsert(frame)
     """
     storage = open_storage(path, storage_options)
     request = parse_write_options(options or {}, defaults=load_defaults())

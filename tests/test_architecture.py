@@ -37,7 +37,7 @@ def says_something(path):
 
 
 def test_the_levels_are_those_that_are_enforced():
-    levels = re.findall(r"^ +(\d+)  ((?:[a-z]+ )+)", section("Layers"), re.MULTILINE)
+    levels = re.findall(r"^ +(\d+)  ((?:[a-z_]+ )+)", section("Layers"), re.MULTILINE)
     assert {int(level): set(rooms.split()) for level, rooms in levels} == {
         level: set(rooms) for level, rooms in enumerate(LAYERS)
     }

@@ -27,6 +27,7 @@ LAYERS = (
     ("table",),
     ("hoodie",),  # the public names of hoodie/__init__.py
     ("cli",),
+    ("__main__",),
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 SPARK = {"pyspark", "py4j", "pyspark_hoodie"}

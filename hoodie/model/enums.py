@@ -6,11 +6,15 @@ from enum import IntEnum, StrEnum
 
 
 class TableType(StrEnum):
+    """How updates are stored: in new versions of the base files, or in log files beside them."""
+
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
 
 
 class TableVersion(IntEnum):
+    """The versions of the table format that are known: 6 is read and written, 8 and 9 are read."""
+
     V6 = 6
     V8 = 8
     V9 = 9
@@ -40,7 +44,7 @@ class State(StrEnum):
 
 
 class WriteOperation(StrEnum):
-    """`operationType` of commit metadata."""
+    """What a commit did; `operationType` of its metadata."""
 
     UPSERT = "UPSERT"
     INSERT = "INSERT"
@@ -66,6 +70,8 @@ class RowCopies(StrEnum):
 
 
 class QueryType(StrEnum):
+    """What a query reads: the newest rows, base files only, or what was committed in a range."""
+
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
     INCREMENTAL = "incremental"
@@ -83,6 +89,8 @@ class ChangeFormat(StrEnum):
 
 
 class MergeMode(StrEnum):
+    """Which of two records of one key counts: the later one, the one with the greater ordering value, or what a merger makes."""
+
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
     CUSTOM = "CUSTOM"

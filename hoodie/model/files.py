@@ -54,6 +54,7 @@ class FileSlice(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
+        """Of the base file and the logs together."""
         return (self.base.size_bytes if self.base else 0) + sum(log.size_bytes for log in self.logs)
 
 

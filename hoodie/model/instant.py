@@ -65,6 +65,7 @@ class Instant(NamedTuple):
 
     @property
     def is_completed(self) -> bool:
+        """Whether what the instant did is visible."""
         return self.state is State.COMPLETED
 
     def __str__(self) -> str:
@@ -82,6 +83,7 @@ class InstantRange:
     so that a range of completion times is no range of commit times (table versions 8 and 9)."""
 
     def contains(self, time: str) -> bool:
+        """Whether an instant time lies in the range."""
         if self.only is not None and time not in self.only:
             return False
         key = sort_key(time)

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.model.enums import WriteOperation
+from hoodie.model.html import html_pairs, html_rows
 from hoodie.model.payloads import WriteStat
 
 
 @dataclass(frozen=True, repr=False)
 class CommitResult:
-    """Outcome of one write or table service."""
+    """What one write or compaction did. As `as_of`, `since` or `until` it stands for its commit."""
 
     instant: str | None
     """None when there was nothing to do."""
@@ -82,6 +83,21 @@ class CommitResult:
     def __repr__(self) -> str:
         return f"<CommitResult {self}>"
 
+    def _repr_html_(self) -> str:
+        pairs: list[tuple[str, object]] = [
+            ("inserted", self.inserted),
+            ("updated", self.updated),
+            ("deleted", self.deleted),
+            ("files written", self.files),
+            ("bytes written", self.bytes_written),
+        ]
+        if self.replaced:
+            pairs.append(("file groups replaced", self.replaced))
+        what = self.operation.value.lower()
+        if self.instant is None:
+            return html_pairs(f"{what}: nothing to do", ())
+        return html_pairs(f"{what} {self.instant}", pairs)
+
     def _how(self) -> str:
         """By what means, as far as it is known: not of commits that are read from the timeline."""
         ways = ", ".join(f"{count} {way}" for way, count in self.index.items())
@@ -91,3 +107,28 @@ class CommitResult:
             f"{self.engine}, {self.jobs} jobs" if self.jobs else self.engine,
         ]
         return "".join(f"; {each}" for each in told if each)
+
+
+SHOWN = 20
+"""Commits of a history that its texts show."""
+
+
+class History(list[CommitResult]):
+    """What commits did, oldest first: a list that a prompt and a notebook show line by line."""
+
+    def __repr__(self) -> str:
+        shown, more = self._newest()
+        return "\n".join([f"<History of {len(self)} commits>", *more, *map(str, shown)])
+
+    def _repr_html_(self) -> str:
+        shown, more = self._newest()
+        header = ("instant", "operation", "inserted", "updated", "deleted", "files", "bytes")
+        rows = [
+            (r.instant, r.operation.value.lower(), r.inserted, r.updated, r.deleted, r.files, r.bytes_written)
+            for r in shown
+        ]
+        return html_rows(f"{len(self)} commits{'; ' + more[0] if more else ''}", header, rows)
+
+    def _newest(self) -> tuple[list[CommitResult], list[str]]:
+        hidden = len(self) - SHOWN
+        return self[-SHOWN:], [f"({hidden:,} older not shown)"] if hidden > 0 else []

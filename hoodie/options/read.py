@@ -21,6 +21,8 @@ class StreamReadOptions:
 
 @dataclass(frozen=True)
 class ReadOptions:
+    """What a query reads: the arguments of `scan` and `changes`, parsed."""
+
     query: QueryType = QueryType.SNAPSHOT
     begin: str | None = None
     """Incremental: exclusive. An instant time; of versions 8 and 9 a completion time, and so is the end."""

@@ -3,67 +3,167 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from operator import index
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, QueryType
+from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
 from hoodie.read.copied_slices import run_task, with_final_files
 from hoodie.read.plan import plan_read
 from hoodie.txn.context import TableContext
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_SHOWN_COLUMNS = 20
+"""In a notebook."""
+
 
 class Scan:
-    """Rows of one query. Each method that draws rows runs the query on the snapshot pinned when the scan was made."""
+    """Rows of one query: made by `HoodieTable.scan` and `HoodieTable.changes`, run by the method that asks for rows.
+
+    Each such method runs the query anew, on the snapshot of the moment when the scan was made. Any library that takes an Arrow
+    stream takes a scan: `polars.DataFrame(scan)`, `duckdb.from_arrow(scan.to_reader())`, `pyarrow.table(scan)`.
+    """
 
     def __init__(self, context: TableContext, options: ReadOptions, *, meta_columns: bool = False) -> None:
         self._context = context
         self._options = options
+        self._limit: int | None = None
         self.plan: ReadPlan = plan_read(context, options, meta_columns=meta_columns)
+
+    def __repr__(self) -> str:
+        told = [f"{name}={value}" for name, value in self._told() if name not in ("table", "query")]
+        return f"<Scan of {self._context.storage.uri}: {self._options.query.value}, {', '.join(told)}>"
+
+    def _repr_html_(self) -> str:
+        return html_pairs("scan, not run yet", self._told())
+
+    def _told(self) -> list[tuple[str, object]]:
+        """What is known of the query without running it."""
+        names = self.plan.output.names
+        more = len(names) - _SHOWN_COLUMNS
+        options, span = self._options, self._options.range
+        pairs: list[tuple[str, object]] = [
+            ("table", self._context.storage.uri),
+            ("query", options.query.value),
+            ("columns", ", ".join(names[:_SHOWN_COLUMNS]) + (f" and {more} more" if more > 0 else "")),
+            ("where", options.where),
+            ("as of", options.as_of),
+            ("since", span.begin),
+            ("until", span.end),
+            ("limit", self._limit),
+            ("file slices", len(self.plan.tasks)),
+        ]
+        return [(name, value) for name, value in pairs if value is not None]
 
     @property
     def schema(self) -> pa.Schema:
+        """The columns of the rows, known before any of them is read."""
         return self.plan.output
 
-    def records(self) -> Any:
-        """The rows as the engine's own kind: a `pyarrow.RecordBatchReader` embedded, a DataFrame in Spark."""
-        return self._read(self.plan.tasks, self.plan.output)
+    def limit(self, rows: int) -> Scan:
+        """The same query with at most so many rows; which ones is not said, for rows have no order.
 
-    def _read(self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema) -> Any:
-        storage, context = self._context.storage, self.plan.context
-        final = with_final_files(storage, context, tasks)
-        return self._context.engine.read(partial(run_task, storage, context), final, output)
+        Files are read only until there are enough.
+
+        Args:
+            rows: how many; 0 gives none.
+
+        Raises:
+            OptionError: not a whole number, or below 0.
+
+        Example:
+            >>> table.scan(where="city = 'rome'").limit(5).to_pandas()
+        """
+        try:
+            most = index(rows)
+        except TypeError:
+            most = -1
+        if most < 0:
+            raise OptionError(f"limit({rows!r}) takes a whole number of rows, 0 or more")
+        fewer = copy(self)
+        fewer._limit = most if self._limit is None else min(most, self._limit)
+        return fewer
 
     def to_reader(self) -> pa.RecordBatchReader:
-        reader: pa.RecordBatchReader = self.records()
+        """The rows as a `pyarrow.RecordBatchReader`, which reads them as they are drawn.
+
+        Returns:
+            A reader with `schema`; close it when you do not read it to its end.
+        """
+        return self._read(self.plan.tasks, self.plan.output)
+
+    def _read(self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema) -> pa.RecordBatchReader:
+        if self._limit is None:
+            return self._read_all(tasks, output)
+        return pa.RecordBatchReader.from_batches(output, self._read_first(self._limit, tasks, output))
+
+    def _read_all(self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema) -> pa.RecordBatchReader:
+        storage, context = self._context.storage, self.plan.context
+        final = with_final_files(storage, context, tasks)
+        reader: pa.RecordBatchReader = self._context.engine.read(partial(run_task, storage, context), final, output)
         return reader
 
+    def _read_first(
+        self, left: int, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """So many rows: of one task, then of twice as many with each step, which run side by side."""
+        begin, step = 0, 1
+        while left and begin < len(tasks):
+            with self._read_all(tasks[begin : begin + step], output) as reader:
+                for batch in reader:
+                    yield batch.slice(0, left)
+                    left -= min(left, batch.num_rows)
+                    if not left:
+                        break
+            begin, step = begin + step, 2 * step
+
     def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow record batches, one after the other: for what does not fit into memory.
+
+        Example:
+            >>> for batch in table.scan(columns=["city"]).to_batches():
+            ...     cities.update(batch.column("city").to_pylist())
+        """
         yield from self.to_reader()
 
     def to_arrow(self) -> pa.Table:
+        """All rows as a `pyarrow.Table`."""
         return self.to_reader().read_all()
 
-    def to_pandas(self) -> Any:
-        return self.to_arrow().to_pandas()
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a `pandas.DataFrame`; needs pandas."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a `polars.DataFrame`; needs polars."""
         import polars  # noqa: PLC0415 - optional, and only here
 
-        return polars.from_arrow(self.to_arrow())
+        return polars.DataFrame(self.to_arrow())
 
     def count(self) -> int:
-        """Number of rows, found by reading the first column only, and what merging and the filter look at."""
+        """The number of rows. One column is read, and what merging and the filter look at."""
         narrow = self._narrowed()
         schema = pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
         return sum(batch.num_rows for batch in self._read(narrow, schema)) if narrow else 0
 
     def explain(self) -> str:
-        """What the query will read, in a few lines."""
+        """What the query will read, in a few lines: file slices before and after each kind of pruning, bytes, columns.
+
+        Example:
+            >>> print(table.scan(where="fare > 100").explain())
+        """
         tasks = self.plan.tasks
         logs = sum(1 for t in tasks if t.slice.logs)
         log_files = sum(len(t.slice.logs) for t in tasks)
@@ -80,6 +180,8 @@ class Scan:
             lines += self._unknown()
         if self._options.as_of:
             lines.append(f"  as of: {self._options.as_of}")
+        if self._limit is not None:
+            lines.append(f"  limit: {self._limit:,} rows")
         if span.begin or span.end:
             lines.append(f"  committed in: ({span.begin or 'beginning'}, {span.end or 'latest'}]")
         return "\n".join(lines)

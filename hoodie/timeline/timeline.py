@@ -39,7 +39,7 @@ def _fold(found: Iterable[Instant]) -> tuple[list[Instant], frozenset[str]]:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Instants sorted by time. Build it with `from_file_names`."""
+    """The instants of a table, sorted by time, each in the furthest state that it has reached. It does not change."""
 
     instants: tuple[Instant, ...]
     compactions: frozenset[str] = frozenset()
@@ -73,6 +73,10 @@ class Timeline:
 
     def __len__(self) -> int:
         return len(self.instants)
+
+    def __repr__(self) -> str:
+        span = f", {self.instants[0].time} to {self.instants[-1].time}" if self.instants else ""
+        return f"<Timeline of {len(self)} instants{span}; {len(self.commits)} commits, {len(self.pending())} pending>"
 
     @cached_property
     def latest_time(self) -> str | None:
@@ -126,6 +130,7 @@ class Timeline:
         return tuple(i for i in self.commits if span.contains(i.position))
 
     def find(self, time: str, *actions: Action) -> Instant | None:
+        """The instant of this time and of one of these actions (any, when none is given); None when there is none."""
         return next((i for i in self.instants if i.time == time and (not actions or i.action in actions)), None)
 
     def newest(self, action: Action) -> Instant | None:
@@ -180,6 +185,7 @@ class Timeline:
         return below[-1] if below else None
 
     def not_found(self, time: str, *, table: str) -> str:
+        """A sentence for whoever asked for an instant that is not there; it names the earliest and the latest commit."""
         if not self.commits:
             return f"table {table} has no completed commit yet, so there is nothing at instant {time}"
         return (

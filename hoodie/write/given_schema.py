@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ArrowSchemaExportable(Protocol):
-    """Columns of any library that speaks Arrow: schemas of pyarrow, polars, nanoarrow, deltalake, …"""
+    """The columns of any library that speaks Arrow: schemas of pyarrow, polars, nanoarrow, deltalake, …"""
 
     def __arrow_c_schema__(self) -> Any: ...
 

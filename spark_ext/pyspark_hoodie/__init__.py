@@ -57,3 +57,8 @@ def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
 def disable() -> None:
     """Undo `enable`: readers and writers made from now on are Spark's own again."""
     import_module("pyspark_hoodie.hook").disable()
+
+
+def __dir__() -> list[str]:
+    """The public names: what completion shows."""
+    return __all__
