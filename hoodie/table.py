@@ -243,7 +243,7 @@ class HoodieTable:
         """
         if (data is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
-        if where is not None:
+        if data is None:
             data = self.scan(columns=key_columns(self.config), where=where).to_arrow()
             if not data.num_rows:
                 return CommitResult(None, WriteOperation.DELETE)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
 from hoodie.errors import SchemaError
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    import pyarrow.dataset as ds
 
 
 @runtime_checkable
@@ -30,12 +25,38 @@ class ArrowArrayExportable(Protocol):
     def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
 
 
-Piece: TypeAlias = """(
-    ArrowStreamExportable | ArrowArrayExportable | pa.Table | pa.RecordBatch | pa.RecordBatchReader | ds.Dataset | ds.Scanner
-    | pl.DataFrame | pl.LazyFrame | pd.DataFrame
-)"""
+class PandasFrame(Protocol):
+    """A pandas frame, which is known by its looks: type checkers see the types of pandas only where its stubs are installed."""
+
+    @property
+    def iloc(self) -> Any: ...
+    @property
+    def columns(self) -> Any: ...
+
+
+class LazyFrame(Protocol):
+    """A lazy frame of polars."""
+
+    def collect_schema(self) -> Any: ...
+    def collect(self) -> Any: ...
+
+
+class Dataset(Protocol):
+    """A dataset of pyarrow."""
+
+    @property
+    def scanner(self) -> Any: ...
+
+
+class Scanner(Protocol):
+    """A scanner of pyarrow."""
+
+    def to_reader(self) -> Any: ...
+
+
+Piece: TypeAlias = ArrowStreamExportable | ArrowArrayExportable | PandasFrame | LazyFrame | Dataset | Scanner
 """Some rows with the same columns."""
-Rows: TypeAlias = "Piece | Iterable[Piece] | Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]"
+Rows: TypeAlias = Piece | Iterable[Piece] | Mapping[str, Any] | Iterable[Mapping[str, Any]]
 """What the methods that write take as `data`: Arrow data or a frame; a list or generator of such pieces, whose columns are those
 of the first; a dict of columns; a list of dicts, one for each row."""
 

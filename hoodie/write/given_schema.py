@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from hoodie.engine.inputs import ArrowStreamExportable
+from hoodie.engine.inputs import ArrowStreamExportable, LazyFrame, PandasFrame
 from hoodie.errors import SchemaError
 from hoodie.format.spark_types import arrow_from_spark
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 @runtime_checkable
@@ -30,16 +26,22 @@ class SparkStruct(Protocol):
 
 
 class SparkFrame(Protocol):
-    """Spark's `DataFrame`, for its schema."""
+    """What has a schema: a `DataFrame` of Spark, a dataset of pyarrow."""
 
     @property
     def schema(self) -> Any: ...
 
 
-SchemaLike: TypeAlias = """(
-    pa.Schema | ArrowSchemaExportable | ArrowStreamExportable | SparkStruct | SparkFrame | pd.DataFrame | pl.Schema | pl.LazyFrame
-    | Mapping[str, pa.DataType | str] | Sequence[tuple[str, pa.DataType | str]]
-)"""
+SchemaLike: TypeAlias = (
+    ArrowSchemaExportable
+    | ArrowStreamExportable
+    | SparkStruct
+    | SparkFrame
+    | PandasFrame
+    | LazyFrame
+    | Mapping[str, pa.DataType | str]
+    | Sequence[tuple[str, pa.DataType | str]]
+)
 """What `create_table` takes as `schema`: a schema, or a frame that has one; Arrow types (or their names) by column name."""
 
 
