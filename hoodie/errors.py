@@ -51,6 +51,10 @@ class CorruptFileError(HoodieError, ValueError):
     """A file of the table is truncated or does not decode; the message names it."""
 
 
+class MissingFileError(CorruptFileError):
+    """A file that a commit wrote is gone, and nothing explains why."""
+
+
 class CorruptBlockError(CorruptFileError):
     """The bytes at `offset` are no whole log block."""
 

@@ -119,7 +119,7 @@ class HoodieTable:
     @property
     def timeline(self) -> Timeline:
         """The active timeline as it is now: the instants of commits, compactions and rollbacks, and how far each has come."""
-        return self._context.active.load()
+        return self._context.snapshot().timeline
 
     def partitions(self) -> tuple[str, ...]:
         """The paths of the partitions that have rows, sorted; one empty path where the table is not partitioned."""
@@ -131,7 +131,7 @@ class HoodieTable:
         Example:
             >>> sum(piece.size_bytes for piece in table.files())
         """
-        return self._context.snapshot().view.latest_slices()
+        return self._context.ask(lambda snapshot: snapshot.view.latest_slices())
 
     def archived_instants(self) -> tuple[Instant, ...]:
         """The completed instants that were moved off the active timeline, oldest first."""

@@ -63,6 +63,8 @@ class FileGroup(NamedTuple):
 
     id: FileGroupId
     slices: tuple[FileSlice, ...]
+    missing: tuple[BaseFile | LogFile, ...] = ()
+    """Files that active commits wrote and that are not there: cleaned, or lost."""
 
 
 def total_bytes(slices: Iterable[FileSlice]) -> int:

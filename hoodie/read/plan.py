@@ -29,10 +29,14 @@ def plan_read(context: TableContext, options: ReadOptions, *, meta_columns: bool
 
     Raises:
         InstantNotFoundError: an instant of the query is not on the timeline. OptionError: a column or the filter does
-            not fit. UnsupportedTableError: this release does not read such tables.
+            not fit. UnsupportedTableError: this release does not read such tables. MissingFileError: files are gone.
+            TableNotFoundError: so is the table.
     """
     require_readable(context)
-    snapshot = context.snapshot()
+    return context.ask(lambda snapshot: _plan_on(context, snapshot, options, meta_columns=meta_columns))
+
+
+def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *, meta_columns: bool) -> ReadPlan:
     if options.query is QueryType.INCREMENTAL and options.changes is not ChangeFormat.LATEST_STATE:
         return _plan_changes(context, snapshot, options, meta_columns=meta_columns)
     if options.query is QueryType.INCREMENTAL:

@@ -51,10 +51,10 @@ def rollback_failed(context: TableContext) -> list[str]:
 
     Raises:
         CommitConflictError: a writer that does not share our lock is working on the table right now.
-        UnsupportedTableError: the table is not of version 6.
+        UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
     """
     check_version(context.config)
-    timeline = context.active.load()
+    timeline = context.snapshot().timeline
     dead = []
     for instant in timeline.pending_writes:
         match life_of(instant.time, storage=context.storage, liveness=context.liveness):
@@ -143,11 +143,10 @@ def plan_rollback(storage: Storage, snapshot: Snapshot, instant: Instant) -> Rol
         for paths in doomed.values():
             full = tuple(f"{storage.uri.rstrip('/')}/{path}" for path in paths)
             requests.append(RollbackRequest(partition_path, files_to_delete=full))
-        committed = snapshot.view.committed
+        committed = snapshot.view.committed.of(partition_path)
         for file_id, logs in groups.items():
-            known = committed.log_sizes(min(log.base_instant for log in logs))
             for item in logs:
-                if item.path not in known and _has_blocks_of(storage, item, instant.time):
+                if committed.log_size(item.path) is None and _has_blocks_of(storage, item, instant.time):
                     requests.append(
                         RollbackRequest(
                             partition_path,

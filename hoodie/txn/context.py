@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 
 from hoodie.engine.base import Engine
-from hoodie.errors import CorruptFileError, TableNotFoundError
+from hoodie.errors import CorruptFileError, MissingFileError, TableNotFoundError
 from hoodie.format.properties import parse_properties_file
 from hoodie.lock import liveness_for, lock_for
 from hoodie.lock.base import Liveness, Lock
@@ -26,6 +27,11 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.kept_views import KEPT_VIEWS
 from hoodie.view.schema import table_schema
 from hoodie.view.view import FileSystemView
+
+T = TypeVar("T")
+
+_ASKED_AGAIN = 5
+"""Times that a question is put anew beside a table that changes all the time."""
 
 
 class Snapshot:
@@ -93,8 +99,30 @@ class TableContext:
     def snapshot(self, seen: FileSystemView | None = None, *, max_age_s: float = 0.0) -> Snapshot:
         """The table as it is now, or was `max_age_s` ago. Where the timeline is that of `seen`, what that has listed is not listed
         again.
+
+        Raises:
+            TableNotFoundError: the table was deleted since it was opened.
         """
-        return Snapshot(self.storage, self.active, self.config.raw, self.archived(), seen=seen, max_age_s=max_age_s)
+        found = Snapshot(self.storage, self.active, self.config.raw, self.archived(), seen=seen, max_age_s=max_age_s)
+        if not found.timeline.instants and not self.storage.exists(PROPERTIES):
+            load_config(self.storage)
+        return found
+
+    def ask(self, question: Callable[[Snapshot], T]) -> T:
+        """The answer for the newest snapshot. Where files of it are gone because the table moved on meanwhile (a clean, a rollback),
+        for the one after it.
+
+        Raises:
+            MissingFileError: files are gone, and the table stands still.
+        """
+        for _ in range(_ASKED_AGAIN):
+            snapshot = self.snapshot()
+            try:
+                return question(snapshot)
+            except MissingFileError:
+                if self.active.load() == snapshot.timeline:
+                    raise
+        return question(self.snapshot())
 
     def kept_view(self) -> FileSystemView | None:
         """What the last write of this process into this table left; for the caller alone."""

@@ -174,7 +174,7 @@ class Transaction:
         reason = find_conflict(
             based_on=based_on,
             inserted_partitions=inserted_partitions,
-            current={group: view.slice_of(group) for group in based_on},
+            current={group: view.written_slice(group) for group in based_on},
             others=others,
         )
         repeated = next((i for i, theirs in others if repeats(metadata.extra, theirs.extra)), None)

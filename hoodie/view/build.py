@@ -8,7 +8,7 @@ completed when it was scheduled (Hudi RFC-66). Slices go by instants, never by m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
@@ -17,7 +17,7 @@ from hoodie.model.names import log_sort_key, parse_base_file, parse_log_file
 from hoodie.model.payloads import WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.committed import CommittedFiles
+from hoodie.view.committed import CommittedFiles, PartitionFiles
 
 CompletionOf = Callable[[str], str]
 
@@ -32,7 +32,7 @@ def build_file_groups(
     table: str,
     completion_of: CompletionOf | None = None,
 ) -> tuple[FileGroup, ...]:
-    """File groups of one partition, every slice oldest first; replaced groups included.
+    """File groups of one partition, every slice oldest first; replaced groups included, and those of which all is missing.
 
     A slice exists for each base file of a visible instant, each pending compaction of the group (without a base file), and
     where log files begin a group, or are named with the instant of a slice that has no base file.
@@ -43,12 +43,15 @@ def build_file_groups(
     Raises:
         CorruptFileError: a committed file is shorter than its commit says, or another one stands where it should.
     """
+    said = committed.of(partition_path)
     bases: dict[str, dict[str, BaseFile]] = defaultdict(dict)
     logs: dict[str, list[LogFile]] = defaultdict(list)
     strays: list[BaseFile] = []
+    there = set()
     for info in files:
         if info.is_folder:
             continue
+        there.add(info.path)
         name = info.path.rpartition("/")[2]
         base = parse_base_file(name)
         if base is not None:
@@ -67,14 +70,12 @@ def build_file_groups(
     for stray in strays:
         if stray.instant not in bases.get(stray.file_id, ()):
             _refuse_lost_base(stray, committed, table)
-    if logs:
-        oldest = min((log.base_instant for found in logs.values() for log in found), key=sort_key)
-        sizes, entries = committed.log_sizes(oldest), committed.log_entries(oldest)
-        for file_id, found_logs in logs.items():
-            logs[file_id] = _checked_logs(found_logs, sizes, entries, table)
+    for file_id, found_logs in logs.items():
+        logs[file_id] = _checked_logs(found_logs, said, table)
+    missing = _missing(partition_path, said, there)
     scheduled = {group.file_id: time for group, time in pending_compactions.items() if group[0] == partition_path}
     groups = []
-    for file_id in sorted({*bases, *logs, *scheduled}):
+    for file_id in sorted({*bases, *logs, *scheduled, *missing}):
         group_id = FileGroupId(partition_path, file_id)
         slices = fold_slices(
             group_id,
@@ -83,8 +84,39 @@ def build_file_groups(
             scheduled=scheduled.get(file_id),
             completion_of=completion_of,
         )
-        groups.append(FileGroup(group_id, slices))
+        groups.append(FileGroup(group_id, slices, tuple(missing.get(file_id, ()))))
     return tuple(groups)
+
+
+def _missing(partition_path: str, said: PartitionFiles, there: Collection[str]) -> dict[str, list[BaseFile | LogFile]]:
+    """File id -> the files that commits wrote, with a size, and that are not among those `there`."""
+    found: dict[str, list[BaseFile | LogFile]] = defaultdict(list)
+    for path, size in said.sizes.items():
+        if not size or path in there:
+            continue
+        name = path.rpartition("/")[2]
+        base, log = parse_base_file(name), parse_log_file(name)
+        if base is not None:
+            found[base.file_id].append(BaseFile(partition_path, base.file_id, base.instant, name, size))
+        elif log is not None and not log.suffix:
+            entries = said.entries.get(path, ())
+            found[log.file_id].append(
+                LogFile(partition_path, log.file_id, log.base_instant, log.version, name, size, size, entries)
+            )
+    return found
+
+
+def as_written(
+    group: FileGroup, *, scheduled: str | None = None, completion_of: CompletionOf | None = None
+) -> FileGroup:
+    """The group with the files that are missing, as if they were there."""
+    bases = [piece.base for piece in group.slices if piece.base is not None]
+    logs = [log for piece in group.slices for log in piece.logs]
+    bases += [file for file in group.missing if isinstance(file, BaseFile)]
+    logs += [file for file in group.missing if isinstance(file, LogFile)]
+    ordered = sorted(logs, key=_reading_order)
+    slices = fold_slices(group.id, bases, ordered, scheduled=scheduled, completion_of=completion_of)
+    return group._replace(slices=slices)
 
 
 def fold_slices(
@@ -143,7 +175,7 @@ def with_written(
             slices = (*group.slices[:-1], last._replace(logs=(*last.logs, added)))
         else:
             return None
-        found[stat.file_id] = FileGroup(group.id, slices)
+        found[stat.file_id] = group._replace(slices=slices)
     return tuple(found[file_id] for file_id in sorted(found))
 
 
@@ -189,7 +221,7 @@ def in_reading_order(piece: FileSlice) -> FileSlice:
 def _counts(base: BaseFile, timeline: Timeline, committed: CommittedFiles, table: str) -> bool:
     if not timeline.sees(base.instant):
         return False
-    size = committed.base_size(base.path, base.instant)
+    size = committed.base_size(base)
     if size is None or size == 0:
         return True
     if size > base.size_bytes:
@@ -207,15 +239,13 @@ def _refuse_lost_base(stray: BaseFile, committed: CommittedFiles, table: str) ->
         )
 
 
-def _checked_logs(
-    found: list[LogFile], sizes: Mapping[str, int], entries: Mapping[str, tuple[tuple[str, int], ...]], table: str
-) -> list[LogFile]:
+def _checked_logs(found: list[LogFile], said: PartitionFiles, table: str) -> list[LogFile]:
     checked = []
     for log in found:
-        size = sizes.get(log.path)
+        size = said.log_size(log.path)
         if size is not None and size > log.size_bytes:
             raise CorruptFileError(_shorter(log.path, size, log.size_bytes, table))
-        checked.append(log._replace(committed_bytes=size, committed_entries=entries.get(log.path, ())))
+        checked.append(log._replace(committed_bytes=size, committed_entries=said.entries.get(log.path, ())))
     return sorted(checked, key=_reading_order)
 
 

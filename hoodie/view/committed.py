@@ -2,43 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from hoodie.model.files import BaseFile, FileGroupId
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant
 from hoodie.model.names import join, parse_base_file
-from hoodie.model.payloads import CommitMetadata
+from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.timeline.timeline import Timeline
+
+Entries = tuple[tuple[str, int], ...]
+
+
+@dataclass
+class PartitionFiles:
+    """What the active commits say of the files of one partition; paths are relative to the table."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Each file that a commit wrote: its size, 0 where none is stated."""
+    named_logs: set[str] = field(default_factory=set)
+    """Log files that a commit names in their slice, and no active commit wrote."""
+    entries: dict[str, Entries] = field(default_factory=dict)
+    """(instant, records and deletes written) of each file."""
+    onto: dict[str, str] = field(default_factory=dict)
+    """Log file -> name of the base file that its writer saw in its slice ("": none)."""
+    last_named: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """File id -> the logs that the newest commit of the group names."""
+
+    def copy(self) -> PartitionFiles:
+        return PartitionFiles(
+            self.sizes.copy(), self.named_logs.copy(), self.entries.copy(), self.onto.copy(), self.last_named.copy()
+        )
+
+    def add(self, stat: WriteStat, instant: str) -> None:
+        """One more file, of a commit that is not older than those before."""
+        path, count = stat.path, stat.num_writes + stat.num_deletes
+        if path:
+            self.sizes[path] = max(stat.file_size_bytes, self.sizes.get(path, 0))
+            if count:
+                self.entries[path] = (*self.entries.get(path, ()), (instant, count))
+            if stat.base_file is not None:
+                self.onto[path] = stat.base_file
+        if stat.log_files:
+            # Each commit names all logs of the slice again: only those count that the one before did not name.
+            known = self.last_named.get(stat.file_id, ())
+            fresh = stat.log_files[len(known) :] if stat.log_files[: len(known)] == known else stat.log_files
+            self.last_named[stat.file_id] = stat.log_files
+            self.named_logs.update({join(stat.partition_path, name) for name in fresh} - self.sizes.keys())
+
+    def log_size(self, path: str) -> int | None:
+        """Committed size of a log file, 0 where it is named without one; None when no active commit names it."""
+        size = self.sizes.get(path)
+        return size if size is not None or path not in self.named_logs else 0
+
+
+_NOTHING = PartitionFiles()
+
+
+@dataclass
+class _Folded:
+    """The commits, oldest first, as far as it matters which files there are."""
+
+    partitions: dict[str, PartitionFiles] = field(default_factory=dict)
+    replaced: dict[FileGroupId, str] = field(default_factory=dict)
+
+    def add(self, commit: Instant, metadata: CommitMetadata) -> None:
+        for partition_path, stats in metadata.write_stats.items():
+            files = self.partitions.setdefault(partition_path, PartitionFiles())
+            for stat in stats:
+                files.add(stat, commit.time)
+        if commit.action == "replacecommit":
+            for partition_path, file_ids in metadata.replaced_file_ids.items():
+                self.replaced.update({FileGroupId(partition_path, file_id): commit.time for file_id in file_ids})
 
 
 class CommittedFiles:
-    """Reads commit metadata only as far as it is asked for. One per snapshot; not shared between threads."""
+    """Reads the active commits when it is asked first, each once, and keeps of them what is asked for. One per snapshot; not
+    shared between threads.
+
+    All of them: only the newer commits tell that a file is not the last one of its group.
+    """
 
     def __init__(self, timeline: Timeline, read_commit: Callable[[Instant], CommitMetadata]) -> None:
         self._commits = timeline.commits
         self._by_time = timeline.commit_at
         self._payload = read_commit
-        self._payloads: dict[Instant, CommitMetadata] = {}
-        self._logs: dict[str, int] = {}
-        self._log_entries: dict[str, tuple[tuple[str, int], ...]] = {}
-        self._logs_since: str | None = None
-        self._named: dict[FileGroupId, tuple[str, ...]] = {}
-        """The logs that the newest commit of each group names."""
-        self._onto: dict[str, str] = {}
-        self._onto_since: str | None = None
+        self._known: _Folded | None = None
 
     def following(self, timeline: Timeline, commit: Instant) -> CommittedFiles:
         """The same after one more commit, the newest of `timeline`; what was read for this one is not read again."""
         later = CommittedFiles(timeline, self._payload)
-        later._logs, later._log_entries, later._onto = self._logs.copy(), self._log_entries.copy(), self._onto.copy()
-        later._logs_since, later._onto_since = self._logs_since, self._onto_since
-        later._named = self._named.copy()
-        if later._logs_since is not None:
-            later._add_logs((commit,), later._named)
-        if later._onto_since is not None:
-            later._add_onto(commit)
+        if self._known is not None:
+            metadata = self._payload(commit)
+            partitions = self._known.partitions.copy()
+            for touched in metadata.write_stats.keys() & partitions.keys():
+                partitions[touched] = partitions[touched].copy()
+            later._known = _Folded(partitions, self._known.replaced.copy())
+            later._known.add(commit, metadata)
         return later
 
     def moved_to(self, read_commit: Callable[[Instant], CommitMetadata]) -> CommittedFiles:
@@ -47,92 +108,47 @@ class CommittedFiles:
         moved._payload = read_commit
         return moved
 
-    def base_size(self, path: str, instant_time: str) -> int | None:
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Every partition into which an active commit wrote a file."""
+        return tuple(path for path, files in self._folded.partitions.items() if any(files.sizes.values()))
+
+    def of(self, partition_path: str) -> PartitionFiles:
+        return self._folded.partitions.get(partition_path, _NOTHING)
+
+    def base_size(self, base: BaseFile) -> int | None:
         """Committed size of a base file; -1 when its commit is active and does not name it (a stray), None when archived."""
-        commit = self._by_time.get(instant_time)
-        if commit is None:
+        if base.instant not in self._by_time:
             return None
-        return self._read_commit(commit).sizes.get(path, -1)
-
-    def log_sizes(self, since: str) -> dict[str, int]:
-        """Path -> committed size of every log file that commits from instant `since` on name (0: named without a size)."""
-        if self._logs_since is None or sort_key(since) < sort_key(self._logs_since):
-            stop = self._logs_since
-            commits = [
-                commit
-                for commit in self._commits
-                if sort_key(commit.time) >= sort_key(since) and (stop is None or sort_key(commit.time) < sort_key(stop))
-            ]
-            self._add_logs(commits, self._named if stop is None else {})
-            self._logs_since = since
-        return self._logs
-
-    def _add_logs(self, commits: Iterable[Instant], named: dict[FileGroupId, tuple[str, ...]]) -> None:
-        """`named`: the logs that the commit before these names for each group; kept up to date."""
-        for commit in commits:
-            metadata = self._read_commit(commit)
-            for path, size in metadata.sizes.items():
-                self._logs[path] = max(size, self._logs.get(path, 0))
-            for path, count in metadata.records.items():
-                self._log_entries[path] = (*self._log_entries.get(path, ()), (commit.time, count))
-            for stat in metadata.stats():
-                if not stat.log_files:
-                    continue
-                # Each commit names all logs of the slice again: only those count that the one before did not name.
-                group = FileGroupId(stat.partition_path, stat.file_id)
-                known = named.get(group, ())
-                fresh = stat.log_files[len(known) :] if stat.log_files[: len(known)] == known else stat.log_files
-                named[group] = stat.log_files
-                for name in fresh:
-                    self._logs.setdefault(join(stat.partition_path, name), 0)
-
-    def log_entries(self, since: str) -> dict[str, tuple[tuple[str, int], ...]]:
-        """Path -> (instant, records and deletes written) of every file that commits from instant `since` on wrote."""
-        self.log_sizes(since)
-        return self._log_entries
+        return self.of(base.partition_path).sizes.get(base.path, -1)
 
     def named_instead(self, base: BaseFile) -> str | None:
         """The base file that the commit of `base` names for its file group, when that is another one; else None."""
-        commit = self._by_time.get(base.instant)
-        for path in self._read_commit(commit).sizes if commit is not None else ():
+        for path in self.of(base.partition_path).sizes:
             folder, _, name = path.rpartition("/")
-            other = parse_base_file(name)
-            if (
-                other is not None
-                and (folder, other.file_id) == (base.partition_path, base.file_id)
-                and path != base.path
+            other = parse_base_file(name) if path != base.path else None
+            if other is not None and (folder, other.file_id, other.instant) == (
+                base.partition_path,
+                base.file_id,
+                base.instant,
             ):
                 return path
         return None
 
-    def written_onto(self, since: str) -> Mapping[str, str]:
-        """Path of a log file -> name of the base file that its writer saw in its slice ("": none), by commits from `since` on."""
-        if self._onto_since is None or sort_key(since) < sort_key(self._onto_since):
-            for commit in self._commits:
-                if sort_key(commit.time) >= sort_key(since):
-                    self._add_onto(commit)
-            self._onto_since = since
-        return self._onto
+    def written_onto(self, partition_path: str) -> Mapping[str, str]:
+        """Path of a log file -> name of the base file that its writer saw in its slice ("": none)."""
+        return self.of(partition_path).onto
 
-    def _add_onto(self, commit: Instant) -> None:
-        for stat in self._read_commit(commit).stats():
-            if stat.base_file is not None:
-                self._onto[stat.path] = stat.base_file
-
-    @cached_property
-    def replaced(self) -> dict[FileGroupId, str]:
+    @property
+    def replaced(self) -> Mapping[FileGroupId, str]:
         """File group -> instant of the completed replacecommit that replaced it."""
-        found: dict[FileGroupId, str] = {}
-        for commit in self._commits:
-            if commit.action != "replacecommit":
-                continue
-            for partition_path, file_ids in self._read_commit(commit).replaced_file_ids.items():
-                found.update({FileGroupId(partition_path, file_id): commit.time for file_id in file_ids})
-        return found
+        return self._folded.replaced
 
-    def _read_commit(self, commit: Instant) -> CommitMetadata:
-        """Each is asked for once: to look whether a file has changed costs a call of the storage."""
-        found = self._payloads.get(commit)
-        if found is None:
-            found = self._payloads[commit] = self._payload(commit)
-        return found
+    @property
+    def _folded(self) -> _Folded:
+        if self._known is None:
+            folded = _Folded()
+            for commit in self._commits:
+                folded.add(commit, self._payload(commit))
+            self._known = folded
+        return self._known

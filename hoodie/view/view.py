@@ -9,17 +9,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.model.enums import Action
-from hoodie.model.files import FileGroup, FileGroupId, FileSlice
+from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import HOODIE, PARTITION_METADATA
+from hoodie.model.names import HOODIE, PARTITION_METADATA, join
 from hoodie.model.payloads import CompactionPlan
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.build import build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
+from hoodie.view.build import as_written, build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
 from hoodie.view.committed import CommittedFiles
 
 
@@ -105,7 +105,7 @@ class FileSystemView:
         }
 
     def partitions(self) -> tuple[str, ...]:
-        """Every partition path of the table: the folders that have a partition metadata file."""
+        """Every partition path of the table: the folders that have a partition metadata file. All files are listed for it."""
         if self._partitions is None:
             by_folder: dict[str, list[FileInfo]] = {}
             for info in self._data_files():
@@ -117,9 +117,14 @@ class FileSystemView:
                 if any(f.path.rpartition("/")[2].startswith(PARTITION_METADATA) for f in files)
             }
             self._partitions = tuple(sorted(marked))
-            for folder in self._partitions:
-                self._groups.setdefault(folder, self._build(folder, by_folder[folder]))
+            for folder in sorted(marked.union(self.committed.partitions)):
+                if folder not in self._groups:
+                    self._groups[folder] = self._build(folder, by_folder.get(folder, ()))
         return self._partitions
+
+    def every_partition(self) -> tuple[str, ...]:
+        """The same with those into which commits wrote, and of which nothing may be left."""
+        return tuple(sorted({*self.partitions(), *self.committed.partitions}))
 
     def file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
         """Groups of a partition, replaced ones included; empty when the partition is not there."""
@@ -130,16 +135,37 @@ class FileSystemView:
     def latest_slices(
         self, partition_paths: Iterable[str] | None = None, *, until: str | Timeline | None = None
     ) -> list[FileSlice]:
-        """The slice of each live file group that a reader as of `until` (None: now) sees, merged over pending compactions."""
-        chosen: Sequence[str] = self.partitions() if partition_paths is None else sorted(set(partition_paths))
+        """The slice of each live file group that a reader as of `until` (None: now) sees, merged over pending compactions.
+
+        Raises:
+            MissingFileError: a file of one of them is gone, or the file that makes a folder a partition.
+        """
+        chosen = self.every_partition() if partition_paths is None else sorted(set(partition_paths))
+        marked = chosen if partition_paths is not None else self.partitions()
         then = self._then(until)
         found = []
         for partition_path in chosen:
             for group in self.file_groups(partition_path):
                 piece = None if self.is_replaced(group.id, until=then) else self._merged(group, then)
-                if piece is not None:
-                    found.append(piece)
+                if piece is None:
+                    continue
+                if then is None and partition_path not in marked:
+                    raise MissingFileError(
+                        f"{join(partition_path, PARTITION_METADATA)} of table {self._storage.uri} is gone, without which no engine "
+                        f"sees the files of partition {partition_path!r}: restore it from a copy, or write a row into the partition"
+                    )
+                found.append(piece)
         return found
+
+    def written_slices(self, partition_paths: Iterable[str]) -> list[FileSlice]:
+        """As `latest_slices`, with files that are gone: for those who read none of them."""
+        groups = [group.id for path in sorted(set(partition_paths)) for group in self.file_groups(path)]
+        return [piece for group in groups if (piece := self.written_slice(group)) is not None]
+
+    def written_slice(self, group: FileGroupId) -> FileSlice | None:
+        """As `slice_of`, with files that are gone."""
+        candidate = self.group_of(group)
+        return None if candidate is None or self.is_replaced(group) else self._merged_of(self._whole(candidate), None)
 
     def slice_of(self, group: FileGroupId, *, until: str | Timeline | None = None) -> FileSlice | None:
         then = self._then(until)
@@ -167,7 +193,7 @@ class FileSystemView:
         if piece.base is None:
             return None
         base = piece.base
-        onto = self.committed.written_onto(base.instant)
+        onto = self.committed.written_onto(piece.group.partition_path)
         older = tuple(log for log in piece.logs if onto.get(log.path) != base.name)
         return piece._replace(base=None, logs=older) if older else None
 
@@ -177,11 +203,61 @@ class FileSystemView:
         return None if then is self.timeline else then
 
     def _merged(self, group: FileGroup, then: Timeline | None) -> FileSlice | None:
+        """None when nothing of the group is there then, or not all of it: a clean has taken it away.
+
+        Raises:
+            MissingFileError: files of the newest slice are gone, of which no clean takes any.
+        """
+        lost = self._lost(group, then)
+        if not lost:
+            return self._merged_of(group, then)
+        if then is None or (not self.is_replaced(group.id) and set(lost) & set(self._lost(group, None))):
+            raise MissingFileError(self._gone(group.id.partition_path, lost))
+        return None
+
+    def _merged_of(self, group: FileGroup, then: Timeline | None) -> FileSlice | None:
         if self.timeline.layout == 1:
             return merged_slice(group.slices, then.until if then is not None else None)
         slices = group.slices if then is None else sliced_at(group, then.visible().sees, self._completion_of)
         merged = merged_slice(slices)
         return None if merged is None else in_reading_order(merged)
+
+    def is_incomplete(self, group: FileGroup, *, until: str | Timeline | None = None) -> bool:
+        """Whether files of the slice that a reader as of `until` would see are not there."""
+        return bool(self._lost(group, self._then(until)))
+
+    def _lost(self, group: FileGroup, then: Timeline | None) -> tuple[BaseFile | LogFile, ...]:
+        """The missing files that are among those of the slice."""
+        merged = self._merged_of(self._whole(group), then) if group.missing else None
+        if merged is None:
+            return ()
+        # On version 6 a slice gets more logs after the moment that is asked for.
+        seen = (then or self.timeline).completed_times
+        wanted = {merged.base, *(log for log in merged.logs if any(time in seen for time, _ in log.committed_entries))}
+        return tuple(file for file in group.missing if file in wanted)
+
+    def _whole(self, group: FileGroup) -> FileGroup:
+        if not group.missing:
+            return group
+        return as_written(
+            group,
+            scheduled=self.pending_compactions().get(group.id),
+            completion_of=self._completion_of if self.timeline.layout > 1 else None,
+        )
+
+    def _gone(self, partition_path: str, lost: Sequence[BaseFile | LogFile]) -> str:
+        named = lost[0]
+        instant = named.instant if isinstance(named, BaseFile) else named.committed_entries[-1][0]
+        others = sum(
+            len(self._lost(group, None))
+            for group in self.file_groups(partition_path)
+            if group.missing and not self.is_replaced(group.id)
+        )
+        more = f" (and {others - 1:,} more files of partition {partition_path!r})" if others > 1 else ""
+        return (
+            f"{named.path} of table {self._storage.uri}{more} is gone: instant {instant} wrote it, and nothing since has taken its "
+            "place. Restore it from a copy; until then you can read the table as of an earlier instant, or overwrite that partition"
+        )
 
     def _completion_of(self, time: str) -> str:
         commit = self.timeline.commit_at.get(time)

@@ -330,7 +330,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions, snapsh
 def _changes_something(snapshot: Snapshot, batch: Batch, conduct: Conduct, options: WriteOptions) -> bool:
     if batch.operation is not WriteOperation.DELETE_PARTITION and any(chunk.rows for chunk in batch.chunks):
         return True
-    return bool(snapshot.view.latest_slices(_overwritten(snapshot, batch, conduct, options)))
+    return bool(snapshot.view.written_slices(_overwritten(snapshot, batch, conduct, options)))
 
 
 def _overwritten(snapshot: Snapshot, batch: Batch, conduct: Conduct, options: WriteOptions) -> tuple[str, ...]:
@@ -339,7 +339,7 @@ def _overwritten(snapshot: Snapshot, batch: Batch, conduct: Conduct, options: Wr
         conduct.replaces,
         options,
         of_rows={span.partition_path for chunk in batch.chunks for span in chunk.ranges},
-        stored=snapshot.view.partitions(),
+        stored=snapshot.view.every_partition(),
     )
 
 
@@ -403,7 +403,7 @@ def _plan(
         partitions = _overwritten(now, batch, conduct, options)
         plan = _plan_rows(context, tagged, by_bucket, (), now, conduct, options)
         return replacing(
-            plan, partitions, now.view.latest_slices(partitions), all_of_it=conduct.replaces is Replaces.ALL
+            plan, partitions, now.view.written_slices(partitions), all_of_it=conduct.replaces is Replaces.ALL
         )
     slices = now.view.latest_slices(tagged.pieces)
     if by_bucket is None and conduct.looks_up and _bases(slices) != _bases(looked_at.view.latest_slices(tagged.pieces)):

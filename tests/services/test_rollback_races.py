@@ -26,7 +26,7 @@ def test_a_writer_that_completes_after_the_timeline_was_read_is_not_taken_for_a_
 
     load = ActiveTimeline.load
     with monkeypatch.context() as patch:
-        patch.setattr(ActiveTimeline, "load", lambda active: read_before.pop() if read_before else load(active))
+        patch.setattr(ActiveTimeline, "load", lambda active, **_: read_before.pop() if read_before else load(active))
         assert other.rollback() == []
     assert not read_before
     assert other.scan().to_arrow().num_rows == 1

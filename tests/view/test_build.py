@@ -3,7 +3,7 @@
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.model.files import FileGroupId, FileSlice, total_bytes
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, total_bytes
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
@@ -243,31 +243,30 @@ def commit(number, kind="deltacommit"):
     return f"{t(number)}.{kind}"
 
 
-def test_metadata_is_read_only_as_far_back_as_asked_and_once():
+def test_each_commit_is_read_once_whatever_is_asked():
     metadata = {n: stats(log("a", 1, n), size=n) for n in (1, 2, 3)}
     committed, reads = committed_files(metadata, *map(commit, (1, 2, 3)))
-    assert committed.log_sizes(t(3)) == {f"{PART}/{log('a', 1, 3)}": 3}
-    assert reads == [3]
-    assert committed.log_sizes(t(2)) == {f"{PART}/{log('a', 1, n)}": n for n in (2, 3)}
-    assert reads == [3, 2]
-    assert len(committed.log_sizes(t(3))) == 2
-    assert committed.base_size(f"{PART}/{log('a', 1, 1)}", t(1)) == 1
-    assert committed.log_sizes(t(1))[f"{PART}/{log('a', 1, 1)}"] == 1
-    assert reads == [3, 2, 1]
+    assert reads == []
+    assert [committed.of(PART).log_size(f"{PART}/{log('a', 1, n)}") for n in (1, 2, 3, 4)] == [1, 2, 3, None]
+    assert not committed.replaced
+    assert committed.partitions == (PART,)
+    assert committed.of("other").sizes == {}
+    assert reads == [1, 2, 3]
 
 
 def test_the_greatest_size_that_a_commit_stated_counts():
     name = log("a", 1, 1)
     metadata = {1: stats(name, size=10), 2: stats(name, size=30), 3: stats(name, size=20)}
     committed, _ = committed_files(metadata, *map(commit, (1, 2, 3)))
-    assert committed.log_sizes(t(1)) == {f"{PART}/{name}": 30}
+    assert committed.of(PART).log_size(f"{PART}/{name}") == 30
 
 
 def test_sizes_of_base_files():
     committed, _ = committed_files({2: stats(base("a", 2), size=9)}, commit(2, "commit"))
-    assert committed.base_size(f"{PART}/{base('a', 2)}", t(2)) == 9
-    assert committed.base_size(f"{PART}/{base('b', 2)}", t(2)) == -1
-    assert committed.base_size(f"{PART}/{base('b', 1)}", t(1)) is None
+    sizes = [
+        committed.base_size(BaseFile(PART, each, t(n), base(each, n), 9)) for each, n in (("a", 2), ("b", 2), ("b", 1))
+    ]
+    assert sizes == [9, -1, None]
 
 
 def test_onto_which_base_file_a_log_was_written():
@@ -276,11 +275,8 @@ def test_onto_which_base_file_a_log_was_written():
 
     metadata = {1: stat(log("a", 1, 1), ""), 2: stat(log("a", 1, 2), "x.parquet"), 3: stat(base("a", 3), None)}
     committed, reads = committed_files(metadata, *map(commit, (1, 2, 3)))
-    assert committed.written_onto(t(2)).get(f"{PART}/{log('a', 1, 2)}") == "x.parquet"
-    assert reads == [2, 3]
-    assert committed.written_onto(t(2)).get(f"{PART}/{log('a', 1, 1)}") is None
-    assert committed.written_onto(t(1)).get(f"{PART}/{log('a', 1, 1)}") == ""
-    assert committed.written_onto(t(1)).get(f"{PART}/{base('a', 3)}") is None
+    assert committed.written_onto(PART) == {f"{PART}/{log('a', 1, 1)}": "", f"{PART}/{log('a', 1, 2)}": "x.parquet"}
+    assert reads == [1, 2, 3]
 
 
 def test_replaced_groups_by_the_instant_of_their_replacecommit():
@@ -288,6 +284,7 @@ def test_replaced_groups_by_the_instant_of_their_replacecommit():
         2: CommitMetadata(replaced_file_ids={"p=1": ("a", "b"), "": ("c",)}),
         3: CommitMetadata(replaced_file_ids={"p=1": ("d",)}),
     }
+    metadata[1] = CommitMetadata()
     names = [
         commit(1, "commit"),
         commit(2, "replacecommit"),
@@ -301,7 +298,7 @@ def test_replaced_groups_by_the_instant_of_their_replacecommit():
         FileGroupId("", "c"): t(2),
         FileGroupId("p=1", "d"): t(3),
     }
-    assert reads == [2, 3]
+    assert reads == [1, 2, 3]
 
 
 def naming(number, *files):
@@ -326,18 +323,14 @@ def test_what_follows_one_commit_after_the_other_is_what_all_of_them_say():
     metadata[7] = naming(7, *(log("a", 6, n) for n in range(1, 5)))  # of the next slice, and those of archived commits
     names = [*map(commit, range(2, 8))]
     followed, _ = committed_files(metadata, names[0])
-    followed.log_sizes(t(2)), followed.written_onto(t(2))
     for number in range(3, 8):
+        earlier = followed.of(PART).copy()
         timeline = Timeline.from_file_names(names[: number - 1])
-        followed = followed.following(timeline, timeline.commit_at[t(number)])
+        later = followed.following(timeline, timeline.commit_at[t(number)])
         fresh, _ = committed_files(metadata, *names[: number - 1])
-        assert followed.log_sizes(t(2)) == fresh.log_sizes(t(2))
-        assert followed.log_entries(t(2)) == fresh.log_entries(t(2))
-        assert followed.written_onto(t(2)) == fresh.written_onto(t(2))
-    assert len(followed.log_sizes(t(2))) == 11
-    assert followed.log_sizes(t(2)).keys() == {
-        f"{PART}/{name}" for commits in metadata.values() for s in commits.stats() for name in s.log_files
-    }
-    late, _ = committed_files(metadata, *names)
-    late.log_sizes(t(5))
-    assert late.log_sizes(t(2)) == followed.log_sizes(t(2))
+        assert later.of(PART) == fresh.of(PART)
+        assert followed.of(PART) == earlier
+        followed = later
+    named = {f"{PART}/{name}" for commits in metadata.values() for s in commits.stats() for name in s.log_files}
+    assert len(named) == 11
+    assert None not in map(followed.of(PART).log_size, named)
