@@ -12,7 +12,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.engine.base import Engine
 from hoodie.engine.inputs import Rows, reader_of
@@ -39,6 +38,7 @@ from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
+from hoodie.read.where import Where
 from hoodie.services import compaction
 from hoodie.services.inline import after_commit
 from hoodie.services.rollback import rollback_failed, rollback_instant
@@ -221,7 +221,7 @@ class HoodieTable:
         return self.write(data, WriteOperation.BULK_INSERT, options)
 
     def delete(
-        self, data: Rows | None = None, options: Mapping[str, str] | None = None, *, where: str | None = None
+        self, data: Rows | None = None, options: Mapping[str, str] | None = None, *, where: Where | None = None
     ) -> CommitResult:
         """Delete rows: those with the given keys, or those that a condition finds.
 
@@ -449,7 +449,7 @@ class HoodieTable:
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        where: str | pc.Expression | None = None,
+        where: Where | None = None,
         *,
         query: str = "snapshot",
         as_of: Moment | None = None,
@@ -488,7 +488,7 @@ class HoodieTable:
         since: Moment | None = None,
         until: Moment | None = None,
         columns: Sequence[str] | None = None,
-        where: str | pc.Expression | None = None,
+        where: Where | None = None,
         *,
         images: str = ChangeFormat.LATEST_STATE,
         full_scan_fallback: bool = False,

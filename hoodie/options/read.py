@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.instant import InstantRange
@@ -34,7 +35,8 @@ class ReadOptions:
     """Incremental: what is given of a change."""
     full_scan_fallback: bool = False
     """Incremental: read a range that was archived or cleaned from the whole table instead of failing."""
-    where: str | None = None
+    where: Any = None
+    """Text, a list of conditions or a pyarrow expression, as the door was given it; `read/where.py` knows them."""
     columns: tuple[str, ...] | None = None
     """None: all."""
     stream: StreamReadOptions = field(default_factory=StreamReadOptions)

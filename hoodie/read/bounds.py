@@ -11,7 +11,6 @@ each comparison is judged over all files of a slice, and conditions are joined f
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -25,7 +24,20 @@ from pyarrow import fs
 
 from hoodie.format.column_stats import as_array, has_bounds
 from hoodie.model.statistics import UNKNOWN, ValueRange, union
-from hoodie.read.where import FilterParser, exact_array
+from hoodie.read.condition import (
+    Always,
+    Among,
+    Compared,
+    Condition,
+    Filled,
+    IsNull,
+    IsTruth,
+    Joined,
+    Like,
+    Negated,
+    Op,
+)
+from hoodie.read.where import Where, condition_of
 
 MAX_COMPARISONS = 64
 """Of one text; those beyond may be both true and false. Each takes about a millisecond for some thousand files; IN is one."""
@@ -35,7 +47,6 @@ Ranges = Mapping[str, Sequence[Sequence[ValueRange]]]
 """Column -> for each slice, its bounds in each of the files; without any nothing is known."""
 _FOREIGN = (pa.ArrowException, ValueError, OverflowError, RecursionError, NotImplementedError, TypeError, KeyError)
 _LOW, _HIGH = pc.field("low"), pc.field("high")
-_FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 
 
 class Verdict(NamedTuple):
@@ -45,16 +56,16 @@ class Verdict(NamedTuple):
     may_not: Flags
 
 
-def may_match(where: str | pc.Expression, schema: pa.Schema, ranges: Ranges, count: int) -> Flags:
+def may_match(where: Where, schema: pa.Schema, ranges: Ranges, count: int) -> Flags:
     """One flag for each of `count` slices: False where no row can fulfil the filter. True is always a sound answer.
 
     `where` has been through `parse_filter` with this schema. `ranges` are in the types of the schema; of columns that are not
     in it nothing is known.
     """
     try:
-        if isinstance(where, str):
-            return _Judge(where, schema, ranges, count).verdict().may
-        return _by_guarantees(where, schema, ranges, count)
+        if isinstance(where, pc.Expression):
+            return _by_guarantees(where, schema, ranges, count)
+        return _Judge(schema, ranges, count).verdict(condition_of(where, schema)).may
     except _FOREIGN:
         return np.ones(count, np.bool_)
 
@@ -97,95 +108,60 @@ class _Column:
         return found
 
 
-class _Judge(FilterParser):
-    """The same grammar, with verdicts as the outcome."""
+class _Judge:
+    """Verdicts for the nodes of a filter's tree."""
 
-    def __init__(self, text: str, schema: pa.Schema, ranges: Ranges, count: int) -> None:
-        super().__init__(text, schema)
+    def __init__(self, schema: pa.Schema, ranges: Ranges, count: int) -> None:
+        self._schema = schema
         self._ranges = ranges
         self._count = count
         self._columns: dict[str, _Column] = {}
         self._compared = 0
 
-    def verdict(self) -> Verdict:
-        return self._judge(ast.parse(self._to_python().strip(), mode="eval").body)
-
-    def _judge(self, node: ast.expr) -> Verdict:
-        match node:
-            case ast.BoolOp(op=ast.And(), values=values):
-                return reduce(_both, map(self._judge, values))
-            case ast.BoolOp(op=ast.Or(), values=values):
-                return _negated(reduce(_both, (_negated(self._judge(value)) for value in values)))
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return _negated(self._judge(operand))
-            case ast.Compare():
-                lefts = [node.left, *node.comparators[:-1]]
-                return reduce(_both, map(self._judge_one, lefts, node.ops, node.comparators))
-            case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Tuple(elts=[low, high])):
-                return _both(self._judge_one(left, ast.GtE(), low), self._judge_one(left, ast.LtE(), high))
-            case ast.Name() | ast.Attribute():
-                return self._compare(self._column(node), ast.Eq, pc.scalar(True))
-            case ast.Constant(value=bool(value)):
+    def verdict(self, condition: Condition) -> Verdict:
+        match condition:
+            case Always(value):
                 return self._always(value)
+            case Filled(name, value):
+                found = Verdict(self._column(name).values, self._nowhere())
+                return found if value else _negated(found)
+            case Compared() | Among() | Like():
+                return self._judged(condition)
+            case IsNull(str(name)):
+                return Verdict(self._column(name).nulls, self._column(name).values)
+            case IsTruth(part, value):
+                inner = self.verdict(part)
+                return Verdict(inner.may if value else inner.may_not, self._open().may_not)
+            case Negated(part):
+                return _negated(self.verdict(part))
+            case Joined(every, parts):
+                if every:
+                    return reduce(_both, map(self.verdict, parts))
+                return _negated(reduce(_both, (_negated(self.verdict(part)) for part in parts)))
         return self._open()
 
-    def _judge_one(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> Verdict:
-        match how:
-            case ast.In() | ast.NotIn():
-                items = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
-                found = self._judge_set(left, items)
-                return _negated(found) if isinstance(how, ast.NotIn) else found
-            case ast.Is() | ast.IsNot():
-                if not _is_column(left):
-                    return self._open()
-                column = self._column(left)
-                found = Verdict(column.nulls, column.values)
-                return _negated(found) if isinstance(how, ast.IsNot) else found
-        if _is_column(right) and not _is_column(left):
-            left, right = right, left
-            how = _FLIPPED.get(type(how), type(how))()
-        if not _is_column(left) or _is_column(right):
-            return self._open()
-        value, kind = self._value(right, left), self._type_of(left)
-        if value is None:
-            return self._never()
-        if kind is not None and pa.types.is_decimal(kind) and isinstance(value, float):
-            return self._open()  # Arrow's way from a decimal to a double is not proven to keep the order
-        return self._compare(self._column(left), type(how), self._operand(right, left))
-
-    def _compare(self, column: _Column, how: type[ast.cmpop], value: pc.Expression) -> Verdict:
+    def _judged(self, condition: Compared | Among | Like) -> Verdict:
         self._compared += 1
         if self._compared > MAX_COMPARISONS:
             return self._open()
+        column = self._column(condition.column)
         try:
-            verdict = _compared(column, how, value)
+            match condition:
+                case Compared(_, op, value):
+                    found = _compared(column, op, pc.scalar(value))
+                case Among(_, values):
+                    found = _among(column, values)
+                case _:
+                    return Verdict(_begins(column, condition), column.values)
         except _FOREIGN:
             return self._open()
         if not column.floating:
-            return verdict
-        if how is ast.NotEq:
-            return Verdict(column.values, verdict.may_not)
-        return Verdict(verdict.may, column.values)
+            return found
+        if isinstance(condition, Compared) and condition.op is Op.NE:
+            return Verdict(column.values, found.may_not)
+        return Verdict(found.may, column.values)
 
-    def _judge_set(self, left: ast.expr, items: Sequence[ast.expr]) -> Verdict:
-        kind = self._type_of(left)
-        if kind is None:
-            return self._open()
-        values = [value for value in (self._value(item, left) for item in items) if value is not None]
-        column = self._column(left)
-        if values:
-            one_set = exact_array(values, kind)
-            found = self._open() if one_set is None else _among(column, one_set)
-            may, outside = found.may, column.values if column.floating else found.may_not
-        else:
-            # No value is equal; that is false also where the column is null.
-            may, outside = self._never().may, self._always(False).may_not
-        return Verdict(may, outside if len(values) == len(items) else self._never().may_not)
-
-    def _column(self, node: ast.expr) -> _Column:
-        if not isinstance(node, ast.Name | ast.Attribute):
-            raise ValueError("no column")
-        name = self._name(node)
+    def _column(self, name: str) -> _Column:
         if name not in self._columns:
             ranges = self._ranges.get(name, [()] * self._count)
             self._columns[name] = _Column(ranges, self._schema.field(name).type)
@@ -194,16 +170,11 @@ class _Judge(FilterParser):
     def _open(self) -> Verdict:
         return Verdict(np.ones(self._count, np.bool_), np.ones(self._count, np.bool_))
 
-    def _never(self) -> Verdict:
-        """Always null."""
-        return Verdict(np.zeros(self._count, np.bool_), np.zeros(self._count, np.bool_))
+    def _nowhere(self) -> Flags:
+        return np.zeros(self._count, np.bool_)
 
-    def _always(self, value: bool) -> Verdict:
-        return Verdict(np.full(self._count, value), np.full(self._count, not value))
-
-
-def _is_column(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute)
+    def _always(self, value: bool | None) -> Verdict:
+        return Verdict(np.full(self._count, value is True), np.full(self._count, value is False))
 
 
 def _both(one: Verdict, other: Verdict) -> Verdict:
@@ -214,25 +185,37 @@ def _negated(found: Verdict) -> Verdict:
     return Verdict(found.may_not, found.may)
 
 
-def _compared(column: _Column, how: type[ast.cmpop], value: pc.Expression) -> Verdict:
-    if how in (ast.Eq, ast.NotEq):
+def _compared(column: _Column, op: Op, value: pc.Expression) -> Verdict:
+    if op in (Op.EQ, Op.NE):
         equal = Verdict(
             column.where((value >= _LOW) & (value <= _HIGH)), column.where((value != _LOW) | (value != _HIGH))
         )
-        return equal if how is ast.Eq else _negated(equal)
-    if how in (ast.Lt, ast.GtE):
+        return equal if op is Op.EQ else _negated(equal)
+    if op in (Op.LT, Op.GE):
         less = Verdict(column.where(value > _LOW), column.where(value <= _HIGH))
-        return less if how is ast.Lt else _negated(less)
+        return less if op is Op.LT else _negated(less)
     most = Verdict(column.where(value >= _LOW), column.where(value < _HIGH))
-    return most if how is ast.LtE else _negated(most)
+    return most if op is Op.LE else _negated(most)
+
+
+def _begins(column: _Column, like: Like) -> Flags:
+    """Where a text may begin as all that match do; bounds are in the order of code points, as prefixes are."""
+    prefix = like.prefix
+    if like.ignore_case or not prefix:
+        return column.values
+    begun = pc.scalar(pa.scalar(prefix, column.kind))
+    # A low bound beyond all that begin so is greater than the prefix, and does not begin so itself.
+    return column.where((begun <= _HIGH) & ((begun >= _LOW) | pc.starts_with(_LOW, prefix)))
 
 
 def _among(column: _Column, values: pa.Array[Any]) -> Verdict:
     """Whether one of the values lies within the bounds, by the ranks of all of them together."""
     bounds = column.bounds
-    if pa.types.is_floating(column.kind):
+    if column.floating:
         values = values.filter(pc.is_finite(values))
     everything = pa.concat_arrays([values, *bounds.column("low").chunks, *bounds.column("high").chunks])
+    if column.floating:
+        everything = pc.add(everything, pa.scalar(0.0, column.kind))  # -0.0 becomes 0.0, which it equals
     ranks = pc.rank(everything, tiebreaker="dense").to_numpy()
     count = bounds.num_rows
     ordered = np.unique(ranks[: len(values)])
@@ -244,7 +227,8 @@ def _among(column: _Column, values: pa.Array[Any]) -> Verdict:
 def _by_guarantees(where: pc.Expression, schema: pa.Schema, ranges: Ranges, count: int) -> Flags:
     """The verdict of Arrow's own simplification, which leaves row groups of Parquet files out by the same means.
 
-    It takes NaN for a value like others, so that of floats only nulls are told.
+    It takes NaN for a value like others, and knows nothing of `is_null(nan_is_null=True)`: so of floats nothing is told but
+    that all are null.
     """
     known = {
         name: _Column([[union(of_slice)] for of_slice in each], schema.field(name).type)
@@ -273,7 +257,9 @@ def _guarantee(
 ) -> pc.Expression | None:
     if not column.values[at]:
         return field.is_null()
-    if not low.is_valid or column.floating:
+    if column.floating:
+        return None
+    if not low.is_valid:
         return None if column.nulls[at] else field.is_valid()
     if column.nulls[at]:
         null = field.is_null()

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.format.column_stats import has_bounds
 from hoodie.keygen.partition_values import ranges_of_paths
@@ -30,6 +29,7 @@ from hoodie.options.table import TableConfig
 from hoodie.options.values import KeyGeneratorType
 from hoodie.read.bounds import may_match
 from hoodie.read.file_ranges import FileRanges, Gathered
+from hoodie.read.where import Where
 from hoodie.txn.context import Snapshot, TableContext
 
 MAX_FOOTERS = 5_000
@@ -49,7 +49,7 @@ def prune(
     context: TableContext,
     snapshot: Snapshot,
     read_context: ReadContext,
-    where: str | pc.Expression | None,
+    where: Where | None,
     candidates: Sequence[Sequence[FileSlice]],
 ) -> Pruned:
     """Which candidates may have rows that the filter accepts; each is all slices of one file group that a task looks at."""
@@ -69,7 +69,7 @@ def prune(
 class _Pruner:
     context: TableContext
     snapshot: Snapshot
-    where: str | pc.Expression
+    where: Where
     schema: pa.Schema
     kinds: dict[str, pa.DataType]
     """Columns that bounds can say something about."""

@@ -1,76 +1,102 @@
-"""Row filters: SQL-like text or a pyarrow expression -> an expression with the columns that it looks at.
+"""Row filters: SQL-like text, a list of conditions or a pyarrow expression -> an expression with the columns that it looks at.
 
-The text is parsed with Python's own grammar after a few words of SQL are translated, and only a fixed set of nodes is
-accepted: nothing is ever evaluated.
+NaN is what IEEE 754 says: every comparison with it is false but `<>`, in each engine. So `f > 1` leaves NaN out, and
+`NOT f > 1` has it.
 """
 
 from __future__ import annotations
 
-import ast
-import keyword
 import operator
-import re
+import pickle
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import OptionError
 from hoodie.model.plans import RowFilter
+from hoodie.read import typed_values
+from hoodie.read.condition import (
+    Always,
+    Among,
+    Compared,
+    ComparedColumns,
+    Condition,
+    Filled,
+    IsNull,
+    IsTruth,
+    Joined,
+    Like,
+    Negated,
+    Op,
+)
+from hoodie.read.typed_values import Misfit, is_text
+from hoodie.read.where_text import MAX_TEXT, Literal, Operand, Reference, Refused, TextParser
 
-_MAX_TEXT = 100_000
 _MAX_OPERANDS = 2_000
 """Arrow walks an expression by recursion, as deep as conditions are joined: 12,000 of them overflowed a stack of 8 MB."""
-_TOKEN = re.compile(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|<>|<=|>=|!=|==|=|[^\W\d][\w.]*|(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|\s+|.",
-    re.DOTALL,
-)
-_SIGNS = frozenset("<>()[],-")
-"""What a text may hold besides words, numbers, strings and the longer comparisons. Python's other signs mean nothing here."""
-_PLACEHOLDER = "_quoted"
-_WORDS = {
-    "and": "and",
-    "or": "or",
-    "not": "not",
-    "in": "in",
-    "is": "is",
-    "null": "None",
-    "true": "True",
-    "false": "False",
+_SHOWN = 200
+_COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
 }
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], pc.Expression]] = {
-    ast.Eq: lambda a, b: a == b,
-    ast.NotEq: lambda a, b: a != b,
-    ast.Lt: lambda a, b: a < b,
-    ast.LtE: lambda a, b: a <= b,
-    ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b,
-}
+_LIST_OPS = {"=": Op.EQ, "==": Op.EQ, "!=": Op.NE, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
+
+Where: TypeAlias = str | pc.Expression | Sequence[Any]
+"""Text; a pyarrow expression; or [(column, op, value), …], all of which hold, or [[…], […]], of which one list does."""
 
 
-def parse_filter(where: str | pc.Expression | None, schema: pa.Schema) -> RowFilter | None:
+def parse_filter(where: Where | None, schema: pa.Schema) -> RowFilter | None:
     """A filter over the schema's columns.
 
-    Text knows column names (in double quotes where they are no words), numbers, 'strings', TRUE, FALSE, NULL,
-    comparisons, AND, OR, NOT, IN (…), IS [NOT] NULL, BETWEEN … AND …, and parentheses. Strings compared with dates and
-    timestamps are read as such. NULL means what it means in SQL, also inside IN (…). A thousand comparisons are taken; IN
-    counts as one.
+    Text has SQL's conditions: columns (in double quotes where they are no words), numbers, 'texts', TRUE, FALSE, NULL,
+    comparisons, AND, OR, NOT, IN (…), LIKE, ILIKE, BETWEEN … AND …, IS [NOT] NULL, and parentheses. docs/FILTERS.md has the
+    grammar. A thousand comparisons are taken; IN counts as one.
 
     Raises:
-        OptionError: the text does not parse, is larger than that, or names no column of the table.
+        OptionError: it does not parse, is larger than that, compares what cannot be compared, or names no column of the table.
     """
     if where is None:
         return None
     if isinstance(where, pc.Expression):
         return RowFilter(where, _columns_of(where, schema))
-    return FilterParser(where, schema).parse()
+    binder = _Binder(schema)
+    expression = expression_of(binder.bind(where))
+    try:
+        schema.empty_table().filter(expression)
+    except pa.ArrowException as exc:
+        raise OptionError(f"the filter {_shown(where)} does not fit the table: {exc}") from exc
+    return RowFilter(expression, tuple(binder.used))
+
+
+def condition_of(where: Where, schema: pa.Schema) -> Condition:
+    """The tree of a filter that is no pyarrow expression.
+
+    Raises:
+        OptionError: as `parse_filter`.
+    """
+    return _Binder(schema).bind(where)
 
 
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
     # An expression does not tell its columns: take a column for used when the filter cannot do without it.
+    try:
+        pickle.dumps(expression)
+    except pa.ArrowNotImplementedError as exc:
+        if "non-name" in str(exc):
+            raise OptionError(
+                f"the filter {expression} names a column by its position, which is another one in each file: name it, as in "
+                'pc.field("a") or pc.field("a", "b")'
+            ) from exc
     empty = schema.empty_table()
     try:
         empty.filter(expression)
@@ -85,200 +111,244 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
     return tuple(used)
 
 
-def text_as(text: str, kind: pa.DataType) -> pa.Scalar:
-    """The value that a text stands for beside a column of type `kind`; a moment without a zone offset is UTC.
+class _Binder:
+    """Conditions over the columns of a schema; `used` are those that were named, in order."""
 
-    Raises:
-        pa.ArrowInvalid: it stands for none.
-    """
-    if not pa.types.is_timestamp(kind) or kind.tz is None:
-        return pa.scalar(text).cast(kind)
-    try:
-        return pa.scalar(text).cast(pa.timestamp(kind.unit)).cast(kind)
-    except pa.ArrowInvalid:
-        return pa.scalar(text).cast(kind)
-
-
-def exact_array(values: list[Any], kind: pa.DataType) -> pa.Array | None:
-    """The values as that type, for a set look-up; None where one of them is no exact value of it."""
-    texts = [isinstance(value, str) for value in values]
-    if values and all(texts):
-        return pa.array([text_as(value, kind).as_py() for value in values], kind)
-    if any(texts) or any(isinstance(value, bool) != pa.types.is_boolean(kind) for value in values):
-        return None
-    try:
-        found = pa.array(values, kind)
-    except (OverflowError, pa.ArrowException):
-        return None
-    return found if [value.as_py() for value in found] == values else None
-
-
-class FilterParser:
-    def __init__(self, text: str, schema: pa.Schema) -> None:
-        self._text = text
+    def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._used: dict[str, None] = {}
-        self._quoted: dict[str, str] = {}
+        self._by_case: dict[str, list[str]] = {}
+        for name in schema.names:
+            self._by_case.setdefault(name.lower(), []).append(name)
         self._operands = 0
+        self.used: dict[str, None] = {}
 
-    def parse(self) -> RowFilter:
-        if len(self._text) > _MAX_TEXT:
-            raise OptionError(f"the filter is {len(self._text):,} characters long; at most {_MAX_TEXT:,} are taken")
+    def bind(self, where: Where) -> Condition:
+        if isinstance(where, str):
+            return self._of_text(where)
+        if isinstance(where, list | tuple):
+            return self._of_list(where)
+        raise OptionError(_foreign(where))
+
+    def _of_text(self, text: str) -> Condition:
+        if len(text) > MAX_TEXT:
+            raise OptionError(f"the filter is {len(text):,} characters long; at most {MAX_TEXT:,} are taken")
         try:
-            tree = ast.parse(self._to_python().strip(), mode="eval")
-            expression = self._condition(tree.body)
-        except (RecursionError, MemoryError) as exc:
-            raise self._wrong("its conditions are nested too deeply") from exc
-        except (SyntaxError, ValueError, OverflowError, pa.ArrowException) as exc:
-            raise self._wrong(str(exc)) from exc
+            text.encode()
+            return TextParser(text, self).parse()
+        except Refused as exc:
+            near = text[exc.start : exc.start + 20]
+            place = f", at character {exc.start + 1}, {near!r}" if near and exc.start else ""
+            raise OptionError(f"the filter {_shown(text)} is not understood{place}: {exc}") from exc
+        except UnicodeEncodeError as exc:
+            raise OptionError(f"the filter {_shown(text)} is not understood: it is no Unicode text") from exc
+        except RecursionError as exc:
+            raise OptionError(f"the filter {_shown(text)} is not understood: it is nested too deeply") from exc
+
+    def _of_list(self, where: Sequence[Any]) -> Condition:
+        """[(column, op, value), …] or a list of such lists, as pyarrow and others take it."""
+        groups = where if where and all(isinstance(each, list) for each in where) else [where]
+        anyhow: list[Condition] = []
+        for group in groups:
+            if not group or not all(isinstance(each, tuple) and len(each) == 3 for each in group):
+                raise OptionError(
+                    f"the filter {_shown(where)} is not understood: a list holds tuples (column, op, value), which all have to hold, "
+                    "or lists of them, of which one has to"
+                )
+            anyhow.append(Joined(True, tuple(map(self._of_tuple, group))))
+        return Joined(False, tuple(anyhow))
+
+    def _of_tuple(self, term: tuple[Any, Any, Any]) -> Condition:
+        name, how, value = term
         try:
-            self._schema.empty_table().filter(expression)
-        except pa.ArrowException as exc:
-            raise self._wrong(str(exc)) from exc
-        return RowFilter(expression, tuple(self._used))
+            if not isinstance(name, str):
+                raise Misfit(f"{name!r} is no name of a column")
+            column = Reference(self.resolve(name))
+            word = " ".join(how.lower().split()) if isinstance(how, str) else how
+            if word in ("in", "not in"):
+                if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+                    raise Misfit(f"{word} takes a list of values")
+                values = [self._plain(each, column.name) for each in value]
+                found = self.among(column, values) if values else Always(False)
+                return Negated(found) if word == "not in" else found
+            if word not in _LIST_OPS:
+                known = ", ".join(dict.fromkeys([*_LIST_OPS, "in", "not in"]))
+                raise Misfit(f"{how!r} is none of {known}; text takes more, such as LIKE and IS NULL")
+            return self.compare(column, _LIST_OPS[word], Literal(self._plain(value, column.name)))
+        except Misfit as exc:
+            raise OptionError(f"the filter {_shown(term)} is not understood: {exc}") from exc
 
-    def _to_python(self) -> str:
-        out: list[str] = []
-        open_ranges: list[str] = []
-        for token in _TOKEN.findall(self._text):
-            if token.isspace():
-                continue
-            word = token.lower()
-            # `x between a and b` -> `x @ (a, b)`: an operator that nothing else in this grammar uses.
-            if word == "between":
-                open_ranges.append("low")
-                out.append("@ (")
-                continue
-            if word == "and" and open_ranges and open_ranges[-1] == "low":
-                open_ranges[-1] = "high"
-                out.append(",")
-                continue
-            out.append(self._translated(token, word))
-            if open_ranges and open_ranges[-1] == "high" and token != "-":
-                open_ranges.pop()
-                out.append(")")
-        # Apart from each other: beside a string Python would take a word for its prefix (b'', f'').
-        return " ".join(out)
+    def _plain(self, value: Any, column: str) -> Any:
+        """A value of numpy or Arrow as Python's; moments stay what they are."""
+        if isinstance(value, pa.Scalar) or (isinstance(value, np.generic) and not isinstance(value, np.datetime64)):
+            value = value.as_py() if isinstance(value, pa.Scalar) else value.item()
+        if value is None:
+            raise Misfit(f"nothing equals None: ask for it by the text {column!r} IS NULL or IS NOT NULL")
+        return value
 
-    def _translated(self, token: str, word: str) -> str:
-        if len(token) > 1 and token[0] == "'":
-            return repr(token[1:-1].replace("''", "'"))
-        if len(token) > 1 and token[0] == '"':
-            return self._placeholder(token[1:-1].replace('""', '"'))
-        if word in _WORDS:
-            return _WORDS[word]
-        if token[0].isalpha() or token[0] == "_":
-            # Python has keywords that are names here, and reads names that are not ASCII as others.
-            foreign = not token.isascii() or any(map(keyword.iskeyword, token.split(".")))
-            return self._placeholder(token) if foreign or token.startswith(_PLACEHOLDER) else token
-        if len(token) == 1 and not token.isdigit() and token not in _SIGNS and token != "=":
-            raise ValueError(f"{token!r} has no meaning here")
-        return {"=": "==", "<>": "!="}.get(token, token)
+    # -- what the grammar asks ---------------------------------------------------------------------------------------
 
-    def _placeholder(self, name: str) -> str:
-        found = f"{_PLACEHOLDER}{len(self._quoted)}"
-        self._quoted[found] = name
-        return found
-
-    def _condition(self, node: ast.expr) -> pc.Expression:
-        match node:
-            case ast.BoolOp(op=ast.And(), values=values):
-                return reduce(operator.and_, map(self._condition, values))
-            case ast.BoolOp(op=ast.Or(), values=values):
-                return reduce(operator.or_, map(self._condition, values))
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return ~self._condition(operand)
-            case ast.Compare():
-                return self._comparison(node)
-            case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Tuple(elts=[low, high])):
-                column = self._operand(left, None)
-                return (column >= self._operand(low, left)) & (column <= self._operand(high, left))
-            case ast.Name():
-                return self._operand(node, None)
-            case ast.Constant(value=bool()):
-                return self._operand(node, None)
-        raise ValueError(f"{ast.unparse(node)!r} is no condition")
-
-    def _comparison(self, node: ast.Compare) -> pc.Expression:
-        parts = []
-        left = node.left
-        for how, right in zip(node.ops, node.comparators, strict=True):
-            parts.append(self._one_comparison(left, how, right))
-            left = right
-        return reduce(operator.and_, parts)
-
-    def _one_comparison(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> pc.Expression:
-        match how:
-            case ast.In() | ast.NotIn():
-                items = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
-                found = self._among(left, items)
-                return ~found if isinstance(how, ast.NotIn) else found
-            case ast.Is() | ast.IsNot():
-                if not (isinstance(right, ast.Constant) and right.value is None):
-                    raise ValueError("IS takes NULL only")
-                found = self._operand(left, None).is_null()
-                return ~found if isinstance(how, ast.IsNot) else found
-        return _COMPARE[type(how)](self._operand(left, right), self._operand(right, left))
-
-    def _among(self, left: ast.expr, items: Sequence[ast.expr]) -> pc.Expression:
-        """What `left = item OR left = item …` says: null where left is, and where no item is equal but one is null."""
-        column, kind = self._operand(left, None), self._type_of(left)
-        values = [value for value in (self._value(item, left) for item in items) if value is not None]
-        one_set = exact_array(values, kind) if kind is not None else None
-        if one_set is not None:
-            found = pc.if_else(column.is_valid(), column.isin(one_set), pc.scalar(pa.scalar(None, pa.bool_())))
-        elif values:
-            equal = (column == self._operand(item, left) for item in items if self._value(item, left) is not None)
-            found = reduce(operator.or_, equal)
-        else:
-            found = pc.scalar(False)
-        return found | pc.scalar(pa.scalar(None, pa.bool_())) if len(values) < len(items) else found
-
-    def _operand(self, node: ast.expr, other: ast.expr | None) -> pc.Expression:
-        self._operands += 1
-        if self._operands > _MAX_OPERANDS:
-            raise ValueError(
-                f"it compares more than {_MAX_OPERANDS // 2:,} times; write x IN (…) for x = … OR x = …, or filter the result"
-            )
-        if isinstance(node, ast.Name | ast.Attribute):
-            name = self._name(node)
-            self._used[name] = None
-            return pc.field(name)
-        value = self._value(node, other)
-        kind = self._type_of(other) if other is not None else None
-        if kind is not None and isinstance(value, str) and not pa.types.is_string(kind):
-            return pc.scalar(text_as(value, kind))
-        if kind is not None and pa.types.is_decimal(kind) and type(value) is int:
-            # Arrow makes a decimal of 19 digits of an integer, and then lacks room for the common type.
-            return pc.scalar(Decimal(value))
-        return pc.scalar(value)
-
-    def _value(self, node: ast.expr, other: ast.expr | None) -> Any:
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            value = self._value(node.operand, other)
-            if isinstance(value, str | bytes) or value is None:
-                raise ValueError(f"{ast.unparse(node)!r} is no value")
-            return -value
-        if not isinstance(node, ast.Constant):
-            raise ValueError(f"{ast.unparse(node)!r} is no value")
-        return node.value
-
-    def _type_of(self, node: ast.expr | None) -> pa.DataType | None:
-        if isinstance(node, ast.Name | ast.Attribute):
-            kind: pa.DataType = self._schema.field(self._name(node)).type
-            return kind
-        return None
-
-    def _name(self, node: ast.Name | ast.Attribute) -> str:
-        name = ast.unparse(node)
-        name = self._quoted.get(name, name)
+    def resolve(self, name: str) -> str:
         if name not in self._schema.names:
-            by_case = {n.lower(): n for n in self._schema.names}
-            if name.lower() in by_case:
-                return by_case[name.lower()]
-            raise ValueError(f"there is no column {name!r}; the columns are {', '.join(self._schema.names)}")
+            same = self._by_case.get(name.lower(), [])
+            if len(same) != 1:
+                names = ", ".join(same or self._schema.names)
+                raise Misfit(
+                    f"{name!r} may be any of the columns {names}: write it as it is"
+                    if same
+                    else f"there is no column {name!r}; the columns are {names}"
+                )
+            name = same[0]
+        self.used[name] = None
+        self._count()
         return name
 
-    def _wrong(self, reason: str) -> OptionError:
-        shown = self._text if len(self._text) < 200 else self._text[:200] + "…"
-        return OptionError(f"the filter {shown!r} is not understood: {reason}")
+    def compare(self, left: Operand, op: Op, right: Operand) -> Condition:
+        match left, right:
+            case Reference(name), Literal(value):
+                self._count()
+                return typed_values.compare(name, self._kind(name), op, value)
+            case Literal(), Reference():
+                return self.compare(right, op.flipped, left)
+            case Reference(one), Reference(other):
+                return typed_values.compare_columns(one, self._kind(one), op, other, self._kind(other))
+        self._count()
+        return Always(_constant(left, op, right))
+
+    def among(self, left: Operand, values: Sequence[Any]) -> Condition:
+        if isinstance(left, Reference):
+            return typed_values.among(left.name, self._kind(left.name), values)
+        return Joined(False, tuple(self.compare(left, Op.EQ, Literal(value)) for value in values))
+
+    def like(self, left: Operand, pattern: Operand, escape: str, ignore_case: bool) -> Condition:
+        self._count()
+        if not isinstance(left, Reference) or not is_text(self._kind(left.name)):
+            what = (
+                f"column {left.name!r} is {self._kind(left.name)}" if isinstance(left, Reference) else "a value is not"
+            )
+            raise Misfit(f"LIKE takes a column of texts before it; {what}")
+        if not isinstance(pattern, Literal) or not (pattern.value is None or isinstance(pattern.value, str)):
+            raise Misfit("LIKE takes a pattern in single quotes")
+        return Always(None) if pattern.value is None else Like(left.name, _pattern(pattern.value, escape), ignore_case)
+
+    def truth(self, operand: Operand) -> Condition:
+        """A column or a value as a condition of its own."""
+        self._count()
+        if isinstance(operand, Reference):
+            if pa.types.is_boolean(self._kind(operand.name)):
+                return Compared(operand.name, Op.EQ, pa.scalar(True))
+            raise Misfit(
+                f"column {operand.name!r} is {self._kind(operand.name)}, which is no condition: compare it with something"
+            )
+        if operand.value is None or isinstance(operand.value, bool):
+            return Always(operand.value)
+        raise Misfit(f"{str(operand.value)[:40]!r} is no condition")
+
+    def _kind(self, name: str) -> pa.DataType:
+        kind: pa.DataType = self._schema.field(name).type
+        return kind
+
+    def _count(self) -> None:
+        self._operands += 1
+        if self._operands > _MAX_OPERANDS:
+            raise Misfit(
+                f"it compares more than {_MAX_OPERANDS // 2:,} times; write x IN (…) for x = … OR x = …, or filter the result"
+            )
+
+
+def _constant(left: Operand, op: Op, right: Operand) -> bool | None:
+    """Two values beside each other."""
+    one, other = (side.value if isinstance(side, Literal) else None for side in (left, right))
+    if one is None or other is None:
+        return None
+    families = [str if isinstance(each, str) else bool if isinstance(each, bool) else Decimal for each in (one, other)]
+    if families[0] is not families[1]:
+        raise Misfit(f"{one!r} and {other!r} cannot be compared")
+    if families[0] is Decimal:
+        return bool(_COMPARE[op](Fraction(one), Fraction(other)))
+    return bool(_COMPARE[op](one, other))
+
+
+def _pattern(given: str, escape: str) -> str:
+    """A pattern of LIKE with the backslash as what escapes."""
+    out: list[str] = []
+    characters = iter(given)
+    for each in characters:
+        if each == escape:
+            following = next(characters, "")
+            if following not in ("%", "_", escape):
+                raise Misfit(
+                    f"in a pattern {escape!r} stands before %, _ or itself only; ESCAPE '…' chooses another sign"
+                )
+            out.append(f"\\{following}" if following in "%_\\" else following)
+        else:
+            out.append("\\\\" if each == "\\" else each)
+    return "".join(out)
+
+
+def _foreign(where: object) -> str:
+    room = type(where).__module__.partition(".")[0]
+    if room == "polars":
+        return (
+            "a polars expression cannot be a filter here: give text, such as where=\"city = 'sf' AND fare > 3\", or filter the "
+            "result: table.scan().to_polars().filter(…)"
+        )
+    if room == "pyspark":
+        return "a Spark column cannot be a filter here: give text, such as where=\"city = 'sf'\", or use .where(…) of the DataFrame"
+    return (
+        f"a filter is text such as \"city = 'sf' AND fare > 3\", a pyarrow expression or a list [(column, op, value), …]; "
+        f"this is {type(where).__name__}: {_shown(where)}"
+    )
+
+
+def _shown(where: object) -> str:
+    shown = where if isinstance(where, str) else repr(where)
+    shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+    return repr(shown) if isinstance(where, str) else shown
+
+
+# -- as an expression of Arrow -----------------------------------------------------------------------------------------
+
+_NULL = pc.scalar(pa.scalar(None, pa.bool_()))
+
+
+def expression_of(condition: Condition) -> pc.Expression:
+    """What the condition says of a row, by Arrow."""
+    match condition:
+        case Always(value):
+            return _NULL if value is None else pc.scalar(value)
+        case Filled(column, value):
+            return pc.if_else(pc.field(column).is_valid(), pc.scalar(value), _NULL)
+        case Compared(column, op, value):
+            found: pc.Expression = _COMPARE[op](pc.field(column), pc.scalar(value))
+            return found
+        case ComparedColumns(left, op, right, common):
+            return _columns_compared(left, op, right, common)
+        case Among(column, values):
+            return pc.if_else(pc.field(column).is_valid(), pc.field(column).isin(values), _NULL)
+        case Like(column, pattern, ignore_case):
+            if not ignore_case:
+                return pc.match_like(pc.field(column), pattern)
+            return pc.match_like(pc.utf8_lower(pc.field(column)), pc.utf8_lower(pa.scalar(pattern)).as_py())
+        case IsNull(part):
+            return (pc.field(part) if isinstance(part, str) else expression_of(part)).is_null()
+        case IsTruth(part, value):
+            inner = expression_of(part)
+            return pc.coalesce(inner if value else ~inner, pc.scalar(False))
+        case Negated(part):
+            return ~expression_of(part)
+        case Joined(every, parts):
+            return reduce(operator.and_ if every else operator.or_, map(expression_of, parts))
+
+
+def _columns_compared(left: str, op: Op, right: str, common: pa.DataType | None) -> pc.Expression:
+    one, other = pc.field(left), pc.field(right)
+    if common is not None:
+        found: pc.Expression = _COMPARE[op](one.cast(common), other.cast(common))
+        return found
+    # An int64 rounded to a double keeps its order; where both are equal then, the double is a whole number itself, and
+    # the integers decide. None is as large as 2**63.
+    rounded, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64())
+    whole = other.cast(pa.int64(), safe=False)
+    beyond = pc.scalar(op in (Op.LT, Op.LE, Op.NE))
+    exact = pc.if_else(rounded == other, _COMPARE[op](one, whole), _COMPARE[op](rounded, other))
+    return pc.if_else(other >= 2.0**63, pc.if_else(one.is_valid(), beyond, _NULL), exact)

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,6 +24,7 @@ from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
 from hoodie.read.final_rows import plan_final_rows
+from hoodie.read.where import Where
 from hoodie.storage.base import Storage
 from hoodie.txn.context import TableContext
 from pyspark_hoodie.arrow_frame import arrow_frame
@@ -37,11 +39,11 @@ _SECONDS_DIGITS = 14
 _GLOB = str.maketrans({char: f"\\{char}" for char in "\\{}[]*?"})
 
 
-def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, where: object) -> DataFrame:
-    """The rows of the plan. `where` is the plan's filter as the user gave it; only text is understood by Spark's scan."""
+def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, where: Where | None) -> DataFrame:
+    """The rows of the plan. `where` is the plan's filter as the user gave it; an expression of Arrow means nothing to Spark's scan."""
     if not plan.output.names:
         return plan_frame(spark, context, _with_a_column(plan), where=where).select()
-    foreign = where is not None and not isinstance(where, str)
+    foreign = isinstance(where, pc.Expression)
     changes = any(isinstance(task, ChangeTask) for task in plan.tasks)
     changes = changes or not set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
     if foreign or changes or plan.context.history is not None:
@@ -62,11 +64,10 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
         stored = _stored(plan, narrow)
         for group in by_folders(context, stored, files):
             for together in scans_of(group.files):
-                text = where if isinstance(where, str) else None
                 scanned = group._replace(files=together)
-                frames.append(_scan(spark, context.storage, plan, scanned, stored, narrow, where=text))
+                frames.append(_scan(spark, context.storage, plan, scanned, stored, narrow, where=where))
     if found.rows is not None:
-        frames.append(_kept(arrow_frame(spark, found.rows), plan, where if isinstance(where, str) else None))
+        frames.append(_kept(arrow_frame(spark, found.rows), plan, where))
     if rest or not frames:
         frames.append(_merged(spark, context, plan, rest))
     # Not DataFrame.union: a Connect session of Spark 3.5 has frames of another class.
@@ -95,7 +96,7 @@ def _scan(
     stored: pa.Schema,
     narrow: Narrow,
     *,
-    where: str | None,
+    where: Where | None,
 ) -> DataFrame:
     """One Parquet scan of the columns `stored`; `narrow` are those that these files hold in an older type."""
     full, needed = plan.context.schema, stored.names
@@ -157,7 +158,7 @@ _PARALLEL_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _MANY = 100_000
 
 
-def _kept(frame: DataFrame, plan: ReadPlan, where: str | None) -> DataFrame:
+def _kept(frame: DataFrame, plan: ReadPlan, where: Where | None) -> DataFrame:
     """The rows of the output: committed in the range, fulfilling the condition; in its columns."""
     names, span = frame.columns, _span(plan)
     if span is not None:

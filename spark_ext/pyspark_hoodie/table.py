@@ -17,6 +17,7 @@ from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
+from hoodie.read.where import Where
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable as Core
 from hoodie.timeline.timeline import Timeline
@@ -110,7 +111,7 @@ class HoodieTable:
         return self._write(df, WriteOperation.BULK_INSERT, options)
 
     def delete(
-        self, df: DataFrame | None = None, options: Mapping[str, str] | None = None, *, where: str | None = None
+        self, df: DataFrame | None = None, options: Mapping[str, str] | None = None, *, where: Where | None = None
     ) -> CommitResult:
         """Delete the rows with these keys (key and partition columns; more are ignored), or those that a filter finds."""
         if (df is None) == (where is None):
@@ -147,7 +148,7 @@ class HoodieTable:
     def read(
         self,
         columns: Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where | None = None,
         *,
         query: str = QueryType.SNAPSHOT,
         as_of: Moment | None = None,
@@ -162,7 +163,7 @@ class HoodieTable:
     def explain(
         self,
         columns: Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where | None = None,
         *,
         query: str = QueryType.SNAPSHOT,
         as_of: Moment | None = None,
@@ -183,7 +184,7 @@ class HoodieTable:
         since: Moment | None = None,
         until: Moment | None = None,
         columns: Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where | None = None,
         *,
         images: str = ChangeFormat.LATEST_STATE,
         full_scan_fallback: bool = False,

@@ -1,12 +1,11 @@
-"""The text of option `where` as a Spark column, with the meaning that the embedded engine gives it.
+"""The condition of option `where` as a Spark column, with the meaning that the embedded engine gives it.
 
 Spark's own parser reads some of the same texts otherwise: "x" is a string there, timestamps are of the session's zone,
-and NaN is greater than every number.
+numbers are rounded to doubles, and NaN is greater than every number. Here NaN is what IEEE 754 says, as embedded.
 """
 
 from __future__ import annotations
 
-import ast
 import operator
 from collections.abc import Callable
 from functools import reduce
@@ -16,22 +15,41 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from hoodie.read.where import FilterParser, text_as
+from hoodie.read.condition import (
+    Always,
+    Among,
+    Compared,
+    ComparedColumns,
+    Condition,
+    Filled,
+    IsNull,
+    IsTruth,
+    Joined,
+    Like,
+    Negated,
+    Op,
+)
+from hoodie.read.where import Where, condition_of
 from pyspark_hoodie.schema import spark_schema
 
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Column]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+_COMPARE: dict[Op, Callable[[Any, Any], Column]] = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
 }
+_DAY_US = 86_400 * 10**6
 
 
-def filter_column(where: str, schema: pa.Schema) -> Column:
-    """The condition as a Spark column; `where` has been through `parse_filter` with this schema, which refuses nonsense."""
-    return _ColumnFilter(where, schema).column()
+def filter_column(where: Where, schema: pa.Schema) -> Column:
+    """The condition as a Spark column; `where` is text or a list of conditions.
+
+    Raises:
+        OptionError: as `hoodie.read.where.parse_filter`.
+    """
+    return _Columns(schema).of(condition_of(where, schema))
 
 
 def quoted(name: str) -> str:
@@ -39,65 +57,119 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-class _ColumnFilter(FilterParser):
-    """The same grammar, with columns of Spark as the outcome."""
+class _Columns:
+    """Columns of Spark for the nodes of a filter's tree."""
 
-    def column(self) -> Column:
-        return self._build(ast.parse(self._to_python().strip(), mode="eval").body)
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
 
-    def _build(self, node: ast.expr) -> Column:
-        match node:
-            case ast.BoolOp(op=ast.And(), values=values):
-                return reduce(operator.and_, map(self._build, values))
-            case ast.BoolOp(op=ast.Or(), values=values):
-                return reduce(operator.or_, map(self._build, values))
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return ~self._build(operand)
-            case ast.Compare():
-                return self._chain(node)
-            case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Tuple(elts=[low, high])):
-                return self._compare(left, ast.GtE(), low) & self._compare(left, ast.LtE(), high)
-            case ast.Constant(value=bool()):
-                return F.lit(node.value)
-        return self._side(node, None)
+    def of(self, condition: Condition) -> Column:
+        match condition:
+            case Always(value):
+                return F.lit(value).cast("boolean")
+            case Filled(name, value):
+                return F.when(_column(name).isNotNull(), F.lit(value))
+            case Compared(name, op, value):
+                return self._compared(name, op, value)
+            case ComparedColumns():
+                return self._columns_compared(condition)
+            case Among(name, values):
+                return _among(_column(name), values)
+            case Like(name, pattern, ignore_case):
+                return _column(name).ilike(pattern) if ignore_case else _column(name).like(pattern)
+            case IsNull(part):
+                return (_column(part) if isinstance(part, str) else self.of(part)).isNull()
+            case IsTruth(part, value):
+                found = self.of(part)
+                return F.coalesce(found if value else ~found, F.lit(False))
+            case Negated(part):
+                return ~self.of(part)
+            case Joined(every, parts):
+                return reduce(operator.and_ if every else operator.or_, map(self.of, parts))
 
-    def _chain(self, node: ast.Compare) -> Column:
-        lefts = [node.left, *node.comparators[:-1]]
-        parts = [self._compare(*each) for each in zip(lefts, node.ops, node.comparators, strict=True)]
-        return reduce(operator.and_, parts)
+    def _compared(self, name: str, op: Op, value: pa.Scalar[Any]) -> Column:
+        column, kind = _column(name), value.type
+        if pa.types.is_boolean(kind) and op is Op.EQ and value.as_py():
+            return column
+        if not pa.types.is_floating(kind):
+            return _COMPARE[op](column, _literal(value))
+        return _without_nan(op, _beside(column, op, value), column)
 
-    def _compare(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> Column:
-        match how:
-            case ast.In() | ast.NotIn():
-                items = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
-                found = self._side(left, None).isin([self._side(item, left) for item in items])
-                return ~found if isinstance(how, ast.NotIn) else found
-            case ast.Is():
-                return self._side(left, None).isNull()
-            case ast.IsNot():
-                return self._side(left, None).isNotNull()
-        compared = _COMPARE[type(how)](self._side(left, right), self._side(right, left))
-        # NaN equals NaN and is greater than every number in Spark; in Arrow, as in IEEE 754, it is neither.
-        for side in (left, right):
-            if self._is_float(side):
-                nan = F.isnan(self._side(side, None))
-                compared = (compared | nan) if isinstance(how, ast.NotEq) else (compared & ~nan)
-        return compared
+    def _columns_compared(self, found: ComparedColumns) -> Column:
+        one, other, op = _column(found.left), _column(found.right), found.op
+        kinds = [self._schema.field(name).type for name in (found.left, found.right)]
+        floats = [side for side, kind in zip((one, other), kinds, strict=True) if pa.types.is_floating(kind)]
+        if found.common is not None:
+            sides = [_cast(*each, found.common) for each in zip((one, other), kinds, strict=True)]
+            return _without_nan(op, _COMPARE[op](*sides), *floats)
+        rounded, other = one.cast("double"), other.cast("double")
+        beyond = F.when(one.isNotNull(), F.lit(op in (Op.LT, Op.LE, Op.NE)))
+        exact = F.when(rounded == other, _COMPARE[op](one, other.cast("bigint"))).otherwise(
+            _COMPARE[op](rounded, other)
+        )
+        return _without_nan(op, F.when(other >= F.lit(2.0**63), beyond).otherwise(exact), *floats)
 
-    def _side(self, node: ast.expr, other: ast.expr | None) -> Column:
-        """A column or a value; values take the type of the column that they are compared with, where text must."""
-        if isinstance(node, ast.Name | ast.Attribute):
-            return F.col(quoted(self._name(node)))
-        value = self._value(node, other)
-        kind = self._type_of(other)
-        if kind is None or not isinstance(value, str) or pa.types.is_string(kind):
-            return F.lit(value)
-        typed = text_as(value, kind)
-        if pa.types.is_timestamp(kind) and kind.tz is not None:
-            return F.timestamp_micros(F.lit(typed.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).as_py()))
-        field = spark_schema(pa.schema([("value", kind)])).fields[0]
-        return F.lit(str(typed.as_py())).cast(field.dataType)
 
-    def _is_float(self, node: ast.expr) -> bool:
-        kind = self._type_of(node)
-        return kind is not None and pa.types.is_floating(kind)
+def _column(name: str) -> Column:
+    return F.col(quoted(name))
+
+
+def _without_nan(op: Op, compared: Column, *floats: Column) -> Column:
+    """NaN equals NaN and is greater than every number in Spark; in Arrow, as in IEEE 754, it is neither."""
+    for side in floats:
+        compared = (compared | F.isnan(side)) if op is Op.NE else (compared & ~F.isnan(side))
+    return compared
+
+
+def _beside(column: Column, op: Op, value: pa.Scalar[Any]) -> Column:
+    """Beside a zero, comparisons that still hold where Parquet's bounds and dictionaries tell -0.0 from 0.0."""
+    if value.as_py() != 0:
+        return _COMPARE[op](column, _literal(value))
+    least, most = (_literal(pa.scalar(zero, value.type)) for zero in (-0.0, 0.0))
+    if op is Op.EQ:
+        return (column >= least) & (column <= most)
+    return _COMPARE[op](column, least if op in (Op.GT, Op.GE) else most)
+
+
+def _among(column: Column, values: pa.Array[Any]) -> Column:
+    zeros = [value for value in values if pa.types.is_floating(values.type) and value.as_py() == 0]
+    others = [_literal(value) for value in values if value not in zeros]
+    if not zeros:
+        return column.isin(others)
+    zero = _beside(column, Op.EQ, zeros[0])  # Spark keeps one of two zeros in a list
+    return (column.isin(others) | zero) if others else zero
+
+
+def _cast(column: Column, kind: pa.DataType, common: Any) -> Column:
+    if kind == common:
+        return column
+    if pa.types.is_date32(kind) and common.tz is not None:  # midnight of UTC, not of the session
+        return F.timestamp_micros(F.unix_date(column).cast("bigint") * F.lit(_DAY_US))
+    return column.cast(_spark_type(common))
+
+
+def _spark_type(kind: Any) -> Any:
+    if pa.types.is_timestamp(kind):
+        kind = pa.timestamp("us", kind.tz)
+    return spark_schema(pa.schema([("value", kind)])).fields[0].dataType
+
+
+def _literal(value: pa.Scalar[Any]) -> Column:
+    """A value in the type of the column that it stands beside."""
+    kind: Any = value.type
+    types = pa.types
+    if types.is_timestamp(kind):
+        moment = value.cast(pa.timestamp("us", kind.tz))
+        if kind.tz is not None:
+            return F.timestamp_micros(F.lit(moment.cast(pa.int64()).as_py()))
+        return F.lit(moment.cast(pa.string()).as_py()).cast(_spark_type(kind))
+    if types.is_date32(kind):
+        return F.date_from_unix_date(F.lit(value.cast(pa.int32()).as_py()))
+    plain = value.as_py()
+    if isinstance(plain, bool | str):
+        return F.lit(plain)
+    if isinstance(plain, bytes):
+        return F.lit(bytearray(plain))
+    if types.is_decimal(kind):
+        plain = format(plain, "f")
+    return F.lit(plain).cast(_spark_type(kind))

@@ -126,6 +126,45 @@ FILTERS = [
     "flag = true and note <> 'n'",
     "ts = ts",
     "true",
+    "null",
+    "qty > 1.5",
+    "qty in (1.0, 2.5, null)",
+    "qty not in (1.5, 3)",
+    "qty = 99999999999999999999",
+    "qty < 3000000000",
+    "big > 9007199254740992.5",
+    "big = 9007199254740993",
+    "big >= x or x is null",
+    "big > x",
+    "x < big",
+    "x <> big",
+    "qty < x",
+    "zero = 0",
+    "zero >= 0",
+    "zero <= -0.0",
+    "zero in (0.0, 7)",
+    "zero not in (0.0, 7)",
+    "zero <> 0",
+    "x < 1e400",
+    "x = 'nan'",
+    "x <> 'nan'",
+    "x > 1 is null",
+    "x > 1 is not true",
+    "note like 'it''%'",
+    "note not like '%n%'",
+    "note ilike 'IT_S'",
+    "note like 'i!%' escape '!'",
+    "price > 1.005",
+    "price in (1.25, '2.5', 1.001)",
+    "price > qty",
+    "price not between 0.5 and 1",
+    "day = at",
+    "day < at",
+    "wall > day",
+    "wall in ('2024-05-06 07:08:09')",
+    "raw = 'a'",
+    "raw in ('a', 'b')",
+    "(qty > 2 or note is null) is not null and not flag",
 ]
 
 
@@ -137,7 +176,10 @@ def many(spark, tmp_path_factory):
         case id % 4 when 0 then null when 1 then 'it''s' else 'n' end note, id odd_name,
         case id % 5 when 0 then double('NaN') when 1 then null else id / 4 end x,
         timestamp_micros(1234567890000000 + id * 1000000) at, date_add(date'1970-01-01', cast(id % 4 as int)) day,
-        timestamp_ntz'2024-05-06 07:08:00' + make_dt_interval(0, 0, 0, id) wall, id % 2 = 0 flag from range(20)"""
+        timestamp_ntz'2024-05-06 07:08:00' + make_dt_interval(0, 0, 0, id) wall, id % 2 = 0 flag,
+        9007199254740992 + id % 3 - 1 big, -0.0d zero, cast(id / 4 as decimal(10, 2)) price,
+        cast(substr('abc', 1 + id % 3, 1) as binary) raw
+        from range(20)"""
     )
     dataframe.write(df, str(path), options_of())
     return path
@@ -154,6 +196,13 @@ def test_a_filter_means_in_spark_what_it_means_embedded(enabled, many, where):
         enabled.conf.set("spark.sql.session.timeZone", zone)
     expected = sorted(hoodie.open_table(many).scan(columns=["id"], where=where).to_arrow().column("id").to_pylist())
     assert found == expected
+
+
+def test_a_list_of_conditions_means_in_spark_what_it_means_embedded(enabled, many):
+    where = [[("qty", ">", 1.5), ("note", "in", ["n"])], [("x", "=", 0)]]
+    frame = HoodieTable.for_path(enabled, str(many)).read(columns=["id"], where=where)
+    assert "FileScan parquet" in frame._jdf.queryExecution().executedPlan().toString()
+    same(frame, hoodie.open_table(many).scan(columns=["id"], where=where))
 
 
 @pytest.mark.parametrize("begin", [None, "20260101000001", "20260101000001500", "000"])

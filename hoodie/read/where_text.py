@@ -1,0 +1,364 @@
+"""The grammar of filter texts: SQL's conditions over columns and values. docs/FILTERS.md shows it.
+
+A descent by hand: every refusal says where in the text it is, and nothing of another language is understood by accident.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple, Protocol
+
+from hoodie.read.condition import Always, Condition, IsNull, IsTruth, Joined, Negated, Op
+from hoodie.read.typed_values import Misfit, parse_number
+
+MAX_TEXT = 100_000
+_MAX_DEPTH = 100
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_TOKEN = re.compile(
+    rf"""(?P<text>'(?:[^']|'')*')
+    | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*`)
+    | (?P<comment>-- | /\* | \#)
+    | (?P<sign><=> | <> | <= | >= | != | == | [=<>(),-] | \+)
+    | (?P<number>(?:{_DIGITS}(?:\.(?:{_DIGITS})?)? | \.{_DIGITS})(?:[eE][+-]?[0-9]+)?)
+    | (?P<word>[^\W\d][\w.]*)
+    | (?P<space>\s+)
+    | (?P<other>.)""",
+    re.DOTALL | re.VERBOSE,
+)
+_OPS = {"=": Op.EQ, "==": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
+_RESERVED = frozenset(["and", "or", "not", "in", "is", "null", "true", "false", "between"])
+_TRUTHS = {"null": None, "true": True, "false": False}
+_LACKING = {
+    "case": "CASE is not part of this grammar: write its conditions with AND, OR and NOT",
+    "exists": "sub-queries are not part of this grammar",
+    "select": "sub-queries are not part of this grammar: give a condition only, without SELECT",
+    "where": "give the condition only, without WHERE",
+    "cast": "CAST is not part of this grammar: a value takes the type of the column beside it",
+    "interval": "intervals are not part of this grammar: give the date or time itself",
+}
+_LACKING_OPERATORS = {
+    "rlike": "regular expressions are not part of this grammar: write LIKE, or give a pyarrow expression",
+    "regexp": "regular expressions are not part of this grammar: write LIKE, or give a pyarrow expression",
+    "similar": "regular expressions are not part of this grammar: write LIKE, or give a pyarrow expression",
+    "isnull": "write IS NULL",
+    "notnull": "write IS NOT NULL",
+    "glob": "write LIKE",
+    "<=>": "write a = b OR a IS NULL AND b IS NULL, or a IS NULL",
+    "+": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
+    "-": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
+    "*": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
+    "/": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
+    "%": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
+    "(": "functions are not part of this grammar: give a pyarrow expression",
+    "[": "elements of lists and maps are not part of this grammar: give a pyarrow expression",
+    "&": "write AND",
+    "|": "write OR",
+    "!": "write NOT",
+    ":": "values stand in the text itself",
+    "?": "values stand in the text itself",
+    ";": "give one condition, without a semicolon",
+}
+
+
+class Reference(NamedTuple):
+    """A column."""
+
+    name: str
+
+
+class Literal(NamedTuple):
+    """A value: text, number, truth or null."""
+
+    value: str | int | Decimal | bool | None
+
+
+Operand = Reference | Literal
+
+
+class Refused(Exception):
+    """Why a text is no filter, and where."""
+
+    def __init__(self, reason: str, start: int) -> None:
+        super().__init__(reason)
+        self.start = start
+
+
+class Conditions(Protocol):
+    """What the grammar asks of whoever knows the columns; each raises Misfit."""
+
+    def resolve(self, name: str) -> str:
+        """The column that is meant."""
+
+    def compare(self, left: Operand, op: Op, right: Operand) -> Condition: ...
+
+    def among(self, left: Operand, values: Sequence[Any]) -> Condition: ...
+
+    def like(self, left: Operand, pattern: Operand, escape: str, ignore_case: bool) -> Condition: ...
+
+    def truth(self, operand: Operand) -> Condition:
+        """A column or a value as a condition of its own."""
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def word(self) -> str:
+        """In lower case; empty where it is no word."""
+        return self.text.lower() if self.kind == "word" else ""
+
+
+class TextParser:
+    """One text -> one condition."""
+
+    def __init__(self, text: str, conditions: Conditions) -> None:
+        self._conditions = conditions
+        self._end = len(text)
+        found = (_Token(str(m.lastgroup), m[0], m.start()) for m in _TOKEN.finditer(text))
+        self._tokens = [token for token in found if token.kind != "space"]
+        self._at = 0
+        self._depth = 0
+
+    def parse(self) -> Condition:
+        """Raises Refused."""
+        if not self._tokens:
+            raise Refused("it is empty: leave the filter out to read all rows", 0)
+        found = self._either()
+        condition = self._as_condition(found, 0)
+        if self._now.kind != "end":
+            raise self._unexpected("AND, OR or the end")
+        return condition
+
+    # -- tokens ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _now(self) -> _Token:
+        return self._tokens[self._at] if self._at < len(self._tokens) else _Token("end", "", self._end)
+
+    def _take(self) -> _Token:
+        token = self._now
+        self._at += 1
+        return token
+
+    def _word(self, *words: str) -> bool:
+        """Takes a word if it comes now."""
+        found = self._now.word in words
+        self._at += found
+        return found
+
+    def _sign(self, sign: str) -> bool:
+        found = self._now.kind == "sign" and self._now.text == sign
+        self._at += found
+        return found
+
+    def _unexpected(self, wanted: str) -> Refused:
+        token = self._now
+        known = _LACKING_OPERATORS.get(token.text.lower()) if token.kind != "end" else None
+        if known is not None:
+            return Refused(f"{token.text!r} has no meaning here: {known}", token.start)
+        if token.kind == "comment":
+            return Refused("comments are not part of this grammar", token.start)
+        if token.kind == "other" and token.text in "'\"`":
+            return Refused(f"what {token.text} opens is not closed", token.start)
+        if token.kind == "end":
+            return Refused(f"it ends where {wanted} is expected", token.start)
+        shown = token.text if len(token.text) <= 40 else token.text[:40] + "…"
+        return Refused(f"{wanted} is expected, not {shown!r}", token.start)
+
+    def _try(self, start: int, make: Callable[..., Condition], *values: Any) -> Condition:
+        try:
+            return make(*values)
+        except Misfit as exc:
+            raise Refused(str(exc), start) from exc
+
+    # -- the grammar -------------------------------------------------------------------------------------------------
+
+    def _either(self) -> Condition | Operand:
+        return self._joined("or", self._both)
+
+    def _both(self) -> Condition | Operand:
+        return self._joined("and", self._negation)
+
+    def _joined(self, word: str, part: Callable[[], Condition | Operand]) -> Condition | Operand:
+        start = self._now.start
+        first = part()
+        if self._now.word != word:
+            return first
+        parts = [self._as_condition(first, start)]
+        while self._word(word):
+            start = self._now.start
+            parts.append(self._as_condition(part(), start))
+        return Joined(word == "and", tuple(parts))
+
+    def _negation(self) -> Condition | Operand:
+        count, start = 0, self._now.start
+        while self._word("not"):
+            count += 1
+        if count > _MAX_DEPTH:
+            raise Refused("its conditions are nested too deeply", start)
+        start = self._now.start
+        found = self._predicate()
+        if not count:
+            return found
+        condition = self._as_condition(found, start)
+        return Negated(condition) if count % 2 else condition
+
+    def _predicate(self) -> Condition | Operand:
+        start = self._now.start
+        left = self._primary()
+        found: Condition | Operand = left
+        token = self._now
+        if token.kind == "sign" and token.text in _OPS:
+            self._take()
+            self._operand_only(left, token)
+            op, right = _OPS[token.text], self._operand()
+            found = self._try(start, self._conditions.compare, left, op, right)
+        elif token.word in ("not", "in", "between", "like", "ilike"):
+            inverted = self._word("not")
+            token = self._take()
+            self._operand_only(left, token)
+            match token.word:
+                case "in":
+                    found = self._among(left, start)
+                case "between":
+                    found = self._between(left, start)
+                case "like" | "ilike":
+                    found = self._like(left, start, ignore_case=token.word == "ilike")
+                case _:
+                    self._at -= 1
+                    raise self._unexpected("IN, BETWEEN, LIKE or ILIKE")
+            found = Negated(found) if inverted else found
+        while self._word("is"):
+            found = self._is(found, start)
+        following = self._now
+        if isinstance(found, Operand):
+            if following.text.lower() in _LACKING_OPERATORS or following.kind in ("comment", "other"):
+                raise self._unexpected("a comparison")
+        elif following.text in _OPS or following.word in ("in", "between", "like", "ilike"):
+            raise Refused("comparisons do not chain: join them with AND, as in a < b AND b < c", following.start)
+        return found
+
+    def _operand_only(self, left: Condition | Operand, token: _Token) -> None:
+        if not isinstance(left, Operand):
+            raise Refused(
+                "a condition is not compared: write the condition itself, NOT before it, or IS TRUE behind it",
+                token.start,
+            )
+
+    def _among(self, left: Any, start: int) -> Condition:
+        if not self._sign("("):
+            raise self._unexpected("( with the values of IN")
+        values: list[Any] = []
+        while not values or self._sign(","):
+            if values and self._now.text == ")":  # one comma too many, as Python writes a tuple of one value
+                break
+            token = self._now
+            value = self._operand()
+            if not isinstance(value, Literal):
+                raise Refused("IN takes values only: write a = b OR a = c for columns", token.start)
+            values.append(value.value)
+        if not self._sign(")"):
+            raise self._unexpected(", or )")
+        return self._try(start, self._conditions.among, left, values)
+
+    def _between(self, left: Any, start: int) -> Condition:
+        low = self._operand()
+        if not self._word("and"):
+            raise self._unexpected("AND between the bounds of BETWEEN")
+        high = self._operand()
+        parts = ((Op.GE, low), (Op.LE, high))
+        return Joined(True, tuple(self._try(start, self._conditions.compare, left, op, value) for op, value in parts))
+
+    def _like(self, left: Any, start: int, *, ignore_case: bool) -> Condition:
+        pattern = self._operand()
+        escape = "\\"
+        if self._word("escape"):
+            token = self._now
+            given = self._operand()
+            if not isinstance(given, Literal) or not isinstance(given.value, str) or len(given.value) != 1:
+                raise Refused("ESCAPE takes one character in single quotes", token.start)
+            escape = given.value
+        return self._try(start, self._conditions.like, left, pattern, escape, ignore_case)
+
+    def _is(self, part: Condition | Operand, start: int) -> Condition:
+        inverted = self._word("not")
+        if self._now.word not in _TRUTHS:
+            raise self._unexpected("NULL, TRUE or FALSE behind IS")
+        value = _TRUTHS[self._take().word]
+        found: Condition
+        if value is not None:
+            found = IsTruth(self._as_condition(part, start), value)
+        elif isinstance(part, Reference):
+            found = IsNull(part.name)
+        elif isinstance(part, Literal):
+            found = Always(part.value is None)
+        else:
+            found = IsNull(part)
+        return Negated(found) if inverted else found
+
+    def _as_condition(self, found: Condition | Operand, start: int) -> Condition:
+        return self._try(start, self._conditions.truth, found) if isinstance(found, Operand) else found
+
+    def _operand(self) -> Operand:
+        token = self._now
+        found = self._primary()
+        if not isinstance(found, Operand):
+            raise Refused("a column or a value is expected, not a condition", token.start)
+        return found
+
+    def _primary(self) -> Condition | Operand:
+        """A column, a value, or anything in parentheses."""
+        token = self._take()
+        if token.kind == "sign" and token.text == "(":
+            self._depth += 1
+            if self._depth > _MAX_DEPTH:
+                raise Refused("its conditions are nested too deeply", token.start)
+            found = self._either()
+            if not self._sign(")"):
+                raise self._unexpected(")")
+            self._depth -= 1
+            return found
+        if token.kind == "sign" and token.text in ("-", "+") and self._now.kind == "number":
+            return Literal(self._number(self._take(), token.text))
+        match token.kind:
+            case "text":
+                return Literal(token.text[1:-1].replace("''", "'"))
+            case "number":
+                return Literal(self._number(token, ""))
+            case "quoted":
+                quote = token.text[0]
+                return self._column(token.text[1:-1].replace(quote * 2, quote), token)
+            case "word" if token.word in _TRUTHS:
+                return Literal(_TRUTHS[token.word])
+            case "word" if token.word in ("date", "timestamp") and self._now.kind == "text":
+                return Literal(self._take().text[1:-1].replace("''", "'"))
+            case "word" if token.word not in _RESERVED:
+                return self._column(token.text, token)
+        self._at -= 1
+        raise self._unexpected("a column or a value")
+
+    def _number(self, token: _Token, sign: str) -> int | Decimal:
+        following = self._now
+        if following.kind in ("word", "number") and following.start == token.start + len(token.text):
+            raise Refused(f"{(token.text + following.text)[:40]!r} is no number", token.start)
+        try:
+            return parse_number(sign + token.text.replace("_", ""))
+        except Misfit as exc:
+            raise Refused(str(exc), token.start) from exc
+
+    def _column(self, name: str, token: _Token) -> Reference:
+        try:
+            return Reference(self._conditions.resolve(name))
+        except Misfit as exc:
+            reason = str(exc)
+            if token.text[0] == '"':
+                reason += "; texts stand in single quotes"
+            elif token.word in _LACKING:
+                reason = _LACKING[token.word]
+            elif self._now.text == "(":
+                reason = f"{_LACKING_OPERATORS['(']}"
+            raise Refused(reason, token.start) from exc
