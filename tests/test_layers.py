@@ -124,10 +124,14 @@ def import_cycle(modules: Mapping[str, str]) -> list[str]:
     return []
 
 
+# Required, and imported when it is needed first: it takes long to import, and a cluster's workers may go without it.
+LATE = {"tqdm"}
+
+
 def foreign_breaks(modules: Mapping[str, str], *, required: set[str], optional: set[str]) -> list[str]:
     """Imports that stand elsewhere than at the top or reach for what a plain installation does not have.
 
-    Only packages of the extras may be imported inside a function, and they only there, but for their types.
+    Only packages of the extras and late ones may be imported inside a function, and they only there, but for their types.
     """
     broken = []
     for module, text in modules.items():
@@ -136,7 +140,7 @@ def foreign_breaks(modules: Mapping[str, str], *, required: set[str], optional: 
             where = f"{module}:{found.line}"
             if root in SPARK:
                 broken.append(f"{where} imports {root}: the core runs without Spark")
-            elif root in optional:
+            elif root in optional | LATE:
                 if found.at_top and found.at_runtime:
                     broken.append(f"{where} imports the optional {root} at the top")
             elif root != "hoodie" and root not in sys.stdlib_module_names and root not in required:

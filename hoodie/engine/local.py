@@ -50,19 +50,26 @@ class LocalEngine:
     def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str) -> list[R]:
         if len(tasks) <= 1:
             return [fn(task) for task in tasks]
-        progress = Progress(label, len(tasks), clock=self._clock)
+        with Progress(label, len(tasks), clock=self._clock) as progress:
 
-        def counted(task: T) -> R:
-            result = fn(task)
-            progress.add()
-            return result
+            def counted(task: T) -> R:
+                result = fn(task)
+                progress.add()
+                return result
 
-        if self._threads == 1:
-            return [counted(task) for task in tasks]
-        return _Shared(counted, tasks).run(self._threads)
+            if self._threads == 1:
+                return [counted(task) for task in tasks]
+            return _Shared(counted, tasks).run(self._threads)
 
     def stage(self, records: Any, fn: StageBatches[S], *, label: str) -> list[S]:
-        return list(fn(0, iter(batches_of(records))))
+        with Progress(label, None, unit="rows", clock=self._clock) as progress:
+
+            def counted() -> Iterator[pa.RecordBatch]:
+                for batch in batches_of(records):
+                    yield batch
+                    progress.add(batch.num_rows)
+
+            return list(fn(0, counted()))
 
     def read(
         self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema

@@ -1,44 +1,156 @@
-"""A line in the log while work takes long: how many of its tasks are done. Short work says nothing."""
+"""How far long work is: a bar in a terminal or a notebook, a line in the log elsewhere. Short work says nothing.
+
+`HOODIE_PROGRESS` chooses: `auto` (what is said above), `bar`, `log`, or `off`.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
+from importlib import import_module
+from types import TracebackType
+from typing import Protocol
 
 log = logging.getLogger("hoodie")
 
+SETTING = "HOODIE_PROGRESS"
+BAR, LOG, OFF = "bar", "log", "off"
+
 EVERY_S = 5.0
+"""Between two lines of the log."""
+BAR_AFTER_S = 1.5
+"""Work that ends sooner shows no bar."""
+
+
+class Bar(Protocol):
+    """What is drawn."""
+
+    def update(self, n: float = 1) -> bool | None: ...
+    def close(self) -> None: ...
+
+
+Draws = Callable[[str, int | None, str], Bar | None]
+"""Draws a bar for so much work of a name (None: not known how much) in a unit; None where no bar can be drawn."""
+
+
+def shown_as() -> str:
+    """How progress is shown in this process.
+
+    A bar wants somebody who watches it: a notebook, or a terminal before and behind the program. Workers of Spark, jobs of cron and
+    parts of a pipe have none, though their errors may end up in somebody's terminal.
+    """
+    setting = os.environ.get(SETTING, "").strip().lower()
+    if setting in (BAR, LOG, OFF):
+        return setting
+    return BAR if in_notebook() or (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)) else LOG
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def _is_terminal(stream: object) -> bool:
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):  # none at all, or closed
+        return False
+
+
+def draw_bar(name: str, total: int | None, unit: str) -> Bar | None:
+    """A bar of tqdm. It is imported here, for that takes a tenth of a second, and not every worker of a cluster has it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a notebook without widgets gets a bar of text
+            tqdm = import_module("tqdm.auto").tqdm
+    except ImportError:
+        return None
+    bar: Bar = tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=total is None, leave=False, dynamic_ncols=True)
+    return bar
 
 
 class Progress:
-    """Counts finished tasks, from any thread."""
+    """Counts what is done, from any thread. `with` it, so that its bar goes when the work has ended, well or badly."""
 
-    def __init__(self, label: str, total: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        label: str,
+        total: int | None = 0,
+        *,
+        unit: str = "tasks",
+        shown: str | None = None,
+        draw: Draws = draw_bar,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`total` None: it is not known how much there is to do. `shown`: as `shown_as` says, unless it is given."""
         self._label = label
         self._total = total
+        self._unit = unit
+        self._shown = shown
+        self._draw = draw
         self._clock = clock
-        self._done = 0
+        self._done = self._drawn = 0
         self._began = self._said = clock()
+        self._bar: Bar | None = None
         self._lock = threading.Lock()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            if self._bar is not None:
+                self._bar.close()
+            self._bar, self._shown = None, OFF  # whoever still counts shows nothing any more
 
     def add(self, count: int = 1) -> None:
         """So many more are done."""
         with self._lock:
             self._at(self._done + count)
 
+    def expect(self, total: int) -> None:
+        """It is known now how much there is to do."""
+        self._total = total
+
     def at(self, done: int, *, of: int) -> None:
         """So many are done in all, of a number that may be known only now."""
         with self._lock:
-            self._total = max(self._total, of)
+            self._total = max(self._total or 0, of)
             self._at(done)
 
     def _at(self, done: int) -> None:
-        """Says so every `EVERY_S` seconds; not when the last one is done, for then the work is through."""
-        self._done = min(max(done, self._done), self._total)
-        now = self._clock()
-        if self._done == self._total or now - self._said < EVERY_S:
+        """Not said when the last one is done, for then the work is through."""
+        self._done = max(done, self._done) if self._total is None else min(max(done, self._done), self._total)
+        if self._bar is not None:
+            self._move()
             return
-        self._said = now
-        log.info("%s: %d of %d tasks done after %.0f s", self._label, self._done, self._total, now - self._began)
+        now = self._clock()
+        if self._done == self._total or now - self._began < BAR_AFTER_S:
+            return
+        if self._shown is None:
+            self._shown = shown_as()
+        if self._shown == BAR:
+            self._bar = self._draw(self._label, self._total, self._unit)
+            if self._bar is None:
+                self._shown = LOG
+            else:
+                self._move()
+                return
+        if self._shown == LOG and now - self._said >= EVERY_S:
+            self._said = now
+            of = "" if self._total is None else f" of {self._total}"
+            log.info("%s: %d%s %s done after %.0f s", self._label, self._done, of, self._unit, now - self._began)
+
+    def _move(self) -> None:
+        if self._bar is not None and self._done > self._drawn:
+            self._bar.update(self._done - self._drawn)
+            self._drawn = self._done

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hoodie.engine.progress import Progress
 from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.html import html_pairs
-from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
+from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
-from hoodie.read.copied_slices import run_task, with_final_files
+from hoodie.read.copied_slices import Task, run_task, with_final_files
 from hoodie.read.plan import plan_read
+from hoodie.storage.base import Storage
 from hoodie.txn.context import TableContext
 
 if TYPE_CHECKING:
@@ -103,15 +105,22 @@ class Scan:
         """
         return self._read(self.plan.tasks, self.plan.output)
 
-    def _read(self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema) -> pa.RecordBatchReader:
+    def _read(
+        self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema, progress: Progress | None = None
+    ) -> pa.RecordBatchReader:
         if self._limit is None:
-            return self._read_all(tasks, output)
+            return self._read_all(tasks, output, progress)
         return pa.RecordBatchReader.from_batches(output, self._read_first(self._limit, tasks, output))
 
-    def _read_all(self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema) -> pa.RecordBatchReader:
+    def _read_all(
+        self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema, progress: Progress | None = None
+    ) -> pa.RecordBatchReader:
         storage, context = self._context.storage, self.plan.context
         final = with_final_files(storage, context, tasks)
-        reader: pa.RecordBatchReader = self._context.engine.read(partial(run_task, storage, context), final, output)
+        if progress is not None:
+            progress.expect(len(final))
+        run = partial(_run_counted, storage, context, progress)
+        reader: pa.RecordBatchReader = self._context.engine.read(run, final, output)
         return reader
 
     def _read_first(
@@ -139,7 +148,8 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """All rows as a `pyarrow.Table`."""
-        return self.to_reader().read_all()
+        with Progress(f"read {self._context.config.name}", unit="files") as progress:
+            return self._read(self.plan.tasks, self.plan.output, progress).read_all()
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a `pandas.DataFrame`; needs pandas."""
@@ -213,3 +223,12 @@ class Scan:
         """The tasks with one narrow column only: enough to count rows."""
         tasks = self.plan.tasks
         return tuple(replace(task, columns=task.columns[:1]) for task in tasks)
+
+
+def _run_counted(
+    storage: Storage, context: ReadContext, progress: Progress | None, task: Task
+) -> Iterator[pa.RecordBatch]:
+    """`run_task`, and one more is done at its end."""
+    yield from run_task(storage, context, task)
+    if progress is not None:
+        progress.add()

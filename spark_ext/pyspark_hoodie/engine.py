@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.engine.base import StageBatches
 from hoodie.engine.packing import groups_for, packed
-from hoodie.engine.progress import EVERY_S, Progress
+from hoodie.engine.progress import EVERY_S, LOG, Progress
 from hoodie.errors import HoodieError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.freed import give_back
@@ -145,7 +145,7 @@ def _context_of(spark: SparkSession) -> SparkContext | None:
 
 
 def _watch(context: SparkContext, name: str, ended: threading.Event) -> None:
-    progress = Progress(name)
+    progress = Progress(name, shown=LOG)  # Spark draws bars of its own
     while not ended.wait(EVERY_S):
         tracker = context.statusTracker()
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]

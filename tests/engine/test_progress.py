@@ -1,11 +1,14 @@
 """Long work says how far it is, short work says nothing. The clock is the test's."""
 
 import logging
+import sys
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from hoodie.engine.local import LocalEngine
-from hoodie.engine.progress import EVERY_S, Progress
+from hoodie.engine.progress import BAR, BAR_AFTER_S, EVERY_S, LOG, SETTING, Progress, draw_bar, in_notebook, shown_as
 
 
 class Clock:
@@ -64,3 +67,140 @@ def test_the_embedded_engine_says_how_far_a_run_is(threads, said):
     assert LocalEngine(threads, clock=clock).run(slow, range(4), label="compact t") == [0, 1, 2, 3]
     assert said()
     assert all(line.startswith("compact t: ") and " of 4 tasks done after " in line for line in said())
+
+
+class Drawn:
+    """A bar that nobody sees."""
+
+    def __init__(self, *what):
+        self.what, self.moved, self.closed = what, [], False
+
+    def update(self, n=1):
+        self.moved.append(n)
+
+    def close(self):
+        self.closed = True
+
+
+def drawing(into):
+    def draw(*what):
+        into.append(Drawn(*what))
+        return into[-1]
+
+    return draw
+
+
+def test_long_work_draws_a_bar_that_goes_when_it_has_ended(said):
+    clock, bars = Clock(), []
+    with Progress("upsert t", 10, shown=BAR, draw=drawing(bars), clock=clock) as progress:
+        for _ in range(9):
+            clock.now += BAR_AFTER_S / 2
+            progress.add()
+        (bar,) = bars
+        assert (bar.what, bar.moved, bar.closed) == (("upsert t", 10, "tasks"), [2, 1, 1, 1, 1, 1, 1, 1], False)
+    assert bar.closed
+    assert said() == []
+
+
+def test_short_work_draws_none(said):
+    clock, bars = Clock(), []
+    with Progress("upsert t", 10, shown=BAR, draw=drawing(bars), clock=clock) as progress:
+        for _ in range(10):
+            clock.now += BAR_AFTER_S / 11
+            progress.add()
+    assert (bars, said()) == ([], [])
+
+
+def test_work_that_fails_takes_its_bar_away_and_late_counts_bring_none_back():
+    clock, bars = Clock(), []
+
+    def work():
+        with Progress("upsert t", 10, shown=BAR, draw=drawing(bars), clock=clock) as progress:
+            clock.now += BAR_AFTER_S
+            progress.add()
+            late.append(progress)
+            raise ValueError
+
+    late = []
+    with pytest.raises(ValueError):
+        work()
+    late[0].add()
+    assert [bar.closed for bar in bars] == [True]
+
+
+def test_where_no_bar_can_be_drawn_there_are_lines(said):
+    clock = Clock()
+    progress = Progress("stage", None, unit="rows", shown=BAR, draw=lambda *_: None, clock=clock)
+    for _ in range(2):
+        clock.now += EVERY_S
+        progress.add(100)
+    assert said() == ["stage: 100 rows done after 5 s", "stage: 200 rows done after 10 s"]
+
+
+def test_progress_can_be_turned_off(said, monkeypatch):
+    clock, bars = Clock(), []
+    monkeypatch.setenv(SETTING, "off")
+    progress = Progress("upsert t", 10, draw=drawing(bars), clock=clock)
+    clock.now += 100
+    progress.add()
+    assert (bars, said()) == ([], [])
+
+
+class Stream:
+    def __init__(self, terminal):
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+class Closed:
+    def isatty(self):
+        raise ValueError("I/O operation on closed file")
+
+
+@pytest.mark.parametrize(
+    ("stdin", "stderr", "shown"),
+    [
+        (Stream(True), Stream(True), BAR),
+        (Stream(False), Stream(True), LOG),  # a worker of Spark, or a pipe
+        (Stream(True), Stream(False), LOG),
+        (None, None, LOG),
+        (Closed(), Closed(), LOG),
+    ],
+)
+def test_a_bar_wants_a_terminal_before_and_behind(monkeypatch, stdin, stderr, shown):
+    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.setattr("sys.stdin", stdin)
+    monkeypatch.setattr("sys.stderr", stderr)
+    assert shown_as() == shown
+    monkeypatch.setenv(SETTING, "Bar")
+    assert shown_as() == BAR
+
+
+def test_a_notebook_has_bars(monkeypatch):
+    kernel = SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
+    monkeypatch.delenv(SETTING, raising=False)
+    assert shown_as() == BAR
+    kernel.config.clear()  # IPython in a terminal
+    assert not in_notebook()
+
+
+def test_a_bar_of_tqdm_says_what_is_done(capsys):
+    bar = draw_bar("upsert t", 4, "tasks")
+    bar.update(3)
+    bar.close()
+    assert "upsert t:" in capsys.readouterr().err
+
+
+def test_a_long_input_says_how_many_rows_it_has_given(said):
+    clock = Clock()
+
+    def batches():
+        for _ in range(3):
+            clock.now += EVERY_S
+            yield pa.record_batch({"a": [1, 2]})
+
+    LocalEngine(1, clock=clock).stage(batches(), lambda _, found: list(found), label="upsert t: stage")
+    assert said()[0] == "upsert t: stage: 2 rows done after 5 s"
