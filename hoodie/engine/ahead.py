@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
+from hoodie.engine.gather import gathered
 from hoodie.errors import HoodieError
 
 T = TypeVar("T")
@@ -37,7 +38,8 @@ class Batches(Generic[T]):
     """The batches of all tasks, in task order; at most `threads` tasks run ahead of the consumer, each by so many bytes."""
 
     def __init__(self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], threads: int) -> None:
-        self._inner = _in_turn(fn, tasks) if len(tasks) <= 1 or threads == 1 else _ahead(fn, tasks, threads)
+        found = _in_turn(fn, tasks) if len(tasks) <= 1 or threads == 1 else _ahead(fn, tasks, threads)
+        self._inner = gathered(found)
         self._failure: str | None = None
 
     def __iter__(self) -> Batches[T]:

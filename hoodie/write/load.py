@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine.base import Engine, Records
+from hoodie.engine.gather import gathered
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError
 from hoodie.filegroup.chunks import make_chunk
@@ -184,10 +185,9 @@ def _left(found: WriteResult | pa.Table, storage: Storage, context: WriteContext
 def _fed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     size = 0
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-            size += batch.nbytes
+    for batch in gathered(batches):
+        waiting.append(batch)
+        size += batch.nbytes
         if size >= FEED_BYTES:
             yield pa.Table.from_batches(waiting)
             waiting, size = [], 0

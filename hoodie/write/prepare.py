@@ -13,6 +13,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.engine.gather import GATHERED_BYTES, gathered
 from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.filegroup.chunks import make_chunk
 from hoodie.filegroup.conform import conform
@@ -57,7 +58,7 @@ def run_prepare(
     waiting: list[pa.RecordBatch] = []
     size = 0
     most = CHUNK_BYTES if memory is None else memory.chunk_bytes
-    for batch in batches:
+    for batch in gathered(batches, most_bytes=min(GATHERED_BYTES, most // 8)):
         for piece in _pieces(batch, most):
             waiting.append(piece)
             size += piece.nbytes
