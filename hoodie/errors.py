@@ -19,6 +19,10 @@ class TableExistsError(HoodieError, FileExistsError):
     """A table stands already where one was to be created."""
 
 
+class TableChangedError(HoodieError):
+    """The table was made anew, or got other properties, since it was opened; open it again."""
+
+
 class OptionError(HoodieError, ValueError):
     """An option is unknown, malformed, or contradicts the table."""
 

@@ -14,6 +14,7 @@ from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
 from hoodie.model.plans import DeleteMarker, MergeRule
 from hoodie.options.buckets import asked_layout, layout_properties, parse_layout
 from hoodie.options.keygen import (
+    KINDS,
     SLASH_DATES,
     SLASH_EXTRACTOR,
     KeySettings,
@@ -65,6 +66,26 @@ CDC = "hoodie.table.cdc.enabled"
 METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MOR_INSERTS = "hoodie.python.mor.inserts"
+
+PROPERTY_OF: Mapping[str, str] = {
+    "record_key_fields": _RECORD_KEY,
+    "partition_fields": _PARTITION,
+    "table_type": _TYPE,
+    "ordering_fields": _ORDERING,
+    "version": _VERSION,
+    "name": _NAME,
+    "keygen": KEYGEN_TYPE,
+    "key_settings": KINDS,
+    "hive_style": HIVE_STYLE,
+    "url_encode": URL_ENCODE,
+    "rule": PAYLOAD,
+    "populate_meta_fields": META_FIELDS,
+    "mor_inserts": _MOR_INSERTS,
+    "timezone": _TIMEZONE,
+    "timeline_folder": _TIMELINE_FOLDER,
+    "history_folder": _ARCHIVE,
+}
+"""What of a table's configuration rules how it is written -> the property that says it, or says most of it."""
 
 _LAYOUTS = {TableVersion.V6: 1, TableVersion.V8: 2, TableVersion.V9: 2}
 _NUMBER_DIGITS = 10

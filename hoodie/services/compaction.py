@@ -28,8 +28,9 @@ from hoodie.options.fits import check_version
 from hoodie.services.rollback import delete_compaction_output, reset_compaction, rollback_failed
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import Snapshot, TableContext
+from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.txn.gate import PATIENCE_S, PAUSE_S, closed_gate
+from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.write.seal import commit_metadata, publish_files
@@ -116,6 +117,7 @@ def _try_to_schedule(
 ) -> tuple[str | None, bool]:
     """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
     with context.lock.held(context.lock_timeout_s):
+        require_same_table(context.config, load_config(context.storage))
         snapshot = context.snapshot()
         refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         pending = frozenset(snapshot.view.pending_compactions())

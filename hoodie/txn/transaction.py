@@ -30,6 +30,7 @@ from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat
 from hoodie.txn.kept_views import KEPT_VIEWS
 from hoodie.txn.metadata_table import drop_metadata_table
+from hoodie.txn.same_table import require_same_table
 from hoodie.view.schema import stated_schema, table_schema
 from hoodie.view.view import FileSystemView
 
@@ -289,11 +290,7 @@ class Transaction:
 def _require_same_table(context: TableContext, *, places_rows: bool) -> None:
     """Refuse to go on after a change of what this write rests on; `places_rows`: it chose file groups for keys."""
     now = load_config(context.storage)
-    if now.version != context.config.version:
-        raise CommitConflictError(
-            f"table {context.storage.uri} was changed from version {context.config.version} to {now.version} "
-            "while it was open; open it again"
-        )
+    require_same_table(context.config, now)
     if places_rows and now.buckets != context.config.buckets:
         raise CommitConflictError(
             f"table {context.storage.uri} was given the bucket index by another writer while this one was at work; nothing was "

@@ -23,6 +23,7 @@ from hoodie.options.table import TableOptions
 from hoodie.options.values import IndexType
 from hoodie.options.write import IndexOptions
 from hoodie.txn.context import Snapshot, TableContext, load_config
+from hoodie.txn.same_table import require_same_table
 
 log = logging.getLogger("hoodie")
 
@@ -40,9 +41,11 @@ def with_layout(context: TableContext, index: IndexOptions, snapshot: Snapshot) 
 
     Raises:
         OptionError: the options contradict the table, or its files alone do not tell the number of buckets.
+        TableChangedError: it is not the table that was opened.
         UnsupportedTableError: its keys are found by something that this release does not keep up to date.
     """
     now = load_config(context.storage)
+    require_same_table(context.config, now)
     check_writable(now)
     asked = TableOptions(index=index.asked, bucket_count=index.bucket_count, bucket_fields=index.bucket_fields)
     check_against(now, asked)
@@ -149,6 +152,7 @@ def _remembered(context: TableContext, looked_at: Snapshot, layout: BucketLayout
     storage = context.storage
     with context.lock.held(context.lock_timeout_s):
         now = load_config(storage)
+        require_same_table(context.config, now)
         commits = context.active.load().commits
         if now.buckets not in (None, layout) or commits != looked_at.timeline.commits:
             raise CommitConflictError(

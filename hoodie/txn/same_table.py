@@ -1,0 +1,55 @@
+"""Whether the table at a path is still the one that was opened there: its folder may have been deleted and made anew since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hoodie.errors import TableChangedError
+from hoodie.options.table import CDC, PROPERTY_OF, TableConfig
+from hoodie.view.schema import CREATE_SCHEMA
+
+_RULING = (CREATE_SCHEMA, CDC)
+"""Properties that rule writing and that `TableConfig` keeps as text only."""
+
+
+def require_same_table(opened: TableConfig, now: TableConfig) -> None:
+    """Refuse to write by properties that the table does not have any more: keys, partitions, merging and files depend on them.
+
+    What writers change in a table that stays (the bucket layout, the metadata table, table services) is not compared.
+
+    Raises:
+        TableChangedError: a property that rules writing is another one.
+    """
+    if opened.raw == now.raw:
+        return
+    before, after = _ruling(opened), _ruling(now)
+    for ruling, value in before.items():
+        if after[ruling] != value:
+            name = _named(ruling, opened, now)
+            was, found = (_shown(config, name) for config in (opened, now))
+            raise TableChangedError(
+                f"table {opened.uri} is not the one that was opened: {name} was {was}, and is {found} now; nothing was written, "
+                "open the table again and write to that"
+            )
+
+
+def _ruling(config: TableConfig) -> Mapping[str, object]:
+    """By property, what it says. A merger counts by its name: its function may have been registered since."""
+    merger = config.rule.merger
+    rule = config.rule if merger is None else replace(config.rule, merger=merger._replace(merge=None))
+    found = {name: getattr(config, attribute) for attribute, name in PROPERTY_OF.items()}
+    return {**found, PROPERTY_OF["rule"]: rule, **{name: config.raw.get(name, "") for name in _RULING}}
+
+
+def _named(ruling: str, opened: TableConfig, now: TableConfig) -> str:
+    """The property that is another one: several may say together what one mostly does."""
+    others = sorted(name for name in {*opened.raw, *now.raw} if opened.raw.get(name, "") != now.raw.get(name, ""))
+    return ruling if ruling in others else others[0]
+
+
+def _shown(config: TableConfig, name: str) -> str:
+    value = config.raw.get(name, "").strip()
+    if not value:
+        return "not set"
+    return repr(value if len(value) <= 100 else value[:100] + "…")
