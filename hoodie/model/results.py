@@ -74,9 +74,10 @@ class CommitResult:
         if self.instant is None:
             return f"{self.operation.value.lower()}: nothing to do"
         replaced = f", {self.replaced} file groups replaced" if self.replaced else ""
+        took = f", {self.seconds:.2f} s" if self.seconds else ""  # the timeline does not say it
         return (
             f"{self.instant} {self.operation.value.lower()}: {self.inserted:,} inserted, {self.updated:,} updated, "
-            f"{self.deleted:,} deleted{replaced}; {self.files} files, {self.bytes_written / 1e6:,.1f} MB, {self.seconds:.2f} s"
+            f"{self.deleted:,} deleted{replaced}; {self.files} files, {self.bytes_written / 1e6:,.1f} MB{took}"
             f"{self._how()}"
         )
 
@@ -118,7 +119,7 @@ class History(list[CommitResult]):
 
     def __repr__(self) -> str:
         shown, more = self._newest()
-        return "\n".join([f"<History of {len(self)} commits>", *more, *map(str, shown)])
+        return "\n".join([f"<History of {_commits(len(self))}>", *more, *map(str, shown)])
 
     def _repr_html_(self) -> str:
         shown, more = self._newest()
@@ -127,8 +128,12 @@ class History(list[CommitResult]):
             (r.instant, r.operation.value.lower(), r.inserted, r.updated, r.deleted, r.files, r.bytes_written)
             for r in shown
         ]
-        return html_rows(f"{len(self)} commits{'; ' + more[0] if more else ''}", header, rows)
+        return html_rows(f"{_commits(len(self))}{'; ' + more[0] if more else ''}", header, rows)
 
     def _newest(self) -> tuple[list[CommitResult], list[str]]:
         hidden = len(self) - SHOWN
         return self[-SHOWN:], [f"({hidden:,} older not shown)"] if hidden > 0 else []
+
+
+def _commits(count: int) -> str:
+    return f"{count:,} commit{'' if count == 1 else 's'}"

@@ -47,7 +47,12 @@ def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     Other formats are untouched. Calling it again adds aliases; `disable` undoes it.
 
     Args:
+        spark: the session, classic or Connect.
         aliases: more format names to answer to, such as "hudi".
+
+    Example:
+        >>> pyspark_hoodie.enable(spark)
+        >>> spark.read.format("hoodie").load("/data/trips").show()
     """
     import_module("pyspark_hoodie.hook").enable(spark, aliases)
     import_module("pyspark_hoodie.stream_hook").enable(spark)

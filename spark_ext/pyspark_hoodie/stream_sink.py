@@ -96,12 +96,20 @@ def stream_writer(
     """A function for `df.writeStream.foreachBatch(…)` that writes each batch of a query to the table at `path` once.
 
     Args:
+        path: the table's folder; the first batch creates the table.
         options: Hudi's write options. `checkpointLocation` among them, the same as the query's, is needed with Spark Connect only;
             hoodie.python.stream.id names the stream where one query's batches are written to several tables by several names.
         output_mode: the query's: append, update, or complete, which replaces the table's rows by those of the batch.
+        partition_by: the partition columns of a table that is created.
+
+    Returns:
+        The function; it can be sent to another process.
 
     Raises:
         OptionError: options that are unknown, or an operation that does not go with streams.
+
+    Example:
+        >>> df.writeStream.foreachBatch(pyspark_hoodie.stream_writer("/data/trips", options)).start()
     """
     given = dict(options or {})
     checkpoint = next((given.pop(key) for key in list(given) if key.lower() == CHECKPOINT.lower()), None)

@@ -12,7 +12,7 @@ from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
-from hoodie.model.results import CommitResult
+from hoodie.model.results import CommitResult, History
 from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.moments import Moment
@@ -20,6 +20,7 @@ from hoodie.options.table import TableConfig
 from hoodie.read.where import Where
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable as Core
+from hoodie.table import is_table
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
 from hoodie.write.keys import key_columns
@@ -31,16 +32,30 @@ from pyspark_hoodie.stream_sink import StreamSink, stream_writer
 
 
 def last_commit(path: str) -> CommitResult:
-    """What the last write to the table at `path` did.
+    """What the last write to a table did.
+
+    Args:
+        path: the table's folder.
+
+    Returns:
+        As this process saw it, else as the table's timeline tells it.
 
     Raises:
-        TableNotFoundError: there is no table. OptionError: nothing was written to it yet.
+        TableNotFoundError: there is no table at the path.
+        OptionError: nothing was written to it yet.
+
+    Example:
+        >>> df.write.format("hoodie").mode("append").save("/data/trips")
+        >>> pyspark_hoodie.last_commit("/data/trips").inserted
     """
     return dataframe.last_result(path)
 
 
 class HoodieTable:
-    """An open table. Reads are DataFrames pinned to the snapshot of the call; writes take DataFrames."""
+    """An open table on Spark: writes take DataFrames, and reads give DataFrames that are pinned to the snapshot of the call.
+
+    `HoodieTable.for_path` opens one.
+    """
 
     def __init__(self, spark: SparkSession, context: TableContext, options: Mapping[str, str] | None = None) -> None:
         self._spark = spark
@@ -50,70 +65,146 @@ class HoodieTable:
 
     @classmethod
     def for_path(cls, spark: SparkSession, path: str, options: Mapping[str, str] | None = None) -> HoodieTable:
-        """Open the table at a path; `options` are Hudi's write options that every write through the object has.
+        """Open a table.
+
+        Args:
+            spark: the session whose executors do the work, classic or Connect.
+            path: the table's folder.
+            options: Hudi's write options that every write through the object has.
+
+        Returns:
+            The open table.
 
         Raises:
-            TableNotFoundError: there is no table.
+            TableNotFoundError: there is no table at the path.
+
+        Example:
+            >>> table = HoodieTable.for_path(spark, "/data/trips")
+            >>> table.upsert(df)
         """
         return cls(spark, TableContext.open(open_storage(path), SparkEngine(spark)), options)
 
+    @classmethod
+    def is_table(cls, spark: SparkSession, path: str) -> bool:
+        """Whether there is a table at a path: one that this release does not read, or whose properties are damaged, is one too.
+
+        Args:
+            spark: the session.
+            path: a folder.
+        """
+        return is_table(path)
+
     def __repr__(self) -> str:
         return repr(self._core)
+
+    def _repr_html_(self) -> str:
+        return self._core._repr_html_()
 
     # -- what the table is -------------------------------------------------------------------------------------------
 
     @property
     def config(self) -> TableConfig:
+        """What `hoodie.properties` says of the table."""
         return self._core.config
 
     @property
     def uri(self) -> str:
+        """Where the table lies."""
         return self._core.uri
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The table's columns without meta columns; None when nothing has stated them yet."""
+        """The table's columns as an Arrow schema, without the `_hoodie_` columns; None when nothing has stated them yet."""
         return self._core.schema
 
     @property
     def timeline(self) -> Timeline:
+        """The active timeline as it is now."""
         return self._core.timeline
 
     def partitions(self) -> tuple[str, ...]:
+        """The paths of the partitions that have rows, sorted."""
         return self._core.partitions()
 
     def files(self) -> list[FileSlice]:
-        """The latest file slices."""
+        """The newest file slice of each file group."""
         return self._core.files()
 
-    def history(self) -> list[CommitResult]:
-        """What each completed commit on the active timeline did, oldest first."""
-        return self._core.history()
+    def history(self, *, archived: bool = False) -> History:
+        """What each completed commit did, oldest first.
+
+        Args:
+            archived: also list commits that were moved to the archived timeline.
+        """
+        return self._core.history(archived=archived)
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def upsert(
         self, df: DataFrame, options: Mapping[str, str] | None = None, *, partial: bool | None = None
     ) -> CommitResult:
-        """Insert rows with new keys, replace rows whose key is stored.
+        """Insert rows whose key is new, and replace the stored rows of all other keys.
 
-        `partial`: of stored rows only the columns that the DataFrame has are replaced; new rows have null in the others.
+        Args:
+            df: the rows.
+            options: Hudi's write options, for this write (docs/OPTIONS.md).
+            partial: replace only the columns that the DataFrame has; new rows have null in the others.
+
+        Returns:
+            What the write did. Its `instant` is None when there was no row to write.
+
+        Raises:
+            SchemaError: the rows do not fit the columns of the table.
+            KeyFieldError: a key, partition or ordering column is missing, or null where it must not be.
+            CommitConflictError: other writers changed the same files first, ten times in a row.
+            CommitOutcomeUnknownError: the storage did not say whether the commit landed: look before you write again.
         """
         said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
         return self._write(df, WriteOperation.UPSERT, {**(options or {}), **said})
 
     def insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows without looking their keys up."""
+        """Add rows without looking their keys up, unless an option says what to do with stored ones.
+
+        Args:
+            df: the rows.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+        """
         return self._write(df, WriteOperation.INSERT, options)
 
     def bulk_insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows into new file groups only: for first loads."""
+        """Add rows into new files only, which is the fastest way to load a table for the first time.
+
+        Args:
+            df: the rows.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+        """
         return self._write(df, WriteOperation.BULK_INSERT, options)
 
     def delete(
         self, df: DataFrame | None = None, options: Mapping[str, str] | None = None, *, where: Where | None = None
     ) -> CommitResult:
-        """Delete the rows with these keys (key and partition columns; more are ignored), or those that a filter finds."""
+        """Delete rows: those with the given keys, or those that a condition finds.
+
+        Args:
+            df: the key and partition columns of the rows; more columns are ignored.
+            options: Hudi's write options, for this write.
+            where: a condition instead of keys, as `read` takes it.
+
+        Returns:
+            What the write did; its `deleted` says how many rows are gone.
+
+        Raises:
+            OptionError: both keys and a condition were given, or neither.
+
+        Example:
+            >>> table.delete(where="ts < 1000")
+        """
         if (df is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
         if df is None:
@@ -121,20 +212,49 @@ class HoodieTable:
         return self._write(df, WriteOperation.DELETE, options)
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Replace all rows of the partitions that the DataFrame is in; without rows nothing changes."""
+        """Replace all rows of those partitions that the DataFrame has rows for; without rows nothing changes.
+
+        Args:
+            df: the rows.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+        """
         return self._write(df, WriteOperation.INSERT_OVERWRITE, options)
 
     def insert_overwrite_table(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Replace all rows of the table; without rows it is empty then."""
+        """Replace all rows of the table; when the DataFrame has no rows, the table is empty afterwards.
+
+        Args:
+            df: the rows.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+        """
         return self._write(df, WriteOperation.INSERT_OVERWRITE_TABLE, options)
 
     def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, str] | None = None) -> CommitResult:
-        """Delete all rows of partitions, given by their paths as `partitions()` lists them; `*` stands for any text."""
+        """Delete all rows of the given partitions.
+
+        Args:
+            partitions: paths as `partitions()` lists them; `*` stands for any text. Paths that do not exist are ignored.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+        """
         result = self._core.delete_partitions(partitions, {**self._options, **(options or {})})
         return dataframe.remember(self._core, result)
 
     def foreach_batch(self, options: Mapping[str, str] | None = None, *, output_mode: str = "append") -> StreamSink:
-        """A function for `df.writeStream.foreachBatch(…)` that writes each batch once, as `pyspark_hoodie.stream_writer` says."""
+        """A function for `df.writeStream.foreachBatch(…)` that writes each batch of a query once.
+
+        Args:
+            options: Hudi's write options, as `pyspark_hoodie.stream_writer` takes them.
+            output_mode: the query's: append, update, or complete.
+        """
         return stream_writer(self.uri, {**self._options, **(options or {})}, output_mode=output_mode)
 
     def _write(self, df: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
@@ -154,7 +274,26 @@ class HoodieTable:
         as_of: Moment | None = None,
         meta_columns: bool = False,
     ) -> DataFrame:
-        """The table's rows now or as of an instant: query "snapshot" (logs merged in) or "read_optimized" (base files)."""
+        """The rows of the table as a DataFrame, as they are now or were at an earlier moment; `scan` is the same.
+
+        Args:
+            columns: which columns, in this order; None gives all.
+            where: rows to read: SQL-like text such as "fare > 3 and city = 'rome'". It leaves out files that cannot have such rows.
+            query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that still stand in logs.
+            as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, or text such as "2026-01-31 12:00"
+                or "2 hours ago". Times without a zone are in that of the table (UTC, unless its properties say LOCAL).
+            meta_columns: put the five `_hoodie_` columns in front.
+
+        Returns:
+            A DataFrame over the snapshot of this moment: commits that come later are not in it.
+
+        Raises:
+            InstantNotFoundError: `as_of` lies before the first commit, or the files of that moment were cleaned.
+            OptionError: a column that does not exist; a condition or a moment that cannot be understood.
+
+        Example:
+            >>> table.read(columns=["city", "fare"], where="fare > 100", as_of="yesterday").show()
+        """
         scan = self._core.scan(columns, where, query=query, as_of=as_of, meta_columns=meta_columns)
         return plan_frame(self._spark, self._context, scan.plan, where=where)
 
@@ -170,7 +309,15 @@ class HoodieTable:
         since: Moment | None = None,
         until: Moment | None = None,
     ) -> str:
-        """Which files `read`, or `changes` where `since` or `until` is given, would open, and what left the others out."""
+        """Say which files `read` would open, and what left the others out; with `since` or `until` what `changes` would.
+
+        Args:
+            columns, where, query, as_of: as `read` takes them.
+            since, until: as `changes` takes them.
+
+        Example:
+            >>> print(table.explain(where="fare > 100"))
+        """
         if since is None and until is None:
             return self._core.scan(columns, where, query=query, as_of=as_of).explain()
         if as_of is not None or query != QueryType.SNAPSHOT:
@@ -190,7 +337,26 @@ class HoodieTable:
         full_scan_fallback: bool = False,
         meta_columns: bool = False,
     ) -> DataFrame:
-        """Latest state of the rows committed in (since, until], or each change of them: as `hoodie.HoodieTable.changes` says."""
+        """What was committed after `since`, up to and including `until`, as a DataFrame.
+
+        By default this is an incremental pull: the latest state of the rows that were written in the range, without deletes. With
+        `images="before_after"` it is the change feed: each insert, update and delete. `hoodie.HoodieTable.changes` says more.
+
+        Args:
+            since: where the range begins, exclusive: a moment as `read(as_of=…)` takes it; None is the beginning.
+            until: where the range ends, inclusive; None is the last commit that can be passed safely.
+            columns: which columns; in the change feed those of `before` and `after`.
+            where: rows to give; in the change feed changes that fit on either side.
+            images: "latest_state", "before_after", or "cdc" for Apache Hudi's columns.
+            full_scan_fallback: read a range from the whole table when its commits were archived or its files cleaned.
+            meta_columns: put the five `_hoodie_` columns in front.
+
+        Returns:
+            A DataFrame over the snapshot of this moment.
+
+        Raises:
+            InstantNotFoundError: `until` lies beyond a write in progress, or the range was archived or cleaned.
+        """
         scan = self._core.changes(
             since,
             until,
@@ -205,22 +371,53 @@ class HoodieTable:
     # -- table services ----------------------------------------------------------------------------------------------
 
     def schedule_compaction(self, options: Mapping[str, str] | None = None) -> str | None:
-        """Plan the merge of log files into base files; gives its instant, None when there is nothing to merge."""
+        """Plan a compaction, which merges log files into base files; `run_compaction` runs it.
+
+        Args:
+            options: Hudi's options of compactions.
+
+        Returns:
+            The instant of the plan, or None when there is nothing to merge.
+        """
         return self._core.schedule_compaction(options)
 
     def run_compaction(
         self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
     ) -> list[CommitResult]:
-        """Run one scheduled compaction, or all that are pending; none is begun after `budget_s` seconds."""
+        """Run compactions that were scheduled.
+
+        Args:
+            instant: only the one of this instant; None runs all that are pending.
+            budget_s: begin no further one after so many seconds; None is no limit.
+            options: Hudi's options of files, for the new base files.
+
+        Returns:
+            What each of them did.
+        """
         return self._core.run_compaction(instant, budget_s, options)
 
     def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
-        """Schedule a compaction and run what is pending."""
+        """Merge log files into base files now: schedule a compaction and run all that are pending.
+
+        Args:
+            options: Hudi's options of compactions.
+
+        Returns:
+            What each compaction did; an empty list when there was nothing to merge.
+        """
         return self._core.compact(options)
 
     def rollback(self, instant: str | None = None) -> list[str]:
-        """Undo a pending instant that its writer left behind (all of them, when none is named)."""
+        """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.
+
+        Args:
+            instant: only this pending instant; None undoes all whose writer is dead.
+
+        Returns:
+            The instants that were undone.
+        """
         return self._core.rollback(instant)
 
     def pending_compactions(self) -> tuple[Instant, ...]:
+        """The compactions that were scheduled and have not been run to their end."""
         return self._core.pending_compactions()

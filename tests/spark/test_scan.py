@@ -244,3 +244,14 @@ def test_a_table_is_created_with_the_schema_of_a_frame_of_spark(enabled, tmp_pat
         table = hoodie.create_table(tmp_path / str(number), given, record_key="id")
         expected = storable(arrow_schema(frame.schema))
         assert table.schema.equals(expected)
+
+
+def test_is_table_and_how_a_table_shows_itself(spark, tmp_path):
+    path = str(tmp_path / "t")
+    assert not HoodieTable.is_table(spark, path)
+    hoodie.create_table(path, record_key="id")
+    assert HoodieTable.is_table(spark, path)
+    table = HoodieTable.for_path(spark, path)
+    assert repr(table) == f"<HoodieTable {path}: COPY_ON_WRITE, version 6>"
+    assert "hoodie table t" in table._repr_html_()
+    assert table.history() == []
