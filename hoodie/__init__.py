@@ -27,6 +27,7 @@ from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.write import WriteOptions
 from hoodie.read.scan import Scan
+from hoodie.read.where import Where
 from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.timeline.timeline import Timeline
 from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
@@ -68,6 +69,7 @@ __all__ = [
     "TableVersion",
     "Timeline",
     "UnsupportedTableError",
+    "Where",
     "WriteOperation",
     "WriteOptions",
     "__version__",

@@ -461,7 +461,8 @@ class HoodieTable:
 
         Args:
             columns: which columns, in this order; None gives all. An empty list gives rows without columns, to be counted.
-            where: rows to read: SQL-like text such as "fare > 3 and city = 'rome'", or a pyarrow expression.
+            where: rows to read: SQL-like text such as "fare > 3 and city = 'rome'" (docs/FILTERS.md), a pyarrow expression, or a
+                list of conditions that all hold, such as [("fare", ">", 3), ("city", "=", "rome")].
             query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that still stand in logs.
             as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, or text such as "2026-01-31 12:00"
                 or "2 hours ago". Times without a zone are in that of the table (UTC, unless its properties say LOCAL).
