@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.merge import positions_in
-from hoodie.filegroup.slice_reader import read_slice
+from hoodie.filegroup.slice_reader import filter_errors, read_slice
 from hoodie.format.json_text import json_text
 from hoodie.model.enums import ChangeFormat
 from hoodie.model.files import FileSlice
@@ -207,7 +207,8 @@ def _told(
 ) -> Iterator[pa.RecordBatch]:
     """The answer's rows for pairs of row numbers, of those pairs that the filter accepts on either side."""
     if context.filter is not None:
-        kept = _accepted(gone, context.filter)[left] | _accepted(fresh, context.filter)[right]
+        with filter_errors(context):
+            kept = _accepted(gone, context.filter)[left] | _accepted(fresh, context.filter)[right]
         left, right = left[kept], right[kept]
     images = pa.schema([context.schema.field(name) for name in task.images])
     schema = change_schema(images, task.format)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.meeting import Newer, meet
@@ -52,7 +53,8 @@ def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterato
         history=context.history,
     )
     for batch in batches:
-        kept = keep_rows(batch, context.filter, task.span)
+        with filter_errors(context):
+            kept = keep_rows(batch, context.filter, task.span)
         if kept.num_rows:
             yield kept if len(schema) == len(task.columns) else kept.select(task.columns)
 
@@ -62,6 +64,20 @@ def needed_columns(context: ReadContext, columns: Sequence[str], span: InstantRa
     extra = [*(context.filter.columns if context.filter else ()), *((COMMIT_TIME,) if span else ())]
     names = dict.fromkeys([*columns, *extra]) or context.schema.names[:1]
     return pa.schema([context.schema.field(name) for name in names])
+
+
+@contextmanager
+def filter_errors(context: ReadContext) -> Iterator[None]:
+    """Says that it is the filter, where Arrow cannot evaluate a user's expression on some rows; texts have no such errors."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
+        if context.filter is None:
+            raise
+        raise OptionError(
+            f"Arrow cannot evaluate the filter {context.filter.expression} on rows of table {context.table}: {exc}. Cast one side "
+            "of the comparison, or give the filter as text, which compares values of different types exactly"
+        ) from exc
 
 
 def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: InstantRange | None) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.filegroup.log_scan import read_log_rows
 from hoodie.filegroup.row_copies import can_be_copied
 from hoodie.filegroup.run import run_read
-from hoodie.filegroup.slice_reader import keep_rows, merge_columns, needed_columns, read_base_file
+from hoodie.filegroup.slice_reader import filter_errors, keep_rows, merge_columns, needed_columns, read_base_file
 from hoodie.model.files import LogFile
 from hoodie.model.instant import InstantRange
 from hoodie.model.plans import ChangeTask, ReadContext, ReadTask
@@ -101,7 +101,8 @@ def run_task(storage: Storage, context: ReadContext, task: Task) -> Iterator[pa.
         return
     schema = needed_columns(context, task.columns, task.span)
     for rows in _living(storage, context, task, schema):
-        kept = keep_rows(rows, context.filter, task.span)
+        with filter_errors(context):
+            kept = keep_rows(rows, context.filter, task.span)
         if kept.num_rows:
             yield kept if len(schema) == len(task.columns) else kept.select(task.columns)
 

@@ -304,7 +304,9 @@ def _nanoseconds(kind: Any, value: Any, column: str) -> int:
         )
         return _parsed(value, tried, kind, column, hint)
     if isinstance(value, date | np.datetime64):  # a datetime is a date too
-        found: Any = pa.scalar(value)  # type: ignore[arg-type]
+        found: Any = pa.array(np.array([value]) if isinstance(value, np.datetime64) else [value])[0]
+        if not found.is_valid:
+            raise _no(value, kind, column)
         if pa.types.is_date(found.type):
             return int(found.cast(pa.date32()).cast(pa.int32()).as_py()) * _DAY_NS
         if pa.types.is_timestamp(kind) and kind.tz is None and found.type.tz is not None:

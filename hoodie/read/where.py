@@ -181,8 +181,8 @@ class _Binder:
         """A value of numpy or Arrow as Python's; moments stay what they are."""
         if isinstance(value, pa.Scalar) or (isinstance(value, np.generic) and not isinstance(value, np.datetime64)):
             value = value.as_py() if isinstance(value, pa.Scalar) else value.item()
-        if value is None:
-            raise Misfit(f"nothing equals None: ask for it by the text {column!r} IS NULL or IS NOT NULL")
+        if value is None or (isinstance(value, np.datetime64) and np.isnat(value)):
+            raise Misfit(f"nothing equals None: ask for it by text, {column} IS NULL or {column} IS NOT NULL")
         return value
 
     # -- what the grammar asks ---------------------------------------------------------------------------------------
