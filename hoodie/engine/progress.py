@@ -34,8 +34,9 @@ class Bar(Protocol):
     def close(self) -> None: ...
 
 
-Draws = Callable[[str, int | None, str], Bar | None]
-"""Draws a bar for so much work of a name (None: not known how much) in a unit; None where no bar can be drawn."""
+Draws = Callable[[str, int | None, str, float], Bar | None]
+"""Draws a bar for so much work of a name (None: not known how much) in a unit, begun so many seconds ago; None where no bar can be
+drawn."""
 
 
 def shown_as() -> str:
@@ -64,7 +65,7 @@ def _is_terminal(stream: object) -> bool:
         return False
 
 
-def draw_bar(name: str, total: int | None, unit: str) -> Bar | None:
+def draw_bar(name: str, total: int | None, unit: str, elapsed_s: float) -> Bar | None:
     """A bar of tqdm. It is imported here, for that takes a tenth of a second, and not every worker of a cluster has it."""
     try:
         with warnings.catch_warnings():
@@ -72,8 +73,11 @@ def draw_bar(name: str, total: int | None, unit: str) -> Bar | None:
             tqdm = import_module("tqdm.auto").tqdm
     except ImportError:
         return None
-    bar: Bar = tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=total is None, leave=False, dynamic_ncols=True)
-    return bar
+    bar = tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=total is None, leave=False, dynamic_ncols=True)
+    if hasattr(bar, "start_t"):  # its rates are those of the whole work
+        bar.start_t -= elapsed_s
+    drawn: Bar = bar
+    return drawn
 
 
 class Progress:
@@ -139,7 +143,7 @@ class Progress:
         if self._shown is None:
             self._shown = shown_as()
         if self._shown == BAR:
-            self._bar = self._draw(self._label, self._total, self._unit)
+            self._bar = self._draw(self._label, self._total, self._unit, now - self._began)
             if self._bar is None:
                 self._shown = LOG
             else:

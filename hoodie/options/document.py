@@ -28,6 +28,8 @@ Keys and values are those of Apache Hudi; `hoodie.python.*` are our own. Keys ar
 - A table remembers its options: later writes need none of them, and one that contradicts the table is an error.
 - Defaults for all jobs stand in `hoodie-defaults.conf` in the folder that the environment variable `HOODIE_CONF_DIR`
   names. They count behind the options of a job; those of a table only when it is created.
+- Work that takes long shows a bar in a terminal or a notebook, and a line in the log elsewhere. The environment variable
+  `HOODIE_PROGRESS` chooses: `auto`, `bar`, `log` or `off`.
 """
 
 _DEFAULTS_INTRODUCTION = """\

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.errors import OptionError
+from hoodie.errors import OptionError, SchemaError
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
@@ -258,6 +258,12 @@ class HoodieTable:
         return stream_writer(self.uri, {**self._options, **(options or {})}, output_mode=output_mode)
 
     def _write(self, df: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
+        if not hasattr(df, "sparkSession"):
+            kind = type(df)
+            raise SchemaError(
+                f"cannot take rows from a {kind.__module__}.{kind.__name__}: give a DataFrame of Spark; "
+                "spark.createDataFrame makes one of lists, pandas frames and Arrow tables"
+            )
         request = dataframe.parse_request({**self._options, **(options or {})})
         check_against(self.config, request.table)
         request = replace(request, write=replace(request.write, operation=operation))

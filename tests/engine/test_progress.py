@@ -97,7 +97,11 @@ def test_long_work_draws_a_bar_that_goes_when_it_has_ended(said):
             clock.now += BAR_AFTER_S / 2
             progress.add()
         (bar,) = bars
-        assert (bar.what, bar.moved, bar.closed) == (("upsert t", 10, "tasks"), [2, 1, 1, 1, 1, 1, 1, 1], False)
+        assert (bar.what, bar.moved, bar.closed) == (
+            ("upsert t", 10, "tasks", BAR_AFTER_S),
+            [2, 1, 1, 1, 1, 1, 1, 1],
+            False,
+        )
     assert bar.closed
     assert said() == []
 
@@ -188,7 +192,7 @@ def test_a_notebook_has_bars(monkeypatch):
 
 
 def test_a_bar_of_tqdm_says_what_is_done(capsys):
-    bar = draw_bar("upsert t", 4, "tasks")
+    bar = draw_bar("upsert t", 4, "tasks", 2.0)
     bar.update(3)
     bar.close()
     assert "upsert t:" in capsys.readouterr().err

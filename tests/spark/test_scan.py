@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import hoodie
-from hoodie.errors import InstantNotFoundError
+from hoodie.errors import InstantNotFoundError, SchemaError
 from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.write.schema import storable
@@ -255,3 +255,6 @@ def test_is_table_and_how_a_table_shows_itself(spark, tmp_path):
     assert repr(table) == f"<HoodieTable {path}: COPY_ON_WRITE, version 6>"
     assert "hoodie table t" in table._repr_html_()
     assert table.history() == []
+    for rows in (pa.table({"id": ["a"]}), [{"id": "a"}]):
+        with pytest.raises(SchemaError, match="give a DataFrame of Spark"):
+            table.upsert(rows)
