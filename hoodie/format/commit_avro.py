@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hoodie.format.commit_check import check_commit
 from hoodie.format.commit_json import commit_of, decode_commit
+from hoodie.format.log_name_texts import LogNameTexts
 from hoodie.format.plan_avro import decode_plan, is_container
 from hoodie.model.enums import Action
 from hoodie.model.payloads import CommitMetadata
@@ -12,15 +13,18 @@ COMMIT = "HoodieCommitMetadata"
 REPLACE_COMMIT = "HoodieReplaceCommitMetadata"
 
 
-def decode_commit_file(data: bytes, action: Action, *, path: str, time: str | None = None) -> CommitMetadata:
-    """The metadata in a completed commit's file of any table version; its first bytes tell Avro from JSON. `time`: its instant.
+def decode_commit_file(
+    data: bytes, action: Action, *, path: str, time: str | None = None, texts: LogNameTexts | None = None
+) -> CommitMetadata:
+    """The metadata in a completed commit's file of any table version; its first bytes tell Avro from JSON. `time`: its instant;
+    `texts`: as in `decode_commit`.
 
     Raises:
         CorruptFileError: the bytes are neither, or are damaged (`check_commit`); the message names `path`.
         UnsupportedTableError: see `check_commit`.
     """
     if not is_container(data):
-        found = decode_commit(data, path=path, completed=True)
+        found = decode_commit(data, path=path, completed=True, texts=texts)
     else:
         name = REPLACE_COMMIT if action is Action.REPLACECOMMIT else COMMIT
         found = commit_of(decode_plan(name, data, path=path), path=path, completed=True)

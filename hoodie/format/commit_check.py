@@ -7,6 +7,7 @@ and its rows would be gone without a word. And paths in them must stay inside th
 from __future__ import annotations
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.model.log_names import LogNames
 from hoodie.model.names import is_inside, is_partition_path, parse_base_file, parse_log_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 
@@ -35,7 +36,7 @@ def check_commit(metadata: CommitMetadata, *, path: str, time: str | None = None
 
 
 def _check_stat(stat: WriteStat, path: str, time: str | None) -> None:
-    for name in stat.log_files:
+    for name in () if isinstance(stat.log_files, LogNames) else stat.log_files:  # those were found to be plain names
         if "/" in name or not is_inside(name):
             raise CorruptFileError(
                 f"{path}: log file {name[:200]!r} of group {stat.file_id!r} is no file name; {_ADVICE}"

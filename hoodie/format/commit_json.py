@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.log_name_texts import LogNameTexts, cut_lists, put_names
 from hoodie.model.enums import WriteOperation
+from hoodie.model.log_names import LogNames
 from hoodie.model.payloads import CommitMetadata, WriteStat
 
 _SCHEMA = "schema"
@@ -58,8 +60,12 @@ def encode_commit(metadata: CommitMetadata) -> bytes:
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def decode_commit(data: bytes, *, path: str, completed: bool = False) -> CommitMetadata:
+def decode_commit(
+    data: bytes, *, path: str, completed: bool = False, texts: LogNameTexts | None = None
+) -> CommitMetadata:
     """The metadata in a commit file. Keys that this package does not use are left out.
+
+    `texts`: what was read of other commits of the table, so that names of log files which they have too are not decoded again.
 
     In an inflight file (the plan of Hudi's writers) a stat's `path` is "" and its `file_id` is "" for planned inserts.
     An operation that is not in `WriteOperation` is UNKNOWN.
@@ -68,15 +74,31 @@ def decode_commit(data: bytes, *, path: str, completed: bool = False) -> CommitM
         CorruptFileError: the bytes are no such JSON, an empty file included; the message names `path`.
     """
     try:
-        parsed = json.loads(data, object_pairs_hook=_unique)
+        parsed = _parsed(data, texts) if texts is not None else None
+        if parsed is None:
+            parsed = json.loads(data, object_pairs_hook=_unique)
         if b"\\u" in data:
-            json.dumps(parsed, ensure_ascii=False).encode()  # half a character (a lone surrogate) has no UTF-8
+            json.dumps(
+                parsed, ensure_ascii=False, default=list
+            ).encode()  # half a character (a lone surrogate) has no UTF-8
     except (ValueError, RecursionError) as exc:
         raise CorruptFileError(
             f"{path}: {len(data)} bytes that are no JSON of a commit ({exc}); "
             "a commit file is never empty or partial: restore it from a backup or roll the instant back"
         ) from exc
     return commit_of(parsed, path=path, completed=completed)
+
+
+def _parsed(data: bytes, texts: LogNameTexts) -> object | None:
+    """The JSON with the names of log files as `LogNames`; None where it is to be parsed in the usual way."""
+    short, lists = cut_lists(data)
+    if not lists:
+        return None
+    try:
+        parsed: object = json.loads(short, object_pairs_hook=_unique)
+    except ValueError:
+        return None
+    return parsed if put_names(parsed, lists, texts) else None
 
 
 def commit_of(parsed: object, *, path: str, completed: bool = False) -> CommitMetadata:
@@ -155,8 +177,7 @@ def _stat_from_json(stat: _Fields, partition: str) -> WriteStat:
         prev_base_file=stat.text("prevBaseFile"),
         log_version=None if stat.get("logVersion") is None else stat.count("logVersion"),
         base_file=stat.text("baseFile"),
-        # Each commit names all logs of its slices again: one text each, however many commits are kept.
-        log_files=tuple(map(sys.intern, stat.texts("logFiles"))),
+        log_files=stat.names("logFiles"),
         **{name: stat.count(key) for key, name in _COUNTS.items()},
     )
 
@@ -181,6 +202,11 @@ class _Fields:
     def texts(self, key: str) -> tuple[str, ...]:
         value = self._value.get(key)
         return () if value is None else _strings(value, self._path, f"{key} of {self._where}")
+
+    def names(self, key: str) -> Sequence[str]:
+        """One text each in memory, however often they are named."""
+        value = self._value.get(key)
+        return value if isinstance(value, LogNames) else tuple(map(sys.intern, self.texts(key)))
 
     def count(self, key: str) -> int:
         value = self._value.get(key)

@@ -5,9 +5,8 @@ Field names are ours; `format/commit_json.py` and `format/plan_avro.py` map them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from hoodie.model.enums import Action, WriteOperation
 
@@ -36,7 +35,7 @@ class WriteStat:
     """Set makes it a delta write stat (a log file)."""
     base_file: str | None = None
     """Logs: name of the slice's base file, "" when there is none."""
-    log_files: tuple[str, ...] = ()
+    log_files: Sequence[str] = ()
     """Logs: names of all log files of the slice up to this write, oldest first."""
     total_log_records: int = 0
     total_log_files_compacted: int = 0
@@ -61,23 +60,6 @@ class CommitMetadata:
     def stats(self) -> Iterator[WriteStat]:
         for stats in self.write_stats.values():
             yield from stats
-
-    @cached_property
-    def sizes(self) -> Mapping[str, int]:
-        """Path -> size of each file that the commit wrote."""
-        found: dict[str, int] = {}
-        for stat in self.stats():
-            found[stat.path] = max(stat.file_size_bytes, found.get(stat.path, 0))
-        return found
-
-    @cached_property
-    def records(self) -> Mapping[str, int]:
-        """Path -> records and deletes that the commit wrote into it; files without any are left out."""
-        found: dict[str, int] = {}
-        for stat in self.stats():
-            if stat.num_writes + stat.num_deletes:
-                found[stat.path] = found.get(stat.path, 0) + stat.num_writes + stat.num_deletes
-        return found
 
 
 @dataclass(frozen=True)

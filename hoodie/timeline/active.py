@@ -14,6 +14,7 @@ from typing import TypeVar
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
+from hoodie.format.log_name_texts import LogNameTexts
 from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_plan
 from hoodie.format.service_plans import earliest_kept, earliest_kept_by_plan, is_clustering_plan
 from hoodie.model.enums import Action, State
@@ -44,6 +45,7 @@ class ActiveTimeline:
         self._layout = layout
         self._folder = folder
         self._loaded: tuple[float, Timeline] | None = None
+        self._log_names = LogNameTexts()
 
     def load(self, *, max_age_s: float = 0.0) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names.
@@ -71,7 +73,10 @@ class ActiveTimeline:
         return COMMITS.get(
             key,
             lambda: self._read(
-                path, lambda data: decode_commit_file(data, instant.action, path=self._full(path), time=instant.time)
+                path,
+                lambda data: decode_commit_file(
+                    data, instant.action, path=self._full(path), time=instant.time, texts=self._log_names
+                ),
             ),
         )
 

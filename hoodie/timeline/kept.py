@@ -10,6 +10,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
+from hoodie.model.log_names import LogNames
 from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.timeline import Timeline
 
@@ -53,8 +54,16 @@ class PayloadCache:
 
 def _kept_bytes(file_bytes: int, commit: CommitMetadata) -> int:
     """What a commit counts for: every one names all logs of its slices again, which are one text each in memory."""
-    names = [name for stat in commit.stats() for name in stat.log_files]
-    return max(0, file_bytes - sum(map(len, names))) + _REFERENCE_BYTES * len(names)
+    text = kept = 0
+    for stat in commit.stats():
+        names = stat.log_files
+        if isinstance(names, LogNames):
+            text += names.text_bytes
+            kept += sum(map(len, names.added)) + _REFERENCE_BYTES * len(names.added)
+        else:
+            text += sum(map(len, names))
+            kept += _REFERENCE_BYTES * len(names)
+    return max(0, file_bytes - text) + kept
 
 
 COMMITS = PayloadCache(_CACHED_BYTES)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.instant import Instant
+from hoodie.model.log_names import names_since
 from hoodie.model.names import join, parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.timeline.timeline import Timeline
@@ -27,7 +28,7 @@ class PartitionFiles:
     """(instant, records and deletes written) of each file."""
     onto: dict[str, str] = field(default_factory=dict)
     """Log file -> name of the base file that its writer saw in its slice ("": none)."""
-    last_named: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    last_named: dict[str, Sequence[str]] = field(default_factory=dict)
     """File id -> the logs that the newest commit of the group names."""
 
     def copy(self) -> PartitionFiles:
@@ -46,8 +47,7 @@ class PartitionFiles:
                 self.onto[path] = stat.base_file
         if stat.log_files:
             # Each commit names all logs of the slice again: only those count that the one before did not name.
-            known = self.last_named.get(stat.file_id, ())
-            fresh = stat.log_files[len(known) :] if stat.log_files[: len(known)] == known else stat.log_files
+            fresh = names_since(stat.log_files, self.last_named.get(stat.file_id, ()))
             self.last_named[stat.file_id] = stat.log_files
             self.named_logs.update({join(stat.partition_path, name) for name in fresh} - self.sizes.keys())
 
