@@ -43,7 +43,10 @@ class CommitResult:
 
     @property
     def position(self) -> str | None:
-        """What `changes(since=…)` and `until=…` take for this commit: its completion time where there is one, else its instant."""
+        """Where the commit lies for `changes`: its completion time where there is one (versions 8 and 9), else its instant.
+
+        `since` and `until` take the result itself, too.
+        """
         return self.completed or self.instant
 
     @classmethod
@@ -56,7 +59,7 @@ class CommitResult:
         replaced: Mapping[str, Sequence[str]] | None = None,
         completed: str | None = None,
     ) -> CommitResult:
-        """The sums of a commit's write stats. `replaced`: file groups by partition path."""
+        """The sums of a commit's write stats, as its metadata has them. `replaced`: file groups by partition path."""
         counted = list(stats)
         return cls(
             instant=instant,

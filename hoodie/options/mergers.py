@@ -18,18 +18,28 @@ _registered: dict[str, Callable[[pa.Table, pa.Table], pa.Table]] = {}
 
 
 def register_merger(name: str, function: Callable[[pa.Table, pa.Table], pa.Table]) -> None:
-    """Make a function known as the merger `name`, for tables created with the option `hoodie.python.merger=<name>`.
+    """Make a function known as a merger, for tables that were created with the option `hoodie.python.merger=<name>`.
 
     The function gets two Arrow tables with the table's own columns, `older` and `newer`: row i of both has the same record
     key, and `newer` was written later. It gives the merged rows, one for each pair, in the same order, columns and types.
     It is called for several pairs at once, maybe on several threads, and must not keep state: a task may run twice.
     A row that was deleted is not merged: what comes after a delete starts afresh.
 
-    A name that is registered already gets the new function. On Spark the function is sent to the executors: by its name
-    where it can be imported there, else as it stands (cloudpickle).
+    On Spark the function is sent to the executors: by its name where it can be imported there, else as it stands (cloudpickle).
+
+    Args:
+        name: by which the table knows it. A name that is registered already gets the new function.
+        function: takes `older` and `newer`, and gives the merged rows.
 
     Raises:
         OptionError: the name is none, or the function cannot be called.
+
+    Example:
+        >>> def add_up(older, newer):
+        ...     total = pc.add(older["total"], newer["total"])
+        ...     return newer.set_column(newer.column_names.index("total"), "total", total)
+        >>> hoodie.register_merger("add_up", add_up)
+        >>> hoodie.create_table("/data/sums", schema, record_key="id", options={"hoodie.python.merger": "add_up"})
     """
     merger_name(name)
     if not callable(function):
