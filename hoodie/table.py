@@ -31,8 +31,9 @@ from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult, History
 from hoodie.options.arguments import parse_columns, parse_images, parse_names, parse_query, parse_table_type
 from hoodie.options.fits import check_against, check_writable
-from hoodie.options.keys import OPERATION, PARTIAL_UPSERT
+from hoodie.options.keys import OPERATION, PARTIAL_UPSERT, remembered_names
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
+from hoodie.options.not_done import warn
 from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig, TableOptions
@@ -78,6 +79,8 @@ class HoodieTable:
     def __init__(self, context: TableContext, options: Mapping[str, str] | None = None) -> None:
         self._context = context
         self._options = dict(options or {})
+        if options:
+            self._request(None)  # what is wrong with them is said here, not at the first write
 
     def __repr__(self) -> str:
         return f"<HoodieTable {self.uri}: {self.config.table_type.value}, version {int(self.config.version)}>"
@@ -317,6 +320,7 @@ class HoodieTable:
 
     def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = self._request(options)
+        warn(request.ignored, request.not_done)
         named = {key.lower() for key in options or {}} & {name.lower() for name in OPERATION.names}
         if named and request.write.operation is not operation:
             raise OptionError(
@@ -762,4 +766,6 @@ def create_table(
         ordering_fields=None if ordering is None else parse_names(ordering),
     ).over(request.to_create())
     create_at(storage, asked, schema=None if schema is None else parse_schema_like(schema))
-    return open_at(storage, engine=engine, options=options)
+    # The arguments have won over the options, and what the table remembers it is not asked again.
+    rest = {name: text for name, text in (options or {}).items() if name.lower() not in remembered_names()}
+    return open_at(storage, engine=engine, options=rest)

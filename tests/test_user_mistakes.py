@@ -37,9 +37,11 @@ def test_what_no_argument_says_is_taken_from_the_options(tmp_path):
     config = hoodie.create_table(tmp_path / "a", record_key="id", options=options).config
     assert (config.table_type, config.partition_fields) == ("MERGE_ON_READ", ("part",))
     assert config.ordering_fields == ("ts", "n")
-    said = hoodie.create_table(
+    made = hoodie.create_table(
         tmp_path / "b", record_key="id", partition_by=[], ordering="n", table_type="COPY_ON_WRITE", options=options
-    ).config
+    )
+    made.upsert(pa.table({"id": ["a"], "n": [1]}))
+    said = made.config
     assert (said.table_type, said.partition_fields, said.ordering_fields) == ("COPY_ON_WRITE", (), ("n",))
 
 
@@ -110,6 +112,34 @@ def test_an_operation_option_that_contradicts_the_method(table):
 def test_a_schema_that_is_none(tmp_path, schema, told):
     with pytest.raises(SchemaError, match=told):
         hoodie.create_table(tmp_path / "t", schema, record_key="id")
+
+
+def test_options_that_are_wrong_are_told_when_the_table_is_opened(table):
+    with pytest.raises(OptionError, match=r"unknown option 'maxCommitPerTrigger'\. did you mean"):
+        hoodie.open_table(table.uri, options={"maxCommitPerTrigger": "1"})
+    with pytest.raises(OptionError, match=r"'compression' is .*instead: hoodie\.parquet\.compression\.codec"):
+        hoodie.open_table(table.uri, options={"compression": "gzip"})
+    with pytest.raises(OptionError, match="record key is 'id' in the table, 'val' in your options"):
+        hoodie.open_table(table.uri, options={"hoodie.datasource.write.recordkey.field": "val"})
+    with pytest.raises(OptionError, match="'compression' is"):
+        table.upsert(ROWS, {"compression": "gzip"})
+    assert len(table.history()) == 1
+
+
+def test_what_is_asked_for_and_not_done_is_said_at_each_write(table, caplog):
+    asking = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.clean.commits.retained": "3"}
+    for write in (
+        lambda: table.upsert(ROWS, asking),
+        lambda: table.delete(ROWS.slice(0, 1), asking),
+        lambda: table.delete_partitions(["y"], asking),
+        lambda: hoodie.open_table(table.uri, options=asking).insert(ROWS),
+    ):
+        caplog.clear()
+        write()
+        (record,) = [r for r in caplog.records if "not done" in r.getMessage()]
+        assert all(name in record.getMessage() for name in asking)
+    with pytest.raises(OptionError, match="not supported by this release: validators"):
+        table.upsert(ROWS, {"hoodie.precommit.validators": "com.acme.V"})
 
 
 def test_a_path_that_is_a_file(tmp_path):

@@ -10,11 +10,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from hoodie.options import keys
-from hoodie.options.keys import Key
+from hoodie.options.keys import MERGE_SCHEMA, OVERWRITE_MODE, TIMESTAMP_AS_OF, Key
+from hoodie.options.not_done import NOT_DONE
+from hoodie.options.other_systems import OTHER_SYSTEMS
 
 OPTIONS_PAGE = Path("docs/OPTIONS.md")
 DEFAULTS_PAGE = Path("conf/hoodie-defaults.conf")
 
+_HONOURED = (*OVERWRITE_MODE.also, TIMESTAMP_AS_OF.name, MERGE_SCHEMA.name)
 _INTRODUCTION = """\
 # Options
 
@@ -22,9 +25,13 @@ _INTRODUCTION = """\
 
 Keys and values are those of Apache Hudi; `hoodie.python.*` are our own. Keys are matched without regard to case.
 
-- An unknown `hoodie.*` key is an error that suggests the nearest one.
-- A key that Apache Hudi knows and that does not stand here (`hoodie/options/hudi_keys.tsv`, and `hoodie.payload.*`) is
-  accepted, has no effect, and is named in a warning.
+- A key that nobody knows is an error that suggests the nearest one.
+- A key of Delta Lake, Apache Iceberg or Spark's file formats is honoured where it means the same, and an error that names
+  ours otherwise ("Options of other systems").
+- A key of Apache Hudi for something that this release does not do is an error where a query would give other rows without
+  it, and a warning at each write otherwise ("Not done").
+- Any other key that Apache Hudi knows and that does not stand here (`hoodie/options/hudi_keys.tsv`, and
+  `hoodie.payload.*`) is accepted, has no effect, and is named in a warning.
 - A table remembers its options: later writes need none of them, and one that contradicts the table is an error.
 - Defaults for all jobs stand in `hoodie-defaults.conf` in the folder that the environment variable `HOODIE_CONF_DIR`
   names. They count behind the options of a job; those of a table only when it is created.
@@ -48,7 +55,34 @@ def options_page() -> str:
             names = "<br>".join([f"`{key.name}`", *(f"also `{name}`" for name in key.also)])
             lines.append(f"| {names} | {_default(key) or '(unset)'} | {key.kind.allowed} | {key.doc} |")
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_not_done(), *_other_systems()])
+
+
+def _not_done() -> list[str]:
+    """The options of Apache Hudi that ask for more than this release does."""
+    lines = [
+        "## Not done",
+        "",
+        "| option of Apache Hudi | given that it asks | what happens instead |",
+        "|---|---|---|",
+    ]
+    for each in NOT_DONE:
+        names = "<br>".join(f"`{name}`" for name in each.names)
+        said = "error" if each.refused else "warning at each write"
+        lines.append(f"| {names} | {said} | {each.what} |")
+    asks = "An option with a value other than `false`, `none` or nothing asks for it."
+    sizes = (
+        "One that says how much (commits to retain) asks for it by being there, unless the switch above it is `false`."
+    )
+    return [*lines, "", asks, sizes, ""]
+
+
+def _other_systems() -> list[str]:
+    """The options of other systems that are errors."""
+    honoured = ", ".join(f"`{name}`" for name in _HONOURED)
+    lines = ["## Options of other systems", "", f"Honoured: {honoured}; they stand in the tables above. Errors:", ""]
+    lines += ["| option | is | instead |", "|---|---|---|"]
+    return [*lines, *(f"| `{name}` | {whose} | {instead} |" for name, (whose, instead) in OTHER_SYSTEMS.items()), ""]
 
 
 def defaults_page() -> str:

@@ -44,7 +44,7 @@ from hoodie.options.values import (
 T_co = TypeVar("T_co", covariant=True)
 
 PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
-"""A key that begins so is ours or Apache Hudi's; unknown ones are errors. Other keys are somebody else's."""
+"""A key that begins so is ours or Apache Hudi's, and no note for the commit's metadata."""
 PAYLOAD_PREFIX = "hoodie.payload."
 """Keys of a payload class's own: Apache Hudi lists only two of them."""
 _SECRET_WORDS = ("key", "secret", "token", "password", "credential")
@@ -365,11 +365,14 @@ SORT_MODE = Key(
     "a partition ranges of keys that do not overlap (but where rows of one key are combined), so that a later look-up opens few "
     "of them. The other two are as NONE: every file holds one partition.",
 )
-OVERWRITE_MODE = Key(
+OVERWRITE_MODE: Key[OverwriteMode | None] = Key(
     "hoodie.datasource.overwrite.mode",
     choice({mode.value: mode for mode in OverwriteMode}),
-    OverwriteMode.STATIC,
-    'What Spark\'s mode("overwrite") replaces unless the operation says so: the whole table, or (DYNAMIC) the partitions of the rows.',
+    None,
+    'What Spark\'s mode("overwrite") replaces unless the operation says so: the whole table, or (DYNAMIC) the partitions of the rows. '
+    "Unset: as `spark.sql.sources.partitionOverwriteMode` of the session says, and STATIC without `enable`, where the session is not "
+    "seen. A table without partitions is replaced as a whole.",
+    also=("partitionOverwriteMode",),
 )
 STATIC_OVERWRITE: Key[tuple[str, ...] | None] = Key(
     "hoodie.static.overwrite.partition.paths",
@@ -449,6 +452,14 @@ RECORD_SIZE = Key(
     whole(1),
     1024,
     "Accepted, without effect: the size of a record is taken from the files of its partition, else from the batch.",
+)
+FILE_CHECKS = (
+    _check(
+        "hoodie.parquet.outputtimestamptype",
+        "TIMESTAMP_MICROS",
+        "timestamps are stored as they come, in the units that Arrow and Spark give them",
+        "How timestamps stand in base files.",
+    ),
 )
 LOG_MAX_SIZE = Key(
     "hoodie.logfile.max.size",
@@ -551,7 +562,8 @@ METADATA_ENABLE: Key[bool | None] = Key(
     "hoodie.metadata.enable",
     boolean(),
     None,
-    "Accepted; the metadata table is neither read nor written. One that Apache Hudi made is dropped by the next write.",
+    "The metadata table is neither read nor written; true is a warning at each write. One that Apache Hudi made is dropped by the "
+    "next write.",
 )
 HEARTBEAT_INTERVAL = Key(
     "hoodie.client.heartbeat.interval_in_ms",
@@ -660,6 +672,19 @@ AS_OF: Key[str | None] = Key(
     "Read the table as it was at this instant: 17 or 14 digits, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO 8601, "
     "`2 hours ago` (seconds to weeks), `today` or `yesterday`. Times without an offset are of the table's time zone.",
 )
+TIMESTAMP_AS_OF: Key[str | None] = Key(
+    "timestampAsOf",
+    text("a time"),
+    None,
+    "The same by Delta Lake's and Spark's name: a date or time without an offset is one of the session's time zone. Without `enable` "
+    "the session is not seen, and an offset is needed.",
+)
+MERGE_SCHEMA = _check(
+    "mergeSchema",
+    "true",
+    "columns that the data has more are always added, and a query always has all columns of the table",
+    "Delta Lake's and Spark's name for what is always done.",
+)
 WHERE: Key[str | None] = Key("where", text("a condition"), None, "Rows to read, as SQL-like text.")
 COLUMNS: Key[tuple[str, ...] | None] = Key("columns", fields(), None, "Columns to read. Unset: all.")
 START_OFFSET = Key(
@@ -709,7 +734,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
         ),
         "Files": (
             *(MAX_FILE_SIZE, SMALL_FILE_LIMIT, COMPRESSION, RECORD_SIZE),
-            *(LOG_MAX_SIZE, LOG_BLOCK_FORMAT, LOG_BLOCK_MAX_SIZE),
+            *(LOG_MAX_SIZE, LOG_BLOCK_FORMAT, LOG_BLOCK_MAX_SIZE, *FILE_CHECKS),
         ),
         "Index": (
             *(INDEX_TYPE, BLOOM_FPP, BLOOM_ENTRIES, BLOOM_TYPE, BLOOM_MAX_ENTRIES, BLOOM_PRUNE),
@@ -730,28 +755,48 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             INCREMENTAL_FORMAT,
             FULL_SCAN_FALLBACK,
             AS_OF,
+            TIMESTAMP_AS_OF,
             WHERE,
             COLUMNS,
             START_OFFSET,
             MAX_COMMITS,
             MAX_BYTES,
+            MERGE_SCHEMA,
             *READ_CHECKS,
         ),
     }
 )
 READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], METADATA_ENABLE)
-WRITE_KEYS: tuple[Key[object], ...] = tuple(
-    key for title, group in GROUPS.items() if title != "Reading" for key in group
+WRITE_KEYS: tuple[Key[object], ...] = (
+    *(key for title, group in GROUPS.items() if title != "Reading" for key in group),
+    MERGE_SCHEMA,
 )
 
 
 @cache
 def known_keys() -> Mapping[str, str]:
     """Every known name in lower case -> the name as it is spelled; Apache Hudi's and ours."""
-    lines = resources.files("hoodie.options").joinpath("hudi_keys.tsv").read_text(encoding="utf-8").splitlines()
-    names = [name for line in lines[1:] for cell in line.split("\t") for name in cell.split(",")]
+    names = [name for line in _hudi_names() for name in line]
     ours = [name for group in GROUPS.values() for key in group for name in key.names]
     return MappingProxyType({name.lower(): name for name in (*names, *ours)})
+
+
+@cache
+def newest_names() -> Mapping[str, str]:
+    """Every name that Apache Hudi knows -> the newest name of the same option, both in lower case."""
+    return MappingProxyType({name.lower(): line[0].lower() for line in _hudi_names() for name in line})
+
+
+def _hudi_names() -> list[list[str]]:
+    """The newest name of each option, and the older ones behind it."""
+    lines = resources.files("hoodie.options").joinpath("hudi_keys.tsv").read_text(encoding="utf-8").splitlines()
+    return [[name for cell in line.split("\t") for name in cell.split(",")] for line in lines[1:]]
+
+
+@cache
+def remembered_names() -> frozenset[str]:
+    """Names in lower case of the options that a table remembers once it is there."""
+    return frozenset(name.lower() for key in GROUPS["Table"] for name in key.names)
 
 
 def is_secret(name: str) -> bool:

@@ -1,7 +1,8 @@
 """From text to frozen options, once, at the doors.
 
-Of every key: one that hoodie understands is parsed; one that only Apache Hudi knows is accepted and named in `ignored`;
-an unknown one with Hudi's prefix is an error that suggests the nearest; any other key is somebody else's.
+Of every key: one that hoodie understands is parsed; one that only Apache Hudi knows is accepted and named in `ignored`, or
+in `not_done` where it asks for more than an effect on speed; one of another system is an error that names ours, and one that
+nobody knows an error that suggests the nearest.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import MergeMode, QueryType, WriteOperation
@@ -23,10 +24,12 @@ from hoodie.options import keys
 from hoodie.options.keys import Key
 from hoodie.options.merging import PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
+from hoodie.options.not_done import names_not_done, not_done
+from hoodie.options.other_systems import of_another_system
 from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.options.services import CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
-from hoodie.options.values import DuplicatePolicy, did_you_mean
+from hoodie.options.values import DuplicatePolicy, OverwriteMode, did_you_mean
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
 T = TypeVar("T")
@@ -50,22 +53,31 @@ class _Given(NamedTuple):
 class _Options:
     """The options of one mapping that a door understands."""
 
-    def __init__(self, options: Mapping[str, str], door: Iterable[Key[object]], *, where: str = "") -> None:
+    def __init__(self, options: Mapping[str, str], door: Iterable[Key[object]]) -> None:
         """Raises OptionError for unknown keys, bad values, and one option with two values."""
         by_name = {name.lower(): key for key in door for name in key.names}
         self._given: dict[str, _Given] = {}
         self.ignored: list[str] = []
+        self.newest: dict[str, tuple[str, str]] = {}
+        """Name and text of each option that Apache Hudi knows, by the newest name of it in lower case."""
         unknown: list[str] = []
-        for name, text in options.items():
-            key = by_name.get(name.lower())
+        newest = keys.newest_names()
+        for name, text in _checked(options).items():
+            folded = name.lower()
+            if folded in newest:
+                self.newest[newest[folded]] = (name, text)
+            key = by_name.get(folded)
             if key is not None:
-                self._add(key, _Given(name, str(text), key.parse(str(text), name=name)))
-            elif name.lower() in keys.known_keys() or name.lower().startswith(keys.PAYLOAD_PREFIX):
+                self._add(key, _Given(name, text, key.parse(text, name=name)))
+            elif folded in keys.known_keys() or folded.startswith(keys.PAYLOAD_PREFIX):
                 self.ignored.append(name)
-            elif name.lower().startswith(keys.PREFIXES):
+            else:
                 unknown.append(name)
-        if unknown:
-            raise _unknown(unknown, where)
+        prefix = (self.get(keys.COMMIT_ENTRIES) or keys.COMMIT_ENTRIES.default).lower()
+        self.notes = [name for name in unknown if _is_note(name, prefix)]
+        """Options of the user's own, for the metadata of the commit."""
+        if len(unknown) > len(self.notes):
+            raise _unknown([name for name in unknown if name not in self.notes])
 
     def _add(self, key: Key[object], given: _Given) -> None:
         before = self._given.setdefault(key.name, given)
@@ -158,18 +170,40 @@ class _Layers(NamedTuple):
         given = self.options.find(key) or self.defaults.find(key)
         return key.default if given is None else cast(T, given.value)
 
-    def ignored(self) -> tuple[str, ...]:
+    def ignored(self, *, reading: bool) -> tuple[str, ...]:
         """Of the defaults only what no door understands: they are written for all doors at once."""
         ours = {name.lower() for key in (*keys.WRITE_KEYS, *keys.READ_KEYS) for name in key.names}
         useless = [name for name in self.defaults.ignored if name.lower() not in ours]
-        return tuple(sorted({*self.options.ignored, *useless}))
+        told = names_not_done(reading=reading)
+        found = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
+        return tuple(sorted(name for name in found if keys.newest_names().get(name.lower()) not in told))
+
+    def not_done(self, *, reading: bool) -> tuple[str, ...]:
+        return not_done({**self.defaults.newest, **self.options.newest}, reading=reading)
 
 
-def _unknown(names: list[str], where: str) -> OptionError:
+def _checked(options: Mapping[Any, Any]) -> dict[str, str]:
+    """The options as texts, as Spark makes them of what it is given: True is `true`."""
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        if not isinstance(name, str):
+            raise OptionError(f"option {name!r} is a {type(name).__name__}: names of options are texts")
+        if not isinstance(value, str | int | float):
+            raise OptionError(f"option {name!r} has a value of type {type(value).__name__}: give it as text")
+        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
+
+
+def _is_note(name: str, prefix: str) -> bool:
+    return name.lower().startswith(prefix) and not name.lower().startswith(keys.PREFIXES)
+
+
+def _unknown(names: list[str], where: str = "") -> OptionError:
     lines = []
     for name in sorted(names)[:_SHOWN]:
-        hint = did_you_mean(name, keys.known_keys().values())
-        lines.append(f"unknown option {name!r}{where}" + (f". {hint}" if hint else ""))
+        known = of_another_system(name)
+        hint = "" if known else did_you_mean(name, keys.known_keys().values())
+        lines.append((known or f"unknown option {name!r}") + where + (f". {hint}" if hint else ""))
     if len(names) > _SHOWN:
         lines.append(f"and {len(names) - _SHOWN} more")
     return OptionError("\n".join(lines))
@@ -185,6 +219,12 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
     given = _Layers.of(options, defaults, keys.WRITE_KEYS)
     get = given.get
     operation = get(keys.OPERATION)
+    mode = given.options.find(keys.OVERWRITE_MODE)
+    if operation is WriteOperation.INSERT_OVERWRITE_TABLE and mode and mode.value is OverwriteMode.DYNAMIC:
+        raise OptionError(
+            f"{mode.name}={mode.text!r} replaces partitions and operation insert_overwrite_table the whole table: drop one of them, "
+            "or use operation insert_overwrite"
+        )
     if operation is WriteOperation.UPSERT and (
         get(keys.DROP_DUPLICATES) or get(keys.DUPLICATE_POLICY) is not DuplicatePolicy.NONE
     ):
@@ -246,9 +286,15 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         ),
         stream=_stream(given),
         stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),
-        commit_entries=_commit_entries(options, get(keys.COMMIT_ENTRIES)),
+        commit_entries={name: str(options[name]) for name in given.options.notes},
     )
-    return WriteRequest(given.options.table(), write, given.ignored(), given.defaults.table())
+    return WriteRequest(
+        given.options.table(),
+        write,
+        given.ignored(reading=False),
+        given.defaults.table(),
+        given.not_done(reading=False),
+    )
 
 
 def _stream(given: _Layers) -> StreamBatch | None:
@@ -258,13 +304,12 @@ def _stream(given: _Layers) -> StreamBatch | None:
     return None if name is None or number is None else StreamBatch(name, number, given.get(keys.STREAM_IDENTIFIER))
 
 
-def _commit_entries(options: Mapping[str, str], prefix: str) -> dict[str, str]:
-    found = {name: str(text) for name, text in options.items() if name.lower().startswith(prefix.lower())}
-    return {name: text for name, text in found.items() if not name.lower().startswith(keys.PREFIXES)}
-
-
 def parse_read_options(
-    options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING, zone: tzinfo | None = UTC
+    options: Mapping[str, str],
+    *,
+    defaults: Mapping[str, str] = NOTHING,
+    zone: tzinfo | None = UTC,
+    session_zone: tzinfo | None = None,
 ) -> ReadOptions:
     """The options of a read. `zone` is the table's, None the process's own: instants given with an offset are converted to it.
 
@@ -272,10 +317,11 @@ def parse_read_options(
         OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
     """
     given = _Layers.of(options, defaults, keys.READ_KEYS)
+    given.not_done(reading=True)  # of a query all of it is refused
     query = given.get(keys.QUERY_TYPE)
     begin = _instant(given, keys.BEGIN_INSTANT, parse_begin_option, zone)
     end = _instant(given, keys.END_INSTANT, parse_instant_option, zone)
-    as_of = _instant(given, keys.AS_OF, parse_instant_option, zone)
+    as_of = _as_of(given, zone, session_zone)
     incremental = query is QueryType.INCREMENTAL
     for key, value, fits in (
         (keys.BEGIN_INSTANT, begin, incremental),
@@ -302,11 +348,34 @@ def parse_read_options(
         where=given.get(keys.WHERE),
         columns=given.get(keys.COLUMNS),
         stream=StreamReadOptions(given.get(keys.START_OFFSET), given.get(keys.MAX_COMMITS), given.get(keys.MAX_BYTES)),
-        ignored=given.ignored(),
+        ignored=given.ignored(reading=True),
     )
     if begin is not None and end is not None and sort_key(begin) > sort_key(end):
         raise OptionError(f"{keys.BEGIN_INSTANT.name}={begin} is after {keys.END_INSTANT.name}={end}: swap them")
     return read
+
+
+def _as_of(given: _Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> str | None:
+    as_of = _instant(given, keys.AS_OF, parse_instant_option, zone)
+    text = given.get(keys.TIMESTAMP_AS_OF)
+    if text is None:
+        return as_of
+    if as_of is not None:
+        raise OptionError(f"options {keys.AS_OF.name} and {keys.TIMESTAMP_AS_OF.name} say one thing: drop one of them")
+    value: object = text
+    if not text.isdigit():
+        try:
+            moment = datetime.fromisoformat(text.strip())
+        except ValueError:
+            moment = None
+        if moment is not None and moment.tzinfo is None:
+            if session_zone is None:
+                raise OptionError(
+                    f"option {keys.TIMESTAMP_AS_OF.name}={text!r} has no offset, and the session's time zone is not seen here: write "
+                    f"{text.strip()}+00:00 for UTC, use {keys.AS_OF.name}, or call pyspark_hoodie.enable(spark)"
+                )
+            value = moment.replace(tzinfo=session_zone)
+    return parse_instant_option(value, name=keys.TIMESTAMP_AS_OF.name, zone=zone)
 
 
 def _instant(given: _Layers, key: Key[str | None], parse: Callable[..., str], zone: tzinfo | None) -> str | None:

@@ -66,7 +66,7 @@ class WriteOptions:
     sort_mode: SortMode = keys.SORT_MODE.default
     partial: bool = keys.PARTIAL_UPSERT.default
     """Upserts: columns that the batch lacks keep their stored values."""
-    overwrite_mode: OverwriteMode = keys.OVERWRITE_MODE.default
+    overwrite_mode: OverwriteMode | None = keys.OVERWRITE_MODE.default
     static_partitions: tuple[str, ...] | None = keys.STATIC_OVERWRITE.default
     """Partition paths that an insert_overwrite replaces; None, or none: those of its rows."""
     partitions_to_delete: tuple[str, ...] | None = keys.PARTITIONS_TO_DELETE.default
@@ -160,6 +160,8 @@ class WriteRequest:
     """Options of Apache Hudi that are not needed here, as the user spelled them; the door warns once of all."""
     table_defaults: TableOptions = field(default_factory=TableOptions)
     """Table options of the defaults: they count when a table is created and never contradict one that exists."""
+    not_done: tuple[str, ...] = ()
+    """What was asked for and is not done, a sentence each: the door warns of it at each write."""
 
     def to_create(self) -> TableOptions:
         """What a table is created with: what was set, then the defaults."""

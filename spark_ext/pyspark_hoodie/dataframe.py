@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +20,7 @@ from hoodie.filegroup.freed import give_back
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_against
+from hoodie.options.not_done import warn
 from hoodie.options.parse import load_defaults, parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig
@@ -40,6 +44,7 @@ from pyspark_hoodie.where import quoted
 
 log = logging.getLogger("hoodie")
 
+_FIXED_ZONE = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.ASCII)
 APPEND, OVERWRITE, IGNORE, ERROR_IF_EXISTS = "append", "overwrite", "ignore", "errorifexists"
 _MODES = {
     **{m: m for m in (APPEND, OVERWRITE, IGNORE, ERROR_IF_EXISTS)},
@@ -70,7 +75,8 @@ def write(
 
     Args:
         mode: append, overwrite, ignore, or errorifexists (the default, as in Spark). overwrite replaces all rows of the table; the
-            partitions that the rows are in with the operation insert_overwrite or hoodie.datasource.overwrite.mode=DYNAMIC.
+            partitions that the rows are in with the operation insert_overwrite or hoodie.datasource.overwrite.mode=DYNAMIC, or where
+            spark.sql.sources.partitionOverwriteMode of the session is dynamic and the options do not say otherwise.
         partition_by: the partition columns, as the option of that name says them.
 
     Returns:
@@ -84,7 +90,10 @@ def write(
     schema = arrow_schema(df.schema)
     save_mode = mode_of(mode)
     table = open_for_write(storage, request, schema, mode=save_mode, engine=SparkEngine(df.sparkSession))
-    return None if table is None else write_records(table, df, schema, in_mode(save_mode, request, table))
+    if table is None:
+        return None
+    unsaid = session_overwrite_mode(df.sparkSession) if save_mode == OVERWRITE else OverwriteMode.STATIC
+    return write_records(table, df, schema, in_mode(save_mode, request, table, unsaid=unsaid))
 
 
 def write_records(table: HoodieTable, df: DataFrame, schema: pa.Schema, request: WriteRequest) -> CommitResult:
@@ -165,14 +174,8 @@ def parse_request(options: Mapping[str, str], partition_by: Sequence[str] = ()) 
                 f"hoodie.datasource.write.partitionpath.field={','.join(named)!r}: drop one of them"
             )
         request = replace(request, table=replace(request.table, partition_fields=tuple(partition_by)))
-    warn_ignored(request.ignored)
+    warn(request.ignored, request.not_done)
     return request
-
-
-def warn_ignored(ignored: Sequence[str]) -> None:
-    """One line for all options of Apache Hudi that have no effect here; names only, values may be secrets."""
-    if ignored:
-        log.warning("options of Apache Hudi that have no effect here: %s", ", ".join(ignored))
 
 
 def mode_of(text: str | None) -> str:
@@ -183,8 +186,33 @@ def mode_of(text: str | None) -> str:
     return mode
 
 
-def in_mode(mode: str, request: WriteRequest, table: HoodieTable) -> WriteRequest:
+def session_overwrite_mode(spark: SparkSession) -> OverwriteMode:
+    """What mode("overwrite") replaces in this session, for writes that do not say it."""
+    said = spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static") or ""
+    return OverwriteMode.DYNAMIC if said.upper() == OverwriteMode.DYNAMIC else OverwriteMode.STATIC
+
+
+def session_zone(spark: SparkSession) -> tzinfo | None:
+    """The session's time zone: a region, or an offset as `+08:00`, `GMT+8`, `Z`. None: not known to Python."""
+    name = spark.conf.get("spark.sql.session.timeZone", "UTC") or "UTC"
+    fixed = _FIXED_ZONE.fullmatch(name)
+    if fixed:
+        sign, hours, minutes = fixed.groups()
+        offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
+        return timezone(-offset if sign == "-" else offset)
+    try:
+        return UTC if name == "Z" else ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        return None
+
+
+def in_mode(
+    mode: str, request: WriteRequest, table: HoodieTable, *, unsaid: OverwriteMode = OverwriteMode.STATIC
+) -> WriteRequest:
     """The request with what the save mode says about the operation on a table that has commits.
+
+    `unsaid`: what is replaced when the options do not say it. A table without partitions is replaced as a whole, as Spark's own
+    formats do it.
 
     Apache Hudi deletes the table and makes it anew when a write that is no overwrite by its operation has mode overwrite.
     Here the rows are replaced, so that readers, and what can be undone, stay.
@@ -200,7 +228,7 @@ def in_mode(mode: str, request: WriteRequest, table: HoodieTable) -> WriteReques
         raise OptionError(
             f'operation {write.operation.value.lower()} deletes, mode("overwrite") replaces: use mode("append") to delete'
         )
-    static = write.overwrite_mode is OverwriteMode.STATIC
+    static = (write.overwrite_mode or unsaid) is OverwriteMode.STATIC or not table.config.partition_fields
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if static else WriteOperation.INSERT_OVERWRITE
     # Rows of one key are reduced to one where the operation that was asked for would do that.
     return replace(request, write=replace(write, operation=operation, combine_before_insert=write.combine))
@@ -255,14 +283,18 @@ def read(spark: SparkSession, path: str, options: Mapping[str, str] | None = Non
         TableNotFoundError, OptionError, InstantNotFoundError: before any job.
     """
     context = TableContext.open(open_storage(path), SparkEngine(spark))
-    return read_context(spark, context, parse_query(context, options or {}))
+    return read_context(spark, context, parse_query(context, options or {}, spark))
 
 
-def parse_query(context: TableContext, options: Mapping[str, str]) -> ReadOptions:
-    """The options of a read; instants with an offset are taken to the table's time zone."""
-    zone = zone_of(context.config.timezone)
-    found = parse_read_options(options, defaults=load_defaults(), zone=zone)
-    warn_ignored(found.ignored)
+def parse_query(context: TableContext, options: Mapping[str, str], spark: SparkSession | None = None) -> ReadOptions:
+    """The options of a read; instants with an offset are taken to the table's time zone. None: the session is not seen."""
+    found = parse_read_options(
+        options,
+        defaults=load_defaults(),
+        zone=zone_of(context.config.timezone),
+        session_zone=None if spark is None else session_zone(spark),
+    )
+    warn(found.ignored)
     return found
 
 

@@ -16,7 +16,7 @@ from hoodie.errors import OptionError
 from hoodie.storage.uri import open_storage
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.schema import arrow_schema
-from pyspark_hoodie.stream_sink import APPEND, StreamSink, mode_of, stream_writer
+from pyspark_hoodie.stream_sink import APPEND, SPARKS_OWN, StreamSink, mode_of, stream_writer
 
 
 def enable(spark: SparkSession) -> None:
@@ -129,8 +129,9 @@ def _open(df: DataFrame, sink: StreamSink) -> None:
 def _runs(said: Any, sink: StreamSink) -> Any:
     """A writer of Spark's own that is told the same, but for the layout, and runs the sink."""
     writer = hook.original(said.source, "writeStream").foreachBatch(sink)
+    sparks_own = {name.lower() for name in SPARKS_OWN}
     for key, value in said.options.values():
-        if not key.lower().startswith("hoodie.") and key.lower() != "path":
+        if key.lower() in sparks_own:
             writer = writer.option(key, value)
     if said.mode is not None:
         writer = writer.outputMode(said.mode)

@@ -21,6 +21,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import StreamBatch
 from hoodie.options.keys import STREAM_ID, STREAM_IDENTIFIER
+from hoodie.options.values import OverwriteMode
 from hoodie.options.write import WriteRequest
 from hoodie.storage.uri import open_storage
 from pyspark_hoodie import dataframe
@@ -31,6 +32,11 @@ log = logging.getLogger("hoodie")
 
 APPEND, UPDATE, COMPLETE = "append", "update", "complete"
 CHECKPOINT = "checkpointLocation"
+SPARKS_OWN = (
+    *(CHECKPOINT, "queryName", "asyncProgressTrackingEnabled", "asyncProgressTrackingCheckpointIntervalMs"),
+    "asyncProgressTrackingOverrideSinkSupportCheck",
+)
+"""Options of a stream's writer that Spark itself reads, or adds to those of a source written in Python."""
 _QUERY_ID = "sql.streaming.queryId"
 """Local property of the thread that runs a batch."""
 _APPENDING = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE)
@@ -112,10 +118,10 @@ def stream_writer(
         >>> df.writeStream.foreachBatch(pyspark_hoodie.stream_writer("/data/trips", options)).start()
     """
     given = dict(options or {})
-    checkpoint = next((given.pop(key) for key in list(given) if key.lower() == CHECKPOINT.lower()), None)
     named = {key.lower(): value for key, value in given.items()}
-    stream = named.pop(STREAM_ID.name.lower(), None)
-    rest = {key: value for key, value in given.items() if key.lower() != STREAM_ID.name.lower()}
+    checkpoint, stream = named.get(CHECKPOINT.lower()), named.get(STREAM_ID.name.lower())
+    others = {name.lower() for name in (*SPARKS_OWN, STREAM_ID.name)}
+    rest = {key: value for key, value in given.items() if key.lower() not in others}
     request = dataframe.parse_request(rest, partition_by)
     mode = _known_mode(output_mode)
     check_operation(request, mode)
@@ -135,8 +141,13 @@ def _known_mode(text: str) -> str:
 
 
 def check_operation(request: WriteRequest, output_mode: str) -> None:
-    """Raises OptionError for an operation by which a later batch would take away the rows of an earlier one."""
+    """Raises OptionError for an operation by which a later batch would take away the rows of an earlier one, or would leave some."""
     operation = request.write.operation
+    if output_mode == COMPLETE and request.write.overwrite_mode is OverwriteMode.DYNAMIC:
+        raise OptionError(
+            "output mode complete replaces the whole table by each batch, and partition overwrite mode DYNAMIC would leave the "
+            "partitions that a batch has no rows of: drop the option"
+        )
     if operation in (_COMPLETE if output_mode == COMPLETE else _APPENDING):
         return
     name = operation.value.lower()

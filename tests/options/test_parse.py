@@ -1,8 +1,10 @@
 """Options from text: the three-way rule, names, values, layers."""
 
 import pickle
+import re
 from dataclasses import replace
 from importlib import resources
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -12,10 +14,13 @@ from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.plans import FileOptions
 from hoodie.options import keys
+from hoodie.options.keys import newest_names
+from hoodie.options.not_done import NOT_DONE, names_not_done
+from hoodie.options.other_systems import OTHER_SYSTEMS
 from hoodie.options.parse import load_defaults, parse_defaults, parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableOptions
-from hoodie.options.values import IndexType, KeyGeneratorType, MorInserts
+from hoodie.options.values import IndexType, KeyGeneratorType, MorInserts, OverwriteMode
 from hoodie.options.write import WriteOptions
 
 HUDI = resources.files("hoodie.options").joinpath("hudi_keys.tsv").read_text(encoding="utf-8").splitlines()[1:]
@@ -187,6 +192,9 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "hoodie.python.stream.batch",
         "maxCommitsPerTrigger",
         "maxBytesPerTrigger",
+        "mergeSchema",
+        "partitionOverwriteMode",
+        "timestampAsOf",
     }
 
 
@@ -213,9 +221,11 @@ def test_several_unknown_keys_are_told_at_once_and_briefly():
 def test_every_key_of_hudi_is_known_in_any_case():
     unused = {name.upper() for name in HUDI_NAMES} - {name.upper() for name in OURS}
     assert len(unused) > 500
-    options = dict.fromkeys(unused, "x")
-    assert parse_write_options(options).ignored == tuple(sorted(unused))
-    assert parse_read_options(options).ignored == tuple(sorted(unused))
+    for parse, reading in ((parse_write_options, False), (parse_read_options, True)):
+        of_capabilities = {name for name in unused if newest_names()[name.lower()] in names_not_done(reading=reading)}
+        plain = unused - of_capabilities
+        assert parse(dict.fromkeys(plain, "x")).ignored == tuple(sorted(plain))
+        assert parse(dict.fromkeys(of_capabilities, "false")).ignored == ()
 
 
 def test_the_payloads_own_keys_are_accepted():
@@ -223,10 +233,141 @@ def test_the_payloads_own_keys_are_accepted():
     assert parse_write_options(options).ignored == tuple(sorted(options))
 
 
-def test_keys_of_others_are_nobodys_business():
-    options = {"path": "/x", "mergeSchema": "true", "compression": "snappy", "spark.hoodie.x": "1"}
-    assert parse_write_options(options).ignored == ()
-    assert parse_read_options(options).ignored == ()
+# -- what nobody knows, and what other systems call so ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parse", [parse_write_options, parse_read_options])
+@pytest.mark.parametrize("name", ["path", "header", "spark.hoodie.x", "fs.s3a.access.key", "fare", ""])
+def test_a_key_that_nobody_knows_is_an_error_whatever_it_begins_with(parse, name):
+    assert f"unknown option {name!r}" in refusal({name: "x"}, parse=parse)
+    assert f"unknown option {name!r}" in refusal({name: "x", "hoodie.table.name": "t"}, parse=parse)
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [("as.of.instnt", "as.of.instant"), ("AS.OF.INSTANTS", "as.of.instant"), ("timestampAsOff", "timestampAsOf")],
+)
+def test_a_misspelt_key_without_the_prefix_suggests_the_nearest(typo, meant):
+    assert refusal({typo: "x"}, parse=parse_read_options) == f"unknown option {typo!r}. did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize("parse", [parse_write_options, parse_read_options])
+@pytest.mark.parametrize("name", OTHER_SYSTEMS)
+def test_a_key_of_another_system_is_an_error_that_names_ours(parse, name):
+    for spelled in (name, name.upper(), name.lower()):
+        message = refusal({spelled: "x"}, parse=parse)
+        assert message.startswith(f"option {spelled!r} is ")
+        assert "instead: " in message
+        assert len(message.splitlines()) == 1
+    named = [word for word in re.findall(r"hoodie\.[\w.]+\w", OTHER_SYSTEMS[name][1]) if word != "hoodie.table"]
+    assert {word.lower() for word in named} <= set(keys.known_keys())
+
+
+def test_no_key_of_another_system_is_also_one_of_ours():
+    assert not {name.lower() for name in OTHER_SYSTEMS} & set(keys.known_keys())
+
+
+@pytest.mark.parametrize("value", ["dynamic", "DYNAMIC", "Dynamic"])
+def test_a_partition_overwrite_mode_is_honoured(value):
+    for name in ("partitionOverwriteMode", "partitionoverwritemode"):
+        assert parse_write_options({name: value}).write.overwrite_mode is OverwriteMode.DYNAMIC
+    assert parse_write_options({"partitionOverwriteMode": "static"}).write.overwrite_mode is OverwriteMode.STATIC
+    assert parse_write_options({}).write.overwrite_mode is None
+    refusal({"partitionOverwriteMode": value, "hoodie.datasource.overwrite.mode": "STATIC"})
+    operation = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
+    assert "drop one of them" in refusal({"partitionOverwriteMode": value, **operation})
+
+
+@pytest.mark.parametrize(
+    ("text", "session", "instant"),
+    [
+        ("2026-01-02 03:04:05", "America/Los_Angeles", "20260102110405000"),
+        ("2026-01-02T03:04:05.5", "UTC", "20260102030405500"),
+        ("2026-01-02", "Asia/Tokyo", "20260101150000000"),
+        ("2026-01-02 03:04:05+02:00", "Asia/Tokyo", "20260102010405000"),
+        ("20260102030405000", "Asia/Tokyo", "20260102030405000"),
+    ],
+)
+def test_timestamp_as_of_is_wall_clock_of_the_session(text, session, instant):
+    options = {"timestampAsOf": text}
+    assert parse_read_options(options, session_zone=ZoneInfo(session)).as_of == instant
+    if text[-6:-5] == "+" or text.isdigit():
+        assert parse_read_options(options).as_of == instant
+    else:
+        assert "has no offset, and the session's time zone is not seen" in refusal(options, parse=parse_read_options)
+    both = options | {"as.of.instant": instant}
+    assert "drop one of them" in refusal(both, parse=parse_read_options, session_zone=ZoneInfo(session))
+    incremental = options | {"hoodie.datasource.query.type": "incremental"}
+    assert "does not go with" in refusal(incremental, parse=parse_read_options, session_zone=ZoneInfo(session))
+
+
+def test_new_columns_are_always_merged_and_never_not():
+    for parse in (parse_write_options, parse_read_options):
+        assert parse({"mergeSchema": "true"}) == parse({})
+        assert "always added" in refusal({"MERGESCHEMA": "false"}, parse=parse)
+
+
+def test_options_of_the_users_own_are_kept_in_the_metadata_of_the_commit():
+    assert parse_write_options({"_job": "7", "_Run": 8}).write.commit_entries == {"_job": "7", "_Run": "8"}
+    assert parse_read_options({"_job": "7"}).ignored == ("_job",)
+    prefixed = {"hoodie.datasource.write.commitmeta.key.prefix": "my.", "MY.job": "7"}
+    assert parse_write_options(prefixed).write.commit_entries == {"MY.job": "7"}
+    assert "unknown option '_job'" in refusal(prefixed | {"_job": "7"})
+    assert "unknown option '_hoodie.job'" in refusal({"_hoodie.job": "7"})
+
+
+@pytest.mark.parametrize("value", [None, ["x"], b"x", object()])
+def test_a_value_that_is_no_text(value):
+    assert "option 'hoodie.table.name' has a value of type" in refusal({"hoodie.table.name": value})
+
+
+def test_values_that_are_numbers_and_flags_are_taken_as_spark_takes_them():
+    write = parse_write_options({"hoodie.compact.inline": True, "hoodie.parquet.max.file.size": 7}).write
+    assert (write.compaction.inline, write.max_file_size_bytes) == (True, 7)
+    assert "option 7 is a int" in refusal({7: "x"})
+
+
+# -- what Apache Hudi would do and is not done -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("each", NOT_DONE, ids=lambda each: each.names[0])
+def test_an_option_for_what_is_not_done_is_an_error_or_said(each):
+    parse = parse_read_options if each.reading else parse_write_options
+    for name in each.names:
+        if each.refused:
+            for value in ("true", "com.acme.X"):
+                message = refusal({name.upper(): value}, parse=parse)
+                assert message == f"option {name.upper()}={value!r} is not supported by this release: {each.what}"
+            assert "not supported" in refusal({}, parse=parse, defaults={name: "true"})
+        else:
+            for given in (parse({name.upper(): "true"}), parse({}, defaults={name.upper(): "true"})):
+                assert given.not_done == (f"{each.what} ({name.upper()})",)
+                assert given.ignored == ()
+        if name in each.switches:
+            quiet = parse({name: " False "}, defaults={name: "true"})
+            assert quiet.ignored == ()
+            assert each.reading or quiet.not_done == ()
+
+
+@pytest.mark.parametrize("name", ["hoodie.cleaner.commits.retained", "hoodie.clean.commits.retained"])
+def test_how_much_is_cleaned_asks_for_cleaning_by_any_of_its_names(name):
+    (said,) = parse_write_options({name: "3"}).not_done
+    assert said == f"nothing is cleaned, old versions of files stay ({name})"
+    assert parse_write_options({name: "3", "hoodie.clean.automatic": "false"}).not_done == ()
+
+
+def test_every_option_of_what_is_not_done_is_one_of_apache_hudi_and_no_check_of_ours():
+    for each in NOT_DONE:
+        for name in each.names:
+            assert newest_names()[name.lower()] == name.lower()
+            assert name not in OURS or name == keys.METADATA_ENABLE.name
+
+
+def test_mergers_of_apache_hudi_are_what_the_merge_mode_says_anyway():
+    name = "hoodie.datasource.write.record.merger.impls"
+    hudi = "org.apache.hudi.HoodieSparkRecordMerger,org.apache.hudi.common.model.HoodieAvroRecordMerger"
+    assert parse_write_options({name: hudi}).ignored == ()
+    assert "mergers written in Java are not run" in refusal({name: hudi + ",com.acme.Mine"})
 
 
 def test_what_the_other_door_understands_is_named_as_unused():
@@ -243,6 +384,7 @@ TEXTS = {
     keys.KEYGEN_CLASS.name: "org.apache.hudi.keygen.ComplexKeyGenerator",
     keys.TABLE_TYPE.name: "MERGE_ON_READ",
     keys.QUERY_TYPE.name: "read_optimized",
+    keys.OVERWRITE_MODE.name: "DYNAMIC",
     "hoodie.keygen.timebased.timestamp.type": "SCALAR",
     "hoodie.keygen.timebased.timestamp.scalar.time.unit": "DAYS",
 }
@@ -412,8 +554,12 @@ def test_a_false_option_stands_over_a_true_default():
 
 def test_of_the_defaults_only_what_no_door_understands_is_named():
     defaults = {"hoodie.datasource.query.type": "snapshot", "hoodie.table.name": "t", "hoodie.clean.automatic": "true"}
-    assert parse_write_options({}, defaults=defaults).ignored == ("hoodie.clean.automatic",)
-    assert parse_read_options({}, defaults=defaults).ignored == ("hoodie.clean.automatic",)
+    defaults |= {"hoodie.embed.timeline.server": "true"}
+    assert parse_write_options({}, defaults=defaults).ignored == ("hoodie.embed.timeline.server",)
+    assert parse_read_options({}, defaults=defaults).ignored == (
+        "hoodie.clean.automatic",
+        "hoodie.embed.timeline.server",
+    )
 
 
 def test_defaults_file_has_both_forms_of_lines():

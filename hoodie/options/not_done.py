@@ -1,0 +1,208 @@
+"""What Apache Hudi does when an option asks for it, and this release does not: said at each write or read, never in silence.
+
+A request is refused where a query would give other rows without it. Where a service of the table would run beside the
+rows, it is a warning: the write stands, the service did not run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hoodie.errors import OptionError
+
+log = logging.getLogger("hoodie")
+
+_HUDI_CLASSES = "org.apache.hudi."
+"""Mergers in Apache Hudi's own jar do what the merge mode says, which is held against the table elsewhere."""
+_NO = ("", "false", "none")
+
+
+@dataclass(frozen=True)
+class NotDone:
+    """One such capability."""
+
+    what: str
+    """The rest of a sentence that begins with `not done: `; of a refused one, the whole reason."""
+    switches: tuple[str, ...]
+    """Options that ask for it unless their value is false, none or empty."""
+    details: tuple[str, ...] = ()
+    """Options that ask for it by being there, as Apache Hudi does it without a switch; not where a switch says false."""
+    refused: bool = False
+    reading: bool = False
+    """Asked for by a query. Otherwise by a write."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.switches, *self.details)
+
+    def asked_by(self, given: Mapping[str, str]) -> list[str]:
+        """Which of these options (by their newest names in lower case) ask for it."""
+        said = {name: given[name.lower()].strip() for name in self.names if name.lower() in given}
+        asking = [name for name in self.switches if said.get(name, "").lower() not in _NO]
+        if not asking and any(name in said for name in self.switches):
+            return []
+        return asking + [name for name in self.details if name in said]
+
+
+NOT_DONE: tuple[NotDone, ...] = (
+    NotDone(
+        "tables are not registered with Hive, Glue or another catalog",
+        ("hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
+    ),
+    NotDone(
+        "nothing is cleaned, old versions of files stay",
+        ("hoodie.clean.automatic", "hoodie.clean.async.enabled"),
+        (
+            *("hoodie.clean.policy", "hoodie.clean.commits.retained"),
+            *("hoodie.clean.hours.retained", "hoodie.clean.fileversions.retained"),
+        ),
+    ),
+    NotDone(
+        "nothing is archived, the timeline keeps all instants",
+        ("hoodie.archive.automatic", "hoodie.archive.async"),
+        ("hoodie.keep.min.commits", "hoodie.keep.max.commits"),
+    ),
+    NotDone(
+        "files are not clustered; a bulk_insert with hoodie.bulkinsert.sort.mode writes sorted ones",
+        (
+            *("hoodie.clustering.inline", "hoodie.clustering.async.enabled", "hoodie.clustering.schedule.inline"),
+            "hoodie.layout.optimize.enable",
+        ),
+    ),
+    NotDone(
+        "compaction does not run by itself beside writers: set hoodie.compact.inline, or call compact()",
+        (
+            *("hoodie.datasource.compaction.async.enable", "hoodie.compact.schedule.inline"),
+            *("hoodie.log.compaction.enable", "hoodie.log.compaction.inline"),
+        ),
+    ),
+    NotDone(
+        "the metadata table and the indexes in it are not written; one that is there is dropped",
+        (
+            *("hoodie.metadata.enable", "hoodie.metadata.index.async", "hoodie.metadata.index.bloom.filter.enable"),
+            *("hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.expression.enable"),
+            *("hoodie.metadata.index.secondary.enable", "hoodie.metadata.record.level.index.enable"),
+            "hoodie.metadata.global.record.level.index.enable",
+        ),
+        ("hoodie.datasource.write.secondarykey.column",),
+    ),
+    NotDone("nobody is called back after a commit", ("hoodie.write.commit.callback.on",)),
+    NotDone("no metrics are reported", ("hoodie.metrics.on", "hoodie.metrics.executor.enable")),
+    NotDone("no table service manager is asked", ("hoodie.table.service.manager.enabled",)),
+    NotDone("rolled back instants are not kept", ("hoodie.rollback.instant.backup.enabled",)),
+    NotDone(
+        "change logs are not written; changes(images='before_after') gives each change without them",
+        ("hoodie.table.cdc.enabled",),
+        refused=True,
+    ),
+    NotDone(
+        "expired partitions are not deleted; delete_partitions() deletes those that you name",
+        ("hoodie.partition.ttl.inline",),
+        refused=True,
+    ),
+    NotDone(
+        "validators written in Java are not run, so a commit that they would stop would land; check the rows before you write them",
+        ("hoodie.precommit.validators", "hoodie.prewrite.validators"),
+        refused=True,
+    ),
+    NotDone(
+        "rows that cannot be written are not put into another table, the write fails",
+        ("hoodie.errortable.enable",),
+        refused=True,
+    ),
+    NotDone(
+        "rows of files outside the table are not taken over; read them and write them",
+        ("hoodie.bootstrap.base.path",),
+        refused=True,
+    ),
+    NotDone(
+        "columns are never dropped", ("hoodie.datasource.write.schema.allow.auto.evolution.column.drop",), refused=True
+    ),
+    NotDone(
+        "there is no metaserver; the timeline is in the table's folder", ("hoodie.metaserver.enabled",), refused=True
+    ),
+    NotDone(
+        "records are not merged by that mode; hoodie.python.upsert.partial, or a payload class, says which columns count",
+        ("hoodie.table.partial.update.mode",),
+        refused=True,
+    ),
+    NotDone(
+        "mergers written in Java are not run; hoodie.register_merger takes one in Python",
+        ("hoodie.write.record.merge.custom.implementation.classes",),
+        refused=True,
+    ),
+    NotDone(
+        "files are not chosen by a path; use the option where",
+        (
+            *("hoodie.datasource.read.incr.path.glob", "hoodie.datasource.read.paths"),
+            *("hoodie.datasource.read.incr.filters",),
+        ),
+        refused=True,
+        reading=True,
+    ),
+    NotDone(
+        "partition columns are read from the files, where they have the type that was written",
+        ("hoodie.datasource.read.extract.partition.values.from.path",),
+        refused=True,
+        reading=True,
+    ),
+    NotDone(
+        "the columns are those of the table now",
+        ("hoodie.datasource.read.schema.use.end.instanttime",),
+        refused=True,
+        reading=True,
+    ),
+    NotDone(
+        "rows are all that a query gives; the table's history() and files() tell of commits and files",
+        (
+            "hoodie.datasource.read.create.filesystem.relation",
+            "hoodie.datasource.read.table.valued.function.timeline.relation",
+        ),
+        refused=True,
+        reading=True,
+    ),
+)
+
+
+def not_done(given: Mapping[str, tuple[str, str]], *, reading: bool) -> tuple[str, ...]:
+    """What was asked for and is not done, a sentence each; `given`: newest name in lower case -> name and text as set.
+
+    Raises:
+        OptionError: one of them would change what a query gives.
+    """
+    texts = {name: text for name, (_, text) in given.items()}
+    said = []
+    for each in NOT_DONE:
+        asking = each.asked_by(texts) if each.reading is reading else []
+        if each.refused:
+            asking = [name for name in asking if not _only_hudi_mergers(name, texts[name.lower()])]
+        if asking and each.refused:
+            shown = " and ".join(f"{given[name.lower()][0]}={given[name.lower()][1]!r}" for name in asking)
+            raise OptionError(f"option {shown} is not supported by this release: {each.what}")
+        if asking:
+            said.append(f"{each.what} ({', '.join(given[name.lower()][0] for name in asking)})")
+    return tuple(said)
+
+
+def warn(ignored: Sequence[str], said: Sequence[str] = ()) -> None:
+    """One line for all options of Apache Hudi that have no effect, one for what was asked for and is not done.
+
+    Names only: values may be secrets.
+    """
+    if ignored:
+        log.warning("options of Apache Hudi that have no effect here: %s", ", ".join(ignored))
+    if said:
+        log.warning("asked for by options of Apache Hudi, and not done: %s", "; ".join(said))
+
+
+def names_not_done(*, reading: bool) -> frozenset[str]:
+    """Names in lower case of all options that ask for one of them."""
+    return frozenset(name.lower() for each in NOT_DONE if each.reading is reading for name in each.names)
+
+
+def _only_hudi_mergers(name: str, text: str) -> bool:
+    return name.endswith("custom.implementation.classes") and all(
+        part.strip().startswith(_HUDI_CLASSES) for part in text.split(",")
+    )
