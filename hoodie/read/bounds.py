@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
     may_not: Flags
 
 
-def may_match(where: Where, schema: pa.Schema, ranges: Ranges, count: int) -> Flags:
+def may_match(where: Where | Condition, schema: pa.Schema, ranges: Ranges, count: int) -> Flags:
     """One flag for each of `count` slices: False where no row can fulfil the filter. True is always a sound answer.
 
     `where` has been through `parse_filter` with this schema. `ranges` are in the types of the schema; of columns that are not
@@ -65,7 +65,8 @@ def may_match(where: Where, schema: pa.Schema, ranges: Ranges, count: int) -> Fl
     try:
         if isinstance(where, pc.Expression):
             return _by_guarantees(where, schema, ranges, count)
-        return _Judge(schema, ranges, count).verdict(condition_of(where, schema)).may
+        condition = where if isinstance(where, Condition) else condition_of(where, schema)
+        return _Judge(schema, ranges, count).verdict(condition).may
     except _FOREIGN:
         return np.ones(count, np.bool_)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.format.column_stats import has_bounds
 from hoodie.keygen.partition_values import ranges_of_paths
@@ -28,8 +29,9 @@ from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.options.values import KeyGeneratorType
 from hoodie.read.bounds import may_match
+from hoodie.read.condition import Condition
 from hoodie.read.file_ranges import FileRanges, Gathered
-from hoodie.read.where import Where
+from hoodie.read.where import Where, condition_of
 from hoodie.txn.context import Snapshot, TableContext
 
 MAX_FOOTERS = 5_000
@@ -62,14 +64,15 @@ def prune(
         for name in read_context.filter.columns
         if has_bounds(schema.field(name).type) and _keeps_its_name(read_context.history, name)
     }
-    return _Pruner(context, snapshot, where, schema, kinds, candidates).run()
+    tree = where if isinstance(where, pc.Expression) else condition_of(where, schema)
+    return _Pruner(context, snapshot, tree, schema, kinds, candidates).run()
 
 
 @dataclass
 class _Pruner:
     context: TableContext
     snapshot: Snapshot
-    where: Where
+    where: pc.Expression | Condition
     schema: pa.Schema
     kinds: dict[str, pa.DataType]
     """Columns that bounds can say something about."""

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["hoodie.format", "hoodie.model", "hoodie.options", "hoodie.read.where"]):
+with atheris.instrument_imports(
+    include=["hoodie.format", "hoodie.model", "hoodie.options", "hoodie.read.where", "hoodie.read.where_text"]
+):
     from hoodie.errors import HoodieError
     from tests.fuzz.targets import TARGETS
 
