@@ -48,6 +48,7 @@ from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.context import Snapshot, TableContext, load_config
+from hoodie.txn.heartbeat import undisturbed
 from hoodie.write.conduct import Conduct, Replaces
 from hoodie.write.create import create_at
 from hoodie.write.given_schema import SchemaLike, parse_schema_like
@@ -329,6 +330,7 @@ class HoodieTable:
             )
         return request
 
+    @undisturbed()
     def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
         """A write whose options say all of it: `delete_partition` with a list of partitions."""
         context = replace(self._context, lock_timeout_s=options.concurrency.lock_timeout_s)
@@ -340,6 +342,7 @@ class HoodieTable:
         after_commit(context, options)
         return result
 
+    @undisturbed()
     def write_records(
         self,
         records: Any,
@@ -573,6 +576,7 @@ class HoodieTable:
 
     # -- table services ----------------------------------------------------------------------------------------------
 
+    @undisturbed()
     def schedule_compaction(self, options: Mapping[str, str] | None = None, *, wait_s: float = 30) -> str | None:
         """Plan a compaction, which merges log files into base files; `run_compaction` runs it, perhaps in another process.
 
@@ -590,6 +594,7 @@ class HoodieTable:
             self._context, target_io_bytes=write.compaction.target_io_mb * 1024 * 1024, wait_s=wait_s
         )
 
+    @undisturbed()
     def run_compaction(
         self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
     ) -> list[CommitResult]:
@@ -624,6 +629,7 @@ class HoodieTable:
         self.schedule_compaction(options)
         return self.run_compaction(budget_s=None, options=options)
 
+    @undisturbed()
     def rollback(self, instant: str | None = None) -> list[str]:
         """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.
 

@@ -18,6 +18,7 @@ from hoodie.filegroup.slice_reader import with_encoded
 from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
+from hoodie.format.parquet_file import parquet_writer
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.plans import FileOptions
 from hoodie.model.statistics import ValueRange
@@ -150,7 +151,7 @@ class BaseFileWriter:
     def _opened(self, first: pa.Table) -> Any:
         """The Parquet writer, made when the first rows show which columns repeat their values."""
         if self._writer is None:
-            self._writer = _parquet_writer(
+            self._writer = parquet_writer(
                 self._sink,
                 first.schema,
                 compression=self._options.compression,
@@ -212,10 +213,6 @@ def _without_unused(column: Any) -> Any:
 def _as_opened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with the encodings of the first ones, by which the file was opened."""
     return rows if rows.schema.equals(schema) else rows.cast(schema)
-
-
-_parquet_writer: Any = pq.ParquetWriter
-"""Its stubs know neither a codec chosen at run time nor dictionaries by column."""
 
 
 def dictionary_columns(first: pa.Table, *, plain: Collection[str] = frozenset()) -> list[str]:

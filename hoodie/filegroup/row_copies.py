@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from hoodie.filegroup.conform import conform
 from hoodie.filegroup.deletes import delete_flags
 from hoodie.filegroup.ordering import whole
 from hoodie.filegroup.staging import open_staged, sink_over
-from hoodie.format.parquet_file import open_parquet
+from hoodie.format.parquet_file import open_parquet, parquet_writer
 from hoodie.model.enums import MergeMode, RowCopies
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import ROW_COPIES, format_row_copy, join, parse_row_copy
@@ -135,7 +135,7 @@ def write_row_copy(
     dictionaries = [name for name in dictionary_columns(table) if name != POSITION]
     with open_staged(storage, staged, folder=context.staging) as file:
         sink = sink_over(file)
-        writer = _parquet_writer(
+        writer = parquet_writer(
             sink,
             table.schema,
             compression=_CODEC,
@@ -148,9 +148,6 @@ def write_row_copy(
         writer.close()
         sink.close()
     return StagedFile(staged, final, "")
-
-
-_parquet_writer: Any = pq.ParquetWriter
 
 
 def staged_copies(storage: Storage, context: WriteContext, results: Sequence[WriteResult]) -> list[StagedFile]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_codec import decode_records
@@ -19,7 +18,7 @@ from hoodie.format.avro_wire import Ints, data_of, offsets_in
 from hoodie.format.base_file import AVRO_SCHEMA
 from hoodie.format.cursor import Cursor, i32
 from hoodie.format.delete_codec import decode_deletes, encode_deletes
-from hoodie.format.parquet_file import open_parquet, read_batches
+from hoodie.format.parquet_file import open_parquet, parquet_writer, read_batches
 
 __all__ = [
     "decode_avro_data",
@@ -123,7 +122,7 @@ def encode_parquet_data(
     records from it. `dictionaries`: leaf paths of the columns that get one.
     """
     sink = pa.BufferOutputStream()
-    writer = _parquet_writer(
+    writer = parquet_writer(
         sink,
         table.schema,
         compression=compression,
@@ -136,10 +135,6 @@ def encode_parquet_data(
     writer.add_key_value_metadata({AVRO_SCHEMA: json.dumps(avro, separators=(",", ":"))})
     writer.close()
     return memoryview(sink.getvalue())
-
-
-_parquet_writer: Any = pq.ParquetWriter
-"""Its stubs know neither a codec chosen at run time nor dictionaries by column."""
 
 
 def decode_parquet_data(

@@ -194,3 +194,12 @@ def _avro_columns(text: bytes) -> dict[str, bool] | None:
         return {str(field["name"]): isinstance(field["type"], list) and "null" in field["type"] for field in fields}
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+class _ParquetWriter(pq.ParquetWriter):
+    def __del__(self) -> None:
+        """Nothing: Arrow's would finish the file of a write that failed, into an output that is closed by then, and complain."""
+
+
+parquet_writer: Any = _ParquetWriter
+"""A writer that only `close` finishes. The stubs know neither a codec chosen at run time nor dictionaries by column."""

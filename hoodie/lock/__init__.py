@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from hoodie.errors import UnsupportedTableError
+from hoodie.lock import in_process, os_lock
 from hoodie.lock.base import Liveness, Lock
 from hoodie.lock.file_lock import FileLock
 from hoodie.lock.in_process import InProcessLiveness, InProcessLock
@@ -45,6 +47,27 @@ def liveness_for(
         return InProcessLiveness(inner)
     _refuse_remote(inner)
     return FileLiveness(inner, sleep=sleep, monotonic=monotonic)
+
+
+@contextmanager
+def let_go_after_error() -> Iterator[None]:
+    """Where the block ends with an exception, let go of all that this thread has locked in it and still holds.
+
+    Blocks within do so themselves. But an interrupt (Ctrl-C) may come just before they would, or as soon as they have got
+    what they asked for; without this a lock or a mark would then be held for the life of the process.
+    """
+    before = _held_by_this_thread().keys()
+    try:
+        yield
+    except BaseException:
+        for held, let_go in _held_by_this_thread().items():
+            if held not in before:
+                let_go()
+        raise
+
+
+def _held_by_this_thread() -> dict[object, Callable[[], None]]:
+    return {**os_lock.held_by_this_thread(), **in_process.held_by_this_thread()}
 
 
 def _without_faults(storage: Storage) -> Storage:

@@ -45,6 +45,9 @@ class FileLock:
         return f"FileLock({self._path!r})"
 
     def acquire(self, timeout_s: float) -> None:
+        self._acquired(timeout_s)
+
+    def _acquired(self, timeout_s: float) -> HeldFile | None:
         name = os.path.realpath(self._path)
         mine = _held_here.get(name)
         if mine is not None and mine.is_open and mine.thread == threading.get_ident():
@@ -69,19 +72,24 @@ class FileLock:
                 f"{holder_text(self._path)} holds {LOCK_PATH}; nothing was written: "
                 "try again when it is done, or wait longer"
             )
+        return self._held
 
     def release(self) -> None:
-        held, self._held = self._held, None
+        self._release(self._held)
+
+    def _release(self, held: HeldFile | None) -> None:
         if held is not None:
+            if self._held is held:
+                self._held = None
             held.let_go()
 
     @contextmanager
     def held(self, timeout_s: float) -> Iterator[None]:
-        self.acquire(timeout_s)
+        held = self._acquired(timeout_s)
         try:
             yield
         finally:
-            self.release()
+            self._release(held)  # this very file: a block that was interrupted may end late, when others have the lock
 
     def is_held(self) -> bool:
         """Whether the lock file is still in its place, locked, and names this very acquisition as its holder."""

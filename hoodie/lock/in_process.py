@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from hoodie.errors import LockError
 from hoodie.lock.base import wait_for
@@ -21,7 +22,16 @@ class _Grants:
         self.mutex = threading.Lock()
         self.holder: tuple[InProcessLock, int] | None = None
         """The lock object and the thread that took it."""
-        self.live: set[str] = set()
+        self.live: dict[str, int] = {}
+        """Instants in work, and the thread that has each."""
+
+    def forget(self, instant: str | None) -> None:
+        """Let go of an instant's mark as a killed process would; None: of the lock."""
+        with self.mutex:
+            if instant is None:
+                self.holder = None
+            else:
+                self.live.pop(instant, None)
 
 
 _grants: weakref.WeakKeyDictionary[Storage, _Grants] = weakref.WeakKeyDictionary()
@@ -32,6 +42,20 @@ def _grants_of(storage: Storage) -> _Grants:
     # By the storage itself, not its uri: two storages in memory with one uri share no file, so nothing to protect.
     with _grants_mutex:
         return _grants.setdefault(storage, _Grants())
+
+
+def held_by_this_thread() -> dict[object, Callable[[], None]]:
+    """What this thread holds of all storages, and how to let go of each."""
+    me = threading.get_ident()
+    with _grants_mutex:
+        every = list(_grants.values())
+    held: dict[object, Callable[[], None]] = {}
+    for grants in every:
+        with grants.mutex:
+            if grants.holder is not None and grants.holder[1] == me:
+                held[grants, None] = partial(grants.forget, None)
+            held |= {(grants, i): partial(grants.forget, i) for i, thread in grants.live.items() if thread == me}
+    return held
 
 
 class InProcessLock:
@@ -110,17 +134,16 @@ class InProcessLiveness:
                     "wait until it is done"
                 )
             self._storage.touch(path)
-            self._grants.live.add(instant)
+            self._grants.live[instant] = threading.get_ident()
 
     def release(self, instant: str) -> None:
         path = live_path(instant)
         with self._grants.mutex:
-            self._grants.live.discard(instant)
+            self._grants.live.pop(instant, None)
             self._storage.delete(path)
 
     def abandon(self, instant: str) -> None:
-        with self._grants.mutex:
-            self._grants.live.discard(instant)
+        self._grants.forget(instant)
 
     def is_alive(self, instant: str) -> bool | None:
         path = live_path(instant)

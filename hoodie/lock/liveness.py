@@ -53,9 +53,7 @@ class FileLiveness:
         path = self._path(instant)
         self._storage.mkdirs(LIVE_FOLDER)
         draft_path = self._draft_path()
-        draft = try_lock(draft_path, create=True)
-        if draft is None:
-            raise LockError(f"{draft_path} was locked by somebody else as soon as it was made: try again")
+        draft: HeldFile | None = None
         held: HeldFile | None = None
 
         def attempt() -> bool:
@@ -67,18 +65,23 @@ class FileLiveness:
                 with suppress(FileNotFoundError):  # released this moment: link again
                     held = try_lock(path, create=False)
             else:
+                assert draft is not None
                 draft.path = path
                 held = draft
             return held is not None
 
         try:
+            draft = try_lock(draft_path, create=True)
+            if draft is None:
+                raise LockError(f"{draft_path} was locked by somebody else as soon as it was made: try again")
             draft.write_holder()
             mine = _held_here.get(os.path.realpath(path))
             if mine is None or not mine.is_in_place():
                 self._briefly(attempt)
         finally:
-            os.unlink(draft_path)
-            if held is not draft:
+            with suppress(FileNotFoundError):
+                os.unlink(draft_path)
+            if draft is not None and held is not draft:
                 draft.let_go()
         if held is None:
             raise LockError(
@@ -92,6 +95,8 @@ class FileLiveness:
     def release(self, instant: str) -> None:
         path = self._path(instant)
         held = _held_here.pop(os.path.realpath(path), None)
+        if held is not None and not held.is_open:
+            held = None  # let go of after an interrupt
 
         def attempt() -> bool:
             nonlocal held
@@ -103,10 +108,12 @@ class FileLiveness:
                 self._briefly(attempt)
         if held is None:
             return  # no such mark, or another process holds it
-        if held.is_in_place():  # else the table was deleted meanwhile, and what stands there now is another's
-            # Removed while it is locked: whoever opened it before sees that it is no longer in its place.
-            os.unlink(path)
-        held.let_go()
+        try:
+            if held.is_in_place():  # else the table was deleted meanwhile, and what stands there now is another's
+                # Removed while it is locked: whoever opened it before sees that it is no longer in its place.
+                os.unlink(path)
+        finally:
+            held.let_go()
 
     def abandon(self, instant: str) -> None:
         held = _held_here.pop(os.path.realpath(self._path(instant)), None)

@@ -11,6 +11,8 @@ import socket
 import threading
 import time
 import weakref
+from collections.abc import Callable
+from functools import partial
 
 from hoodie.errors import LockError
 
@@ -29,6 +31,7 @@ class HeldFile:
         self.thread = threading.get_ident()
         """The thread that took it."""
         _open_here.add(self)
+        _of_this_thread.files.add(self)
 
     def write_holder(self) -> None:
         """Put into the file who holds it, for the messages of those who wait."""
@@ -71,6 +74,20 @@ class HeldFile:
 _open_here: weakref.WeakSet[HeldFile] = weakref.WeakSet()
 
 
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.files: weakref.WeakSet[HeldFile] = weakref.WeakSet()
+
+
+_of_this_thread = _OfThread()
+
+
+def held_by_this_thread() -> dict[object, Callable[[], None]]:
+    """The files that this thread has locked, and how to let go of each as a killed process would."""
+    held = [file for file in _of_this_thread.files if file.is_open]
+    return {file: partial(file.let_go, holder_stays=True) for file in held}
+
+
 def _forget_in_child() -> None:
     # A forked child shares the open file, and with it the lock: it would keep it after our death.
     for held in list(_open_here):
@@ -86,14 +103,15 @@ def try_lock(path: str, *, create: bool) -> HeldFile | None:
     Raises:
         FileNotFoundError: no such file and not `create`. LockError: the file system has no such locks.
     """
+    flags = os.O_RDWR | (os.O_CREAT if create else 0) | _FLAGS
     while True:
-        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | _FLAGS, _MODE)
-        file = io.FileIO(descriptor, "r+b")
+        # Opened by the object that closes it: nothing can come between the two.
+        file = io.FileIO(path, "r+b", opener=lambda name, _: os.open(name, flags, _MODE))
         try:
-            if not _flock(descriptor, fcntl.LOCK_EX, path):
+            if not _flock(file.fileno(), fcntl.LOCK_EX, path):
                 file.close()
                 return None
-            if _is_at(descriptor, path):
+            if _is_at(file.fileno(), path):
                 return HeldFile(file, path)
         except BaseException:
             file.close()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from queue import Empty, SimpleQueue
 
+from hoodie.lock import let_go_after_error
 from hoodie.lock.base import Liveness
 from hoodie.model.names import HEARTBEATS, join
 from hoodie.storage.base import Storage
@@ -49,13 +53,16 @@ class Heartbeat:
         self._time = instant_time
         self._storage = storage
         self._liveness = liveness
-        self._stopped = threading.Event()
+        self._owner = threading.get_ident()
+        self._stopped: SimpleQueue[None] = SimpleQueue()
+        """No `Event`: an interrupt while it is set can leave its lock taken."""
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         self._liveness.hold(self._time)
         self._storage.touch(heartbeat_path(self._time))
         self._thread = threading.Thread(target=self._beat, name=f"hoodie-heartbeat-{self._time}", daemon=True)
+        _beating.add(self)
         self._thread.start()
 
     def stop(self) -> None:
@@ -63,20 +70,52 @@ class Heartbeat:
         self._end()
         self._storage.delete(heartbeat_path(self._time))
         self._liveness.release(self._time)
+        _beating.discard(self)
 
     def abandon(self) -> None:
         """Stop beating and leave the traces: whoever comes next sees a dead writer and rolls it back."""
-        self._end()
-        self._liveness.abandon(self._time)
+        try:
+            self._end()
+        finally:
+            self._liveness.abandon(self._time)
+            _beating.discard(self)
 
     def _end(self) -> None:
-        self._stopped.set()
-        if self._thread is not None:
+        self._stopped.put(None)
+        if self._thread is not None and self._thread.is_alive():  # it may never have started
             self._thread.join()
 
     def _beat(self) -> None:
-        while not self._stopped.wait(INTERVAL_S):
+        while not self._stops_within(INTERVAL_S):
             try:
                 self._storage.touch(heartbeat_path(self._time))
             except OSError:
                 continue  # a missed beat; the next one may get through, and the commit checks the timeline anyway
+
+    def _stops_within(self, seconds: float) -> bool:
+        try:
+            self._stopped.get(timeout=seconds)
+        except Empty:
+            return False
+        return True
+
+
+_beating: set[Heartbeat] = set()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """An operation on a table: whatever ends it, at whatever moment, its thread holds no lock and no instant afterwards.
+
+    The instant is then pending and its writer dead, as after a crash: the next write rolls it back.
+    """
+    before = frozenset(_beating)
+    with let_go_after_error():
+        try:
+            yield
+        except BaseException:
+            me = threading.get_ident()
+            for heartbeat in frozenset(_beating) - before:
+                if heartbeat._owner == me:
+                    heartbeat.abandon()
+            raise

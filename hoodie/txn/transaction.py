@@ -76,30 +76,32 @@ class Transaction:
         still holds if the timeline is the same.
         """
         wait_at_gate(context)
-        with context.lock.held(context.lock_timeout_s):
-            _require_same_table(context, places_rows=True)
-            drop_metadata_table(context.storage)
-            snapshot = context.snapshot(seen)
-            planned = plan(snapshot)
-            time = context.clock.allot(snapshot.timeline.latest_time)
-            transaction = cls(
-                context,
-                time,
-                action,
-                snapshot.timeline,
-                Heartbeat(time, storage=context.storage, liveness=context.liveness),
-                snapshot.view,
-            )
-            try:
+        transaction: Transaction | None = None
+        try:
+            with context.lock.held(context.lock_timeout_s):
+                _require_same_table(context, places_rows=True)
+                drop_metadata_table(context.storage)
+                snapshot = context.snapshot(seen)
+                planned = plan(snapshot)
+                time = context.clock.allot(snapshot.timeline.latest_time)
+                transaction = cls(
+                    context,
+                    time,
+                    action,
+                    snapshot.timeline,
+                    Heartbeat(time, storage=context.storage, liveness=context.liveness),
+                    snapshot.view,
+                )
                 context.storage.delete_folder(transaction.staging)
                 context.storage.mkdirs(transaction.staging, durable=False)
                 transaction.heartbeat.start()
                 # An empty file is durable with the next one of its folder: nothing is published before that.
                 context.active.create(Instant(time, action, State.REQUESTED), requested, durable=bool(requested))
                 context.active.create(Instant(time, action, State.INFLIGHT), encode_commit(describe(planned)))
-            except BaseException:
+        except BaseException:
+            if transaction is not None:
                 transaction.heartbeat.abandon()
-                raise
+            raise
         return transaction, planned
 
     @classmethod
@@ -109,29 +111,27 @@ class Transaction:
         Raises:
             CommitConflictError: another process runs it.
         """
-        with context.lock.held(context.lock_timeout_s):
-            _require_same_table(context, places_rows=False)
-            timeline = context.active.load()
-            found = timeline.find(instant, Action.COMPACTION)
-            if found is None:
-                raise CommitConflictError(
-                    f"compaction {instant} of table {context.storage.uri} is not pending any more: another process completed it"
-                )
-            transaction = cls(
-                context,
-                instant,
-                Action.COMPACTION,
-                timeline,
-                Heartbeat(instant, storage=context.storage, liveness=context.liveness),
-            )
-            context.active.create(Instant(instant, Action.COMPACTION, State.INFLIGHT))
-            try:
+        transaction: Transaction | None = None
+        try:
+            with context.lock.held(context.lock_timeout_s):
+                _require_same_table(context, places_rows=False)
+                timeline = context.active.load()
+                found = timeline.find(instant, Action.COMPACTION)
+                if found is None:
+                    raise CommitConflictError(
+                        f"compaction {instant} of table {context.storage.uri} is not pending any more: another process "
+                        "completed it"
+                    )
+                heartbeat = Heartbeat(instant, storage=context.storage, liveness=context.liveness)
+                context.active.create(Instant(instant, Action.COMPACTION, State.INFLIGHT))
+                transaction = cls(context, instant, Action.COMPACTION, timeline, heartbeat)
                 context.storage.delete_folder(transaction.staging)
                 context.storage.mkdirs(transaction.staging, durable=False)
                 transaction.heartbeat.start()
-            except BaseException:
+        except BaseException:
+            if transaction is not None:
                 transaction.heartbeat.abandon()
-                raise
+            raise
         return transaction
 
     def commit(self, metadata: CommitMetadata, *, based_on: BasedOn, inserted_partitions: Partitions) -> None:

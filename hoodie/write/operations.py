@@ -6,6 +6,7 @@ calls `run_batch` again on a new snapshot; the staged rows are used again, the i
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -50,6 +51,8 @@ from hoodie.write.prepare import Memory, Preparation, require_columns, run_prepa
 from hoodie.write.schema import reconcile, storable
 from hoodie.write.seal import commit_metadata, publish_files
 from hoodie.write.streams import committed_since, is_committed
+
+log = logging.getLogger("hoodie")
 
 _PREPARED_ON_S = 0.05
 """What the call before has listed: each listing of a thousand commits takes two milliseconds."""
@@ -134,9 +137,16 @@ class _RowsFolder:
         return self._path
 
     def remove(self) -> None:
-        if self._path is not None:
+        """What cannot be removed, the next write removes: by then it is decided what became of this one."""
+        if self._path is None:
+            return
+        name = self._path.rpartition("/")[2]
+        try:
             self._context.storage.delete_folder(self._path)
-            self._context.liveness.release(self._path.rpartition("/")[2])
+            self._context.liveness.release(name)
+        except OSError as exc:
+            log.warning("the staged rows in %s of table %s were not removed: %s", name, self._context.storage.uri, exc)
+            self._context.liveness.abandon(name)
 
 
 def _prepare_part(

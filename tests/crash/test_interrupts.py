@@ -1,0 +1,272 @@
+"""Ctrl-C, a lack of memory or of threads at every step of an action: the same process goes on as if nothing had been.
+
+Unlike a crash, the process lives on with its locks, marks, threads and caches. Whatever came, and whenever, it reaches the caller as
+itself; the old or the new table is seen; the next write, compaction and scan of the same handle work; nothing stays held.
+"""
+
+import ast
+import contextlib
+import gc
+import os
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.lock import in_process, os_lock
+from hoodie.storage.faults import FaultStorage
+from hoodie.storage.local import LocalStorage
+from tests.crash.actions import ACTIONS, CHANGES, Action, _prepare, _prepare_logs
+from tests.memory_tables import (
+    FakeClock,
+    Input,
+    batch,
+    copy_of,
+    keys,
+    leftovers,
+    new_storage,
+    opened,
+    snapshot_of,
+    stray_files,
+)
+
+NEXT = Input("next", "a", 1, 1)
+MORE_ACTIONS = {
+    action.name: action
+    for action in (
+        *ACTIONS.values(),
+        Action("delete", _prepare_logs, lambda table: table.delete(keys([CHANGES[0], CHANGES[1]]))),
+        Action("schedule", _prepare_logs, lambda table: table.schedule_compaction()),
+        Action("copy-on-write scan", _prepare("COPY_ON_WRITE"), lambda table: table.scan().to_arrow()),
+        Action("merge-on-read scan", _prepare_logs, lambda table: table.scan().to_arrow()),
+    )
+}
+CALL_STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "4"))
+STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "25"))
+"""Of calls and of lines every so manieth in the usual run, others for each action; with 1 all of them."""
+ERRORS = [KeyboardInterrupt, MemoryError]
+
+
+class Scene:
+    def __init__(self, action):
+        self.action = action
+        clock = FakeClock()
+        self.start = new_storage(clock)
+        action.prepare(self.start, clock)
+        self.before = snapshot_of(opened(self.start, clock))
+        done, clock = copy_of(self.start)
+        action.run(opened(done, clock))
+        self.after = snapshot_of(opened(done, clock))
+
+
+@cache
+def scene_of(name):
+    return Scene(MORE_ACTIONS[name])
+
+
+class Interrupted(FaultStorage):
+    """Raises once: at the start of the call `at` of all calls, reads too, or right after it has done its work."""
+
+    def __init__(self, inner, at, moment, error):
+        self.at, self.moment, self.error = at, moment, error
+        self.calls = 0
+        self.changes = []
+        super().__init__(inner)
+
+    def _strikes(self):
+        self.calls += 1
+        return self.calls == self.at
+
+    def _living(self):
+        strikes = self._strikes()
+        if strikes and self.moment == "before":
+            raise self.error
+        return super()._living()
+
+    def _change(self, verb, path, act, *, torn=None):
+        result = super()._change(verb, path, act, torn=torn)
+        self.changes.append(self.calls)
+        if self.calls == self.at and self.moment == "after":
+            self.at = 0
+            raise self.error
+        return result
+
+
+def goes_on(table, storage, scene, where):
+    """The same handle, in the same thread, right after the interrupt."""
+    seen = snapshot_of(table)
+    assert seen in (scene.before, scene.after), where
+    assert not held_now(), where
+    result = table.upsert(batch([NEXT]))
+    if table.config.table_type == "MERGE_ON_READ":
+        table.compact()
+    rows = snapshot_of(opened(storage))
+    assert {(id_, part, val, ts) for id_, part, val, ts, _ in rows} == {row[:4] for row in seen} | {
+        ("next", "a", 1, 1)
+    }, where
+    assert result.instant
+    assert not table.timeline.pending(), where
+    assert leftovers(storage) == [], where
+    assert stray_files(storage, table) == [], where
+    assert not held_now(), where
+    assert threads_left() == [], where
+
+
+def held_now():
+    return [*os_lock.held_by_this_thread(), *in_process.held_by_this_thread()]
+
+
+def threads_left():
+    for thread in threading.enumerate():
+        if thread.name.startswith("hoodie"):
+            thread.join(5)
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("hoodie")]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("name", MORE_ACTIONS)
+def test_an_interrupt_at_any_storage_call(name, error):
+    scene = scene_of(name)
+    counted, clock = copy_of(scene.start)
+    probe = Interrupted(counted, 0, "before", error)
+    table = opened(probe, clock)
+    probe.calls = 0
+    scene.action.run(table)
+    points = [(at, "before") for at in range(1, probe.calls + 1)] + [(at, "after") for at in probe.changes]
+    for at, moment in points[(error is MemoryError) :: CALL_STRIDE]:
+        storage, clock = copy_of(scene.start)
+        striking = Interrupted(storage, 0, moment, error)
+        table = opened(striking, clock)
+        striking.calls, striking.at = 0, at
+        with contextlib.suppress(error):  # nothing else may come out, and nothing where the table is not hurt
+            scene.action.run(table)
+        striking.at = 0
+        goes_on(table, striking, scene, (at, moment))
+
+
+# -- at every line: what a signal can interrupt between the calls of the storage
+
+ROOMS = ("lock", "txn", "services", "engine")
+FILES = ("table.py", "write/operations.py", "write/load.py", "write/seal.py", "filegroup/base_writer.py")
+ROOT = Path(hoodie.__file__).parent
+
+
+def is_watched(file):
+    if file.endswith("/contextlib.py"):
+        return True
+    if not file.startswith(f"{ROOT}/"):
+        return False
+    place = file[len(str(ROOT)) + 1 :]
+    return place.startswith(ROOMS) or place in FILES
+
+
+@cache
+def with_lines(file):
+    """Lines of `with`: on leaving a block they are visited again at a place where Python looks for no signal."""
+    tree = ast.parse(Path(file).read_text())
+    return {node.lineno for node in ast.walk(tree) if isinstance(node, ast.With)}
+
+
+class Steps:
+    """Counts the steps of the calling thread, lines and calls, at places that it has not been at; raises at one of them."""
+
+    def __init__(self, at=0, error=KeyboardInterrupt):
+        self.at, self.error = at, error
+        self.seen = {}
+        self.where = None
+
+    def __call__(self, frame, event, arg):
+        code = frame.f_code
+        if not is_watched(code.co_filename):
+            return None
+        if event in ("call", "line") and not (event == "line" and frame.f_lineno in with_lines(code.co_filename)):
+            caller = frame.f_back.f_code.co_name if code.co_filename.endswith("/contextlib.py") else ""
+            place = (code.co_filename, frame.f_lineno, event, caller)
+            visits = self.seen[place] = self.seen.get(place, 0) + 1
+            if visits == 1 and len(self.seen) == self.at:
+                self.where = place
+                raise self.error(f"at {place}")
+        return self
+
+    def __enter__(self):
+        self.traced = sys.gettrace()
+        sys.settrace(self)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.traced)
+
+
+@pytest.mark.parametrize("name", MORE_ACTIONS)
+def test_an_interrupt_at_any_line(name):
+    scene = scene_of(name)
+    counted, clock = copy_of(scene.start)
+    table = opened(counted, clock)
+    with Steps() as steps:
+        scene.action.run(table)
+    offset = list(MORE_ACTIONS).index(name) % STRIDE
+    for at in range(1 + offset, len(steps.seen) + 1, STRIDE):
+        storage, clock = copy_of(scene.start)
+        table = opened(storage, clock)
+        with contextlib.suppress(KeyboardInterrupt), Steps(at) as striking:
+            scene.action.run(table)
+        goes_on(table, storage, scene, striking.where)
+
+
+@pytest.mark.parametrize("name", ["copy-on-write upsert", "compaction"])
+def test_an_interrupt_at_any_line_with_locks_of_the_operating_system(name, tmp_path):
+    action = MORE_ACTIONS[name]
+    action.prepare(LocalStorage(tmp_path / "counted"), None)
+    with Steps() as steps:
+        action.run(opened(LocalStorage(tmp_path / "counted")))
+    locks = [at for at, place in enumerate(steps.seen, 1) if "/lock/" in place[0] or "/txn/" in place[0]]
+    table = path = None
+    for number, at in enumerate(locks[:: max(1, STRIDE - 2)]):
+        if path is None or number % 20 == 0:
+            path = tmp_path / str(number)
+            action.prepare(LocalStorage(path), None)
+        table = opened(LocalStorage(path))
+        table.upsert(batch([Input("k0", "a", number, 1000 + number)]))
+        with contextlib.suppress(KeyboardInterrupt), Steps(at) as striking:
+            action.run(table)
+        assert not held_now(), striking.where
+        table.upsert(batch([NEXT]))
+        if name == "compaction":
+            table.compact()
+        assert "next" in table.scan().to_arrow().column("id").to_pylist()
+        assert not table.timeline.pending(), striking.where
+        assert leftovers(LocalStorage(path)) == [], striking.where
+        assert threads_left() == [], striking.where
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError("can't start new thread"), MemoryError])
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("name", ACTIONS)
+def test_a_thread_that_cannot_start(name, moment, error, monkeypatch):
+    scene = scene_of(name)
+    start = threading.Thread.start
+    expected = error if isinstance(error, type) else type(error)
+    for number in range(1, 4):
+        count = 0
+
+        def strike(self, number=number):
+            nonlocal count
+            count += 1
+            if count == number and moment == "before":
+                raise error
+            start(self)
+            if count == number:
+                raise error
+
+        storage, clock = copy_of(scene.start)
+        table = opened(storage, clock)
+        with monkeypatch.context() as patch, contextlib.suppress(expected):
+            patch.setattr(threading.Thread, "start", strike)
+            scene.action.run(table)
+        goes_on(table, storage, scene, number)
+        if count < number:
+            break
+    gc.collect()
