@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.filegroup.conform import conform
+from hoodie.filegroup.gone import gone
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.meeting import Newer, meet
 from hoodie.filegroup.renamed import renames_for
@@ -263,9 +264,7 @@ class open_base_file:
         try:
             self._input = storage.open_input(base.path, mapped=base.size_bytes <= MAPPED_BYTES)
         except FileNotFoundError as exc:
-            raise CorruptFileError(
-                f"{self._where} is gone: it was removed while it was still needed; run the operation again"
-            ) from exc
+            raise gone(storage, base.path) from exc
         except (pa.ArrowInvalid, OSError) as exc:
             raise CorruptFileError(f"{self._where} cannot be opened: {exc}") from exc
 

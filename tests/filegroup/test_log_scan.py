@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.errors import CorruptFileError, TableNotFoundError, UnsupportedTableError
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.format.avro_schema import avro_from_arrow, resolve_record, with_meta_columns
 from hoodie.format.log_block import encode_block, rollback_block
@@ -17,6 +17,7 @@ from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
+from hoodie.model.names import PROPERTIES
 from hoodie.model.plans import DeleteMarker, Merger, MergeRule
 from tests.memory_tables import FakeClock, new_storage
 
@@ -309,8 +310,12 @@ def test_rows_are_deletes_by_a_marker_in_any_column_or_by_their_operation():
 def test_a_log_file_that_is_gone_is_told():
     piece = FileSlice(FileGroupId("p", "f"), t(0), None, (LogFile("p", "f", t(0), 1, ".f.log.1", 5, 5),))
     visible = VisibleInstants(frozenset(), frozenset(), t(1))
+    storage = new_storage(FakeClock())
+    with pytest.raises(TableNotFoundError, match="it was deleted after this operation had begun"):
+        read_log_records(storage, piece, WANTED, rule=EVENT, visible=visible)
+    storage.create_new(PROPERTIES, b"")
     with pytest.raises(CorruptFileError, match=r"p/\.f\.log\.1 of table .* is gone"):
-        read_log_records(new_storage(FakeClock()), piece, WANTED, rule=EVENT, visible=visible)
+        read_log_records(storage, piece, WANTED, rule=EVENT, visible=visible)
 
 
 def test_blocks_of_an_older_schema_get_nulls_and_wider_types():

@@ -14,6 +14,7 @@ from hoodie.model.enums import MergeMode
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
+from hoodie.model.names import PROPERTIES
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter
 from tests.filegroup.test_log_scan import COLUMNS, data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
@@ -166,6 +167,7 @@ def test_a_column_that_cannot_be_read_is_told_with_the_file():
 )
 def test_files_that_are_gone_or_torn_are_told_by_name(content, told):
     storage = new_storage(FakeClock())
+    storage.create_new(PROPERTIES, b"")
     if content is not None:
         storage.create_new(BASE.path, content)
     with pytest.raises(CorruptFileError, match=rf"{BASE.path} of table memory://.*{told}"):

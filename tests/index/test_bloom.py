@@ -15,6 +15,7 @@ from hoodie.index.stored_keys import KnownFiles
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.model.names import PROPERTIES
 from hoodie.model.plans import LookupPack, LookupTask
 from hoodie.storage.local import LocalStorage
 from tests.filegroup.test_log_scan import data, deletes, t
@@ -201,6 +202,7 @@ def test_row_numbers_of_keys_in_logs_are_those_of_the_chunk_too():
 @pytest.mark.parametrize(("content", "told"), [(None, "is gone"), (b"x", "no whole Parquet file")])
 def test_a_base_file_that_cannot_be_read_is_told_by_name(content, told):
     storage = new_storage(FakeClock())
+    storage.create_new(PROPERTIES, b"")
     if content:
         storage.create_new(BASE.path, content)
     with pytest.raises(CorruptFileError, match=rf"{BASE.path} of table memory://.*{told}"):
