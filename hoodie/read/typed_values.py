@@ -186,9 +186,11 @@ def is_comparable(kind: pa.DataType) -> bool:
 
 
 def _is_nan(kind: pa.DataType, value: Any) -> bool:
+    types = pa.types
     if isinstance(value, str):
-        return bool(pa.types.is_floating(kind)) and value.strip().lower() == "nan"
-    return isinstance(value, float | Decimal) and math.isnan(value)
+        return bool(types.is_floating(kind)) and value.strip().lower() == "nan"
+    numeric = types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
+    return bool(numeric) and isinstance(value, float | Decimal) and math.isnan(value)
 
 
 def _placed(kind: pa.DataType, value: Any, column: str) -> tuple[pa.Scalar[Any], bool]:

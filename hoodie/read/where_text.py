@@ -38,19 +38,21 @@ _LACKING = {
     "cast": "CAST is not part of this grammar: a value takes the type of the column beside it",
     "interval": "intervals are not part of this grammar: give the date or time itself",
 }
+_ARITHMETIC = "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression"
+_EXPRESSIONS = "regular expressions are not part of this grammar: write LIKE, or give a pyarrow expression"
 _LACKING_OPERATORS = {
-    "rlike": "regular expressions are not part of this grammar: write LIKE, or give a pyarrow expression",
-    "regexp": "regular expressions are not part of this grammar: write LIKE, or give a pyarrow expression",
-    "similar": "regular expressions are not part of this grammar: write LIKE, or give a pyarrow expression",
+    "rlike": _EXPRESSIONS,
+    "regexp": _EXPRESSIONS,
+    "similar": _EXPRESSIONS,
     "isnull": "write IS NULL",
     "notnull": "write IS NOT NULL",
     "glob": "write LIKE",
     "<=>": "write a = b OR a IS NULL AND b IS NULL, or a IS NULL",
-    "+": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
-    "-": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
-    "*": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
-    "/": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
-    "%": "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression",
+    "+": _ARITHMETIC,
+    "-": _ARITHMETIC,
+    "*": _ARITHMETIC,
+    "/": _ARITHMETIC,
+    "%": _ARITHMETIC,
     "(": "functions are not part of this grammar: give a pyarrow expression",
     "[": "elements of lists and maps are not part of this grammar: give a pyarrow expression",
     "&": "write AND",
@@ -360,5 +362,5 @@ class TextParser:
             elif token.word in _LACKING:
                 reason = _LACKING[token.word]
             elif self._now.text == "(":
-                reason = f"{_LACKING_OPERATORS['(']}"
+                reason = _LACKING_OPERATORS["("]
             raise Refused(reason, token.start) from exc

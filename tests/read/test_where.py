@@ -274,6 +274,30 @@ def test_what_a_text_means(where, rows):
 
 
 @pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.int64(), pa.uint8(), pa.uint64(), pa.decimal128(38, 10), pa.float32()], ids=str
+)
+@pytest.mark.parametrize(
+    "value", [-(2**64), -129, -128, -1.5, -1, 0, 0.5, 127, 128, 254.5, 255, 2**63, 2**64 - 1, 2**64]
+)
+def test_every_numeric_type_compares_exactly_with_every_number(kind, value):
+    held = []
+    for each in [-128, -2, -1, 0, 1, 127, 255, 2**63 - 1, 2**63, 2**64 - 1]:
+        try:
+            held.append(pa.scalar(each, kind).as_py())
+        except (pa.ArrowException, OverflowError):
+            continue  # no value of the type
+    schema = pa.schema([("n", kind)])
+    rows = pa.table([pa.array(held, kind)], schema=schema)
+
+    def found(where: str) -> list[object]:
+        return rows.filter(parse_filter(where, schema).expression)["n"].to_pylist()
+
+    for op in ("=", "<>", "<", "<=", ">", ">="):
+        assert found(f"n {op} {value}") == [each for each in held if compared(op, each, value)], op
+    assert found(f"n in ({value}, 1)") == [each for each in held if each in (value, 1)]
+
+
+@pytest.mark.parametrize(
     ("where", "columns"),
     [
         ("n = 1", ("n",)),

@@ -32,3 +32,38 @@ def test_a_moment_as_text(where, count):
 def test_what_is_no_moment_is_refused():
     with pytest.raises(OptionError, match="is not understood"):
         parse_filter("at = 'yesterday'", SCHEMA)
+
+
+OF_UNITS = pa.schema(
+    [(unit, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")] + [("zoned", pa.timestamp("ms", "Asia/Tokyo"))]
+)
+_MS = pa.array([1_500, None], pa.timestamp("ms"))
+MOMENTS = pa.table([_MS.cast(field.type, safe=False) for field in OF_UNITS], schema=OF_UNITS)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns", "zoned"])
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("= '1970-01-01 00:00:01.5'", 1),
+        ("= '1970-01-01 00:00:01.500001'", 0),
+        ("< '1970-01-01 00:00:01.500001'", 1),
+        (">= '1970-01-01 00:00:01.500001'", 0),
+        (">= '1970-01-01 00:00:01.499999'", 1),
+        ("> '1970-01-01'", 1),
+        ("in ('1970-01-01 00:00:01.5', '1970-01-01 00:00:01.500001', null)", 1),
+        ("< '9999-12-31'", 1),
+        ("> '0001-01-01'", 1),
+    ],
+)
+def test_moments_finer_than_the_column_compare_exactly(unit, condition, count):
+    assert MOMENTS.filter(parse_filter(f"{unit} {condition}", OF_UNITS).expression).num_rows == count
+
+
+@pytest.mark.parametrize("other", ["s", "ms", "us", "ns"])
+def test_columns_of_different_units_compare_exactly(other):
+    for unit in ("ms", "us", "ns"):
+        assert MOMENTS.filter(parse_filter(f"{unit} >= {other}", OF_UNITS).expression).num_rows == 1
+        assert MOMENTS.filter(parse_filter(f"{other} = {unit}", OF_UNITS).expression).num_rows == (other != "s")
+    with pytest.raises(OptionError, match="cannot be compared exactly"):
+        parse_filter(f"zoned = {other}", OF_UNITS)
