@@ -78,15 +78,16 @@ def _steps(snapshot: Snapshot, instant: Instant, metadata: CommitMetadata) -> It
     for stat in metadata.stats():
         if stat.path:
             stats.setdefault(FileGroupId(stat.partition_path, stat.file_id), []).append(stat)
-    for group in sorted(stats):
-        before, after = view.slice_of(group, until=earlier.timeline), view.slice_of(group, until=then.timeline)
-        kept = all(_is_kept(stat, before, after) for stat in stats[group])
-        yield group, Step(instant.time, before, after, earlier.visible, then.visible) if kept else None
+    # A key that an overwrite keeps is a delete and an insert, as in Apache Hudi: in this order they can be applied.
     for partition_path, file_ids in sorted(metadata.replaced_file_ids.items()):
         for file_id in sorted(file_ids):
             group = FileGroupId(partition_path, file_id)
             before = view.slice_of(group, until=earlier.timeline)
             yield group, Step(instant.time, before, None, earlier.visible, then.visible) if before else None
+    for group in sorted(stats):
+        before, after = view.slice_of(group, until=earlier.timeline), view.slice_of(group, until=then.timeline)
+        kept = all(_is_kept(stat, before, after) for stat in stats[group])
+        yield group, Step(instant.time, before, after, earlier.visible, then.visible) if kept else None
 
 
 class _Moment(NamedTuple):
