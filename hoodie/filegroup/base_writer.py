@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.format.parquet_file import parquet_writer
+from hoodie.format.parquet_footer import Chunk, has_floats, leaves_with_nan, sound_footer
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.plans import FileOptions
 from hoodie.model.statistics import ValueRange
@@ -70,6 +72,8 @@ class BaseFileWriter:
         self.size_bytes = 0
         self.ranges: dict[str, ValueRange] = {}
         self._footers: list[pq.FileMetaData] = []
+        self._groups = 0
+        self._nan: list[Chunk] = []
         self._output = open_staged(storage, staged, folder=folder)
 
     def __enter__(self) -> BaseFileWriter:
@@ -114,6 +118,9 @@ class BaseFileWriter:
             waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
             rows = self._named(one_encoding(waiting))
             self._opened(rows)
+            written = -(-rows.num_rows // ROW_GROUP_ROWS)
+            self._nan += product(range(self._groups, self._groups + written), leaves_with_nan(rows))
+            self._groups += written
             self._writer.write_table(_as_opened(rows, self._writer.schema), row_group_size=ROW_GROUP_ROWS)
             if self._large:
                 del waiting, rows
@@ -132,8 +139,8 @@ class BaseFileWriter:
                 self._flush()
                 keys = self._keys or FooterKeys(self._options)
                 writer = self._opened(self._schema.empty_table())
-                writer.add_key_value_metadata(keys.metadata(json.dumps(self._avro, separators=(",", ":"))))
-                writer.close()
+                entries = keys.metadata(json.dumps(self._avro, separators=(",", ":")))
+                close_parquet(writer, self._sink, self._footers, nan=self._nan, entries=entries)
                 self.size_bytes = self._sink.tell()
                 self._sink.close()
                 self.ranges = ranges_of_footer(self._footers[-1], stated_columns(self._schema), cut=True)
@@ -162,6 +169,26 @@ class BaseFileWriter:
                 write_page_checksum=True,  # as Hudi's writers: zstd by itself does not notice a flipped bit
             )
         return self._writer
+
+
+def close_parquet(
+    writer: Any,
+    sink: pa.NativeFile,
+    footers: Sequence[pq.FileMetaData],
+    *,
+    nan: Collection[Chunk],
+    entries: Mapping[str, str],
+) -> None:
+    """End a Parquet file with these footer entries; what it says of floating columns holds for every reader.
+
+    `footers`: where the writer collects what it wrote. `nan`: chunks in which a value is NaN.
+    """
+    floats = any(has_floats(field.type) for field in writer.schema)
+    if not floats:
+        writer.add_key_value_metadata(entries)
+    writer.close()
+    if floats:
+        sink.write(sound_footer(footers[-1], nan, entries))
 
 
 def one_encoding(tables: Sequence[pa.Table]) -> pa.Table:

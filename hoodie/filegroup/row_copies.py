@@ -24,12 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
-from hoodie.filegroup.base_writer import dictionary_columns
+from hoodie.filegroup.base_writer import close_parquet, dictionary_columns
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.deletes import delete_flags
 from hoodie.filegroup.ordering import whole
 from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.format.parquet_file import open_parquet, parquet_writer
+from hoodie.format.parquet_footer import leaves_with_nan
 from hoodie.model.enums import MergeMode, RowCopies
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import ROW_COPIES, format_row_copy, join, parse_row_copy
@@ -133,6 +134,7 @@ def write_row_copy(
     index = json.dumps({"version": _VERSION, "columns": table.column_names, "logs": shares}, separators=(",", ":"))
     # Positions of one log hardly ever stand twice, and they ascend only where the batch does.
     dictionaries = [name for name in dictionary_columns(table) if name != POSITION]
+    footers: list[pq.FileMetaData] = []
     with open_staged(storage, staged, folder=context.staging) as file:
         sink = sink_over(file)
         writer = parquet_writer(
@@ -142,10 +144,11 @@ def write_row_copy(
             store_schema=False,
             use_dictionary=dictionaries,
             write_page_checksum=True,
+            metadata_collector=footers,
         )
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
-        writer.add_key_value_metadata({_FOOTER_KEY: index})
-        writer.close()
+        nan = [(0, leaf) for leaf in leaves_with_nan(table)] if table.num_rows else []
+        close_parquet(writer, sink, footers, nan=nan, entries={_FOOTER_KEY: index})
         sink.close()
     return StagedFile(staged, final, "")
 

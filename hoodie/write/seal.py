@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.column_stats import COLUMN_STATS, encode_column_stats
+from hoodie.format.parquet_footer import SOUND_FLOATS, has_floats
 from hoodie.format.properties import format_properties
 from hoodie.model.enums import WriteOperation
 from hoodie.model.names import PARTITION_METADATA, join, marker_path
@@ -68,7 +69,11 @@ def commit_metadata(
         operation=operation,
         write_stats={partition: tuple(found) for partition, found in stats.items()},
         schema_json=json.dumps(avro_from_arrow(schema, table_name=table_name), separators=(",", ":")),
-        extra={**(extra or {}), **({} if bounds is None else {COLUMN_STATS: bounds})},
+        extra={
+            **(extra or {}),
+            **({} if bounds is None else {COLUMN_STATS: bounds}),
+            **({SOUND_FLOATS: "true"} if any(has_floats(field.type) for field in schema) else {}),
+        },
         compacted=compacted,
         replaced_file_ids=dict(replaced or {}),
     )

@@ -15,6 +15,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.avro_schema import record_type
+from hoodie.format.parquet_footer import SOUND_FLOATS, has_floats
 from hoodie.model.files import BaseFile
 from hoodie.model.plans import ReadPlan, ReadTask
 from hoodie.read.dead_rows import FinalFile
@@ -34,7 +35,7 @@ class FileTypes:
         needed = {*plan.output.names, *(plan.context.filter.columns if plan.context.filter else ())}
         self._table = {field.name: field.type for field in plan.context.schema if field.name in needed}
         instants = {instant for task in tasks for instant in _instants(task)}
-        stated = _types_by_instant(context, instants)
+        stated, self._sound = _stated_by(context, instants)
         unknown = [t.slice.base for t in tasks if t.slice.base is not None and t.slice.base.instant not in stated]
         footers = LocalEngine().run(partial(_footer_types, context.storage), unknown, label="footers")
         self._by_instant = {instant: self._narrow(types) for instant, types in stated.items()}
@@ -50,6 +51,10 @@ class FileTypes:
                     return False
                 found.append(self._by_instant[instant])
         return not any(_needs_care(kind, self._table[name]) for narrow in found for name, kind in narrow.items())
+
+    def are_sound(self, files: Iterable[FinalFile]) -> bool:
+        """Whether what the files say of floating columns holds for Spark (`hoodie/format/parquet_footer.py`)."""
+        return all(file.instant in self._sound for file in files)
 
     def groups(self, files: Iterable[FinalFile]) -> list[tuple[Narrow, list[FinalFile]]]:
         """Files of one scan each."""
@@ -89,16 +94,20 @@ def _same(one: pa.DataType, other: pa.DataType) -> bool:
     return one == other or bool(name(one) == name(other))
 
 
-def _types_by_instant(context: TableContext, instants: set[str]) -> dict[str, dict[str, pa.DataType]]:
-    """Column types of the files that an instant wrote, as its commit metadata states them, where that is still there."""
+def _stated_by(context: TableContext, instants: set[str]) -> tuple[dict[str, dict[str, pa.DataType]], set[str]]:
+    """What commit metadata that is still there states of the files of an instant: their column types, and which are sound."""
     timeline: Timeline = context.active.load()
     found: dict[str, dict[str, pa.DataType]] = {}
+    sound: set[str] = set()
     for instant in timeline.commits:
         if instant.time in instants:
-            text = context.active.read_commit(instant).schema_json
-            if text:
-                found[instant.time] = {field.name: field.type for field in record_type(text).arrow_fields}
-    return found
+            commit = context.active.read_commit(instant)
+            if commit.schema_json:
+                types = {field.name: field.type for field in record_type(commit.schema_json).arrow_fields}
+                found[instant.time] = types
+                if SOUND_FLOATS in commit.extra or not any(map(has_floats, types.values())):
+                    sound.add(instant.time)
+    return found, sound
 
 
 def _footer_types(storage: Storage, base: BaseFile) -> dict[str, pa.DataType]:

@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.filegroup.run import run_read
+from hoodie.format.parquet_footer import has_floats
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
@@ -65,7 +66,8 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
         for group in by_folders(context, stored, files):
             for together in scans_of(group.files):
                 scanned = group._replace(files=together)
-                frames.append(_scan(spark, context.storage, plan, scanned, stored, narrow, where=where))
+                sound = types.are_sound(together)
+                frames.append(_scan(spark, context.storage, plan, scanned, stored, narrow, sound=sound, where=where))
     if found.rows is not None:
         frames.append(_kept(arrow_frame(spark, found.rows), plan, where))
     if rest or not frames:
@@ -96,27 +98,45 @@ def _scan(
     stored: pa.Schema,
     narrow: Narrow,
     *,
+    sound: bool,
     where: Where | None,
 ) -> DataFrame:
-    """One Parquet scan of the columns `stored`; `narrow` are those that these files hold in an older type."""
+    """One Parquet scan of the columns `stored`; `narrow` are those that these files hold in an older type.
+
+    `sound`: what the files say of their floating columns holds for Spark. Otherwise it must not compare them by that.
+    """
     full, needed = plan.context.schema, stored.names
     files = [_uri(storage, file.path) for file in group.files]
     reader = (
         spark.read.format("parquet")
         .schema(spark_schema(stored))
         .options(**group.options)
+        .options(**({} if sound else _unheard(stored)))
         .option("datetimeRebaseMode", "CORRECTED")  # old dates as they are stored, which is what the engine reads too
         .option("int96RebaseMode", "CORRECTED")
     )
     with _listed_here(spark, storage):
         frame = _loaded(spark, reader, files)
     frame = without_dead_rows(spark, frame, group.files)
-    if narrow:
+    floats = set() if sound else {field.name for field in stored if pa.types.is_floating(field.type)}
+    if narrow or floats:
         types = {field.name: field.dataType for field in spark_schema(full).fields}
-        frame = frame.select(
-            *[F.col(quoted(n)).cast(types[n]).alias(n) if n in narrow else F.col(quoted(n)) for n in needed]
-        )
+        columns = []
+        for name in needed:
+            column = F.nanvl(quoted(name), quoted(name)) if name in floats else F.col(quoted(name))
+            column = column.cast(types[name]) if name in narrow else column
+            columns.append(column.alias(name) if name in narrow or name in floats else column)
+        frame = frame.select(*columns)
     return _kept(frame, plan, where)
+
+
+def _unheard(stored: pa.Schema) -> dict[str, str]:
+    """Options by which a scan heeds neither bounds nor dictionaries, where only that keeps it from those of nested floats.
+
+    Floats that are columns themselves need it not: `nanvl` gives them as they are, and Spark pushes no filter through it.
+    """
+    nested = any(has_floats(field.type) and pa.types.is_nested(field.type) for field in stored)
+    return {"parquet.filter.stats.enabled": "false", "parquet.filter.dictionary.enabled": "false"} if nested else {}
 
 
 def _loaded(spark: Any, reader: Any, files: list[str]) -> DataFrame:

@@ -1,0 +1,313 @@
+"""Parquet footers whose statements on floating columns hold for every reader.
+
+Arrow leaves NaN out of the bounds of a column chunk, so a reader to whom NaN is a value like others, as it is to Spark, passes
+over the rows that have it. parquet-mr writes no bounds of such a chunk; nor do files of ours. And parquet-mr passes over a
+chunk whose dictionary lacks a value, bit by bit: -0.0 is not 0.0 to it. It looks into dictionaries only of chunks whose page
+encodings the footer counts, so for chunks that may hold a zero ours says nothing of them.
+
+Arrow writes footers and cannot be told any of this. So its own is followed by a second one, which is the one that counts: readers
+begin at the end of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError
+
+SOUND_FLOATS = "hoodie.python.sound_floats"
+"""Key in a commit's extra metadata: the Parquet files that it wrote are as this module makes them."""
+
+Chunk = tuple[int, int]
+"""Of a row group and a leaf column, the numbers."""
+
+_MAGIC = b"PAR1"
+_LENGTH_BYTES = 4
+_FLOATING = frozenset({"FLOAT", "DOUBLE"})
+
+pc: Any = pyarrow.compute  # its stubs tell kinds of arrays apart, which are known at run time only
+
+# Field numbers of parquet.thrift.
+_ROW_GROUPS, _KEY_VALUES = 4, 5
+_COLUMNS = 1
+_CHUNK_METADATA = 3
+_STATISTICS, _ENCODING_STATS = 12, 13
+_NULL_COUNT = 3
+
+
+def has_floats(kind: pa.DataType) -> bool:
+    """Whether the type is a floating one, or one with such a type in it."""
+    if pa.types.is_floating(kind):
+        return True
+    return any(has_floats(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def leaves_with_nan(rows: pa.Table) -> frozenset[int]:
+    """Numbers of the leaf columns, in the order that Parquet has them in, in which a value is NaN.
+
+    What stands below a null counts too: it is not stored, but no row is lost by a bound that is missing.
+    """
+    found: list[int] = []
+    first = 0
+    for i, field in enumerate(rows.schema):
+        if has_floats(field.type):
+            _find_nan(rows.column(i).chunks, field.type, first, found)
+        first += _leaves(field.type)
+    return frozenset(found)
+
+
+def _leaves(kind: pa.DataType) -> int:
+    if not pa.types.is_nested(kind):
+        return 1
+    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _find_nan(chunks: Sequence[Any], kind: pa.DataType, number: int, found: list[int]) -> None:
+    """The leaves below a column of this type are counted from `number`."""
+    if pa.types.is_floating(kind):
+        if any(pc.any(pc.is_nan(chunk)).as_py() for chunk in chunks):
+            found.append(number)
+        return
+    if not has_floats(kind):
+        return
+    below = [_children(chunk) for chunk in chunks]
+    for i, child in enumerate(_kinds_below(kind)):
+        _find_nan([children[i] for children in below], child, number, found)
+        number += _leaves(child)
+
+
+def _kinds_below(kind: pa.DataType) -> list[pa.DataType]:
+    if isinstance(kind, pa.MapType):
+        return [kind.key_type, kind.item_type]
+    return [kind.field(i).type for i in range(kind.num_fields)]
+
+
+def _children(values: Any) -> list[Any]:
+    if pa.types.is_struct(values.type):
+        return list(values.flatten())
+    if pa.types.is_map(values.type):
+        return [values.keys, values.items]
+    return [values.flatten()]
+
+
+def sound_footer(written: pq.FileMetaData, nan: Collection[Chunk], key_values: Mapping[str, str | bytes]) -> bytes:
+    """What to append to a file that Arrow has closed: its footer once more, with these key-values in it.
+
+    Args:
+        written: as Arrow wrote it, without key-values.
+        nan: chunks in which a value is NaN.
+
+    Raises:
+        CorruptFileError: Arrow's footer is of another shape than Parquet's, as it was when this was written.
+    """
+    zeros = frozenset(_chunks_with_zero(written))
+    sink = pa.BufferOutputStream()
+    written.write_metadata_file(sink)
+    whole = sink.getvalue().to_pybytes()
+    data = whole[len(_MAGIC) : -len(_MAGIC) - _LENGTH_BYTES]
+    try:
+        footer = _edited(data, frozenset(nan), zeros, key_values)
+    except (IndexError, KeyError, ValueError) as exc:
+        raise CorruptFileError("the footer that Arrow wrote is of another shape than Parquet's") from exc
+    return footer + len(footer).to_bytes(_LENGTH_BYTES, "little") + _MAGIC
+
+
+def _chunks_with_zero(metadata: pq.FileMetaData) -> Iterator[Chunk]:
+    """Floating chunks with a dictionary whose bounds have zero between them."""
+    columns: Any = metadata.schema
+    floating = [i for i in range(metadata.num_columns) if columns.column(i).physical_type in _FLOATING]
+    for group in range(metadata.num_row_groups if floating else 0):
+        chunks = metadata.row_group(group)
+        for number in floating:
+            column: Any = chunks.column(number)
+            bounds = column.statistics if column.has_dictionary_page else None
+            if bounds is not None and bounds.has_min_max and bounds.min <= 0 <= bounds.max:
+                yield group, number
+
+
+# -- Thrift's compact protocol -----------------------------------------------------------------------------------------
+
+_BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
+_LIST = 9
+_STOP = b"\0"
+
+
+_Cut = tuple[int, int, bytes]
+"""From, to, and what stands there instead."""
+
+
+def _edited(
+    data: bytes, nan: Collection[Chunk], zeros: Collection[Chunk], key_values: Mapping[str, str | bytes]
+) -> bytes:
+    """One walk over the bytes: a footer of many columns has many thousand values."""
+    pairs = [b"\x18" + _text(key) + b"\x18" + _text(value) + _STOP for key, value in key_values.items()]
+    entries = _list_head_of(len(pairs)) + b"".join(pairs)
+    cuts: list[_Cut] = []
+    at = last = 0
+    while data[at]:
+        begin = at
+        number, kind, at = _head(data, at, last)
+        if last < _KEY_VALUES < number and pairs:
+            said = _head_of(_KEY_VALUES - last, _LIST) + entries + _head_of(number - _KEY_VALUES, kind)
+            cuts.append((begin, at, said))
+        if number == _ROW_GROUPS:
+            count, _, at = _list_head(data, at)
+            for group in range(count):
+                at = _look_at_group(data, at, group, nan, zeros, cuts)
+        else:
+            at = _end(data, at, kind)
+        last = number
+    if last < _KEY_VALUES:
+        raise KeyError(_KEY_VALUES)  # Arrow names itself behind them
+    parts, done = [], 0
+    for begin, end, instead in cuts:
+        parts += [data[done:begin], instead]
+        done = end
+    return b"".join([*parts, data[done:]])
+
+
+def _look_at_group(
+    data: bytes, at: int, group: int, nan: Collection[Chunk], zeros: Collection[Chunk], cuts: list[_Cut]
+) -> int:
+    number = 0
+    while data[at]:
+        number, kind, at = _head(data, at, number)
+        if number != _COLUMNS:
+            at = _end(data, at, kind)
+            continue
+        count, _, at = _list_head(data, at)
+        for column in range(count):
+            chunk = (group, column)
+            if chunk in nan or chunk in zeros:
+                at = _look_at_chunk(data, at, cuts, nan=chunk in nan, zero=chunk in zeros)
+            else:
+                at = _end(data, at, _STRUCT)
+    return at + 1
+
+
+def _look_at_chunk(data: bytes, at: int, cuts: list[_Cut], *, nan: bool, zero: bool) -> int:
+    number = 0
+    while data[at]:
+        number, kind, at = _head(data, at, number)
+        if number != _CHUNK_METADATA:
+            at = _end(data, at, kind)
+            continue
+        at = _look_at_metadata(data, at, cuts, nan=nan, zero=zero)
+    return at + 1
+
+
+def _look_at_metadata(data: bytes, at: int, cuts: list[_Cut], *, nan: bool, zero: bool) -> int:
+    last = 0
+    while data[at]:
+        begin = at
+        number, kind, at = _head(data, at, last)
+        end = _end(data, at, kind)
+        if number == _STATISTICS and nan:
+            cuts.append((at, end, _null_count_only(data, at)))
+        elif number == _ENCODING_STATS and zero:
+            # The field behind it counts from the one before it.
+            at = end
+            if data[at]:
+                number, kind, at = _head(data, at, number)
+                end = _end(data, at, kind)
+                cuts.append((begin, at, _head_of(number - last, kind)))
+            else:
+                cuts.append((begin, at, b""))
+        at, last = end, number
+    return at + 1
+
+
+def _null_count_only(data: bytes, at: int) -> bytes:
+    number = 0
+    while data[at]:
+        number, kind, at = _head(data, at, number)
+        end = _end(data, at, kind)
+        if number == _NULL_COUNT:
+            return _head_of(number, kind) + data[at:end] + _STOP
+        at = end
+    return _STOP
+
+
+def _head(data: bytes, at: int, last: int) -> tuple[int, int, int]:
+    """Number and kind of the field that begins at `at`, and where its value does."""
+    delta, kind = data[at] >> 4, data[at] & 15
+    if delta:
+        return last + delta, kind, at + 1
+    number, at = _varint(data, at + 1)
+    return number >> 1, kind, at  # zigzag, and never negative
+
+
+def _head_of(delta: int, kind: int) -> bytes:
+    return bytes([delta << 4 | kind])  # Parquet has fewer than 16 fields in a row that may be left out
+
+
+def _list_head_of(count: int) -> bytes:
+    """Of a list of structs."""
+    return bytes([count << 4 | _STRUCT]) if count < 15 else bytes([15 << 4 | _STRUCT]) + _as_varint(count)
+
+
+def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
+    count, kind = data[at] >> 4, data[at] & 15
+    if count < 15:
+        return count, kind, at + 1
+    count, at = _varint(data, at + 1)
+    return count, kind, at
+
+
+def _end(data: bytes, at: int, kind: int) -> int:
+    """Where a value of this kind ends that begins at `at`."""
+    if kind in _BOOLEANS:
+        return at
+    if kind == _BYTE:
+        return at + 1
+    if kind in _INTEGERS:
+        return _varint(data, at)[1]
+    if kind == _DOUBLE:
+        return at + 8
+    if kind == _BINARY:
+        size, at = _varint(data, at)
+        return at + size
+    if kind in _LISTS:
+        count, item, at = _list_head(data, at)
+        for _ in range(count):
+            at = at + 1 if item in _BOOLEANS else _end(data, at, item)
+        return at
+    if kind != _STRUCT:
+        raise KeyError(kind)  # footers have no maps
+    while data[at]:
+        delta, inner = data[at] >> 4, data[at] & 15
+        at += 1
+        if not delta:
+            at = _varint(data, at)[1]
+        at = _end(data, at, inner)
+    return at + 1
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def _as_varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def _text(value: str | bytes) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    return _as_varint(len(data)) + data
