@@ -8,15 +8,25 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_hoodie.schema import spark_schema
+from pyspark_hoodie.settings import changed_setting
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The rows of the table. Spark 3.5 has no public way; there it is that of its frames from pandas, without pandas."""
     if hasattr(DataFrame, "toArrow"):  # both came with Spark 4
         create: Any = spark.createDataFrame
-        made: DataFrame = create(table, spark_schema(table.schema))
+        made: DataFrame
+        rows = spark.conf.get(_BATCH_ROWS, None)
+        if rows is None or int(rows) > 0:
+            made = create(table, spark_schema(table.schema))
+        else:  # "no limit" for all of Spark but this
+            with changed_setting(spark, _BATCH_ROWS, str(max(table.num_rows, 1))):
+                made = create(table, spark_schema(table.schema))
         return made
     return _before_4(spark, table)
+
+
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def _before_4(spark: Any, table: pa.Table) -> DataFrame:

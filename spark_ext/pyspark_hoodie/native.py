@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
-from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -34,8 +33,13 @@ from pyspark_hoodie.file_types import FileTypes, Narrow
 from pyspark_hoodie.folders import Grouped, by_folders
 from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from pyspark_hoodie.schema import spark_schema
+from pyspark_hoodie.settings import changed_setting
 from pyspark_hoodie.where import filter_column, quoted
 
+_PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+"""By its class: where spark.sql.sources.useV1SourceList lacks it, "parquet" is Spark's other reader, which knows no row numbers."""
+_ROW_NUMBER = "_tmp_metadata_row_index"
+"""What Spark's Parquet reader takes for its own column of row numbers."""
 _SECONDS_DIGITS = 14
 _GLOB = str.maketrans({char: f"\\{char}" for char in "\\{}[]*?"})
 
@@ -44,7 +48,7 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
     """The rows of the plan. `where` is the plan's filter as the user gave it; an expression of Arrow means nothing to Spark's scan."""
     if not plan.output.names:
         return plan_frame(spark, context, _with_a_column(plan), where=where).select()
-    foreign = isinstance(where, pc.Expression)
+    foreign = isinstance(where, pc.Expression) or _ROW_NUMBER in (name.lower() for name in plan.context.schema.names)
     changes = any(isinstance(task, ChangeTask) for task in plan.tasks)
     changes = changes or not set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
     if foreign or changes or plan.context.history is not None:
@@ -108,7 +112,7 @@ def _scan(
     full, needed = plan.context.schema, stored.names
     files = [_uri(storage, file.path) for file in group.files]
     reader = (
-        spark.read.format("parquet")
+        spark.read.format(_PARQUET)
         .schema(spark_schema(stored))
         .options(**group.options)
         .options(**({} if sound else _unheard(stored)))
@@ -164,18 +168,12 @@ def _listed_here(spark: SparkSession, storage: Storage) -> Iterator[None]:
     if storage.local_path("") is None:
         yield
         return
-    with _LISTING:  # a setting of the session, for a moment: put back in the order in which it was changed
-        before = spark.conf.get(_PARALLEL_FROM, "32")
-        spark.conf.set(_PARALLEL_FROM, _MANY)
-        try:
-            yield
-        finally:
-            spark.conf.set(_PARALLEL_FROM, str(before))
+    with changed_setting(spark, _PARALLEL_FROM, _MANY):
+        yield
 
 
-_LISTING = Lock()
 _PARALLEL_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-_MANY = 100_000
+_MANY = "100000"
 
 
 def _kept(frame: DataFrame, plan: ReadPlan, where: Where | None) -> DataFrame:

@@ -105,6 +105,37 @@ def test_no_filter_brings_a_replaced_row_back(enabled, changed, where):
     same(load(enabled, changed, where=where), expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.sql.sources.useV1SourceList", ""),
+        ("spark.sql.execution.arrow.maxRecordsPerBatch", "0"),
+        ("spark.sql.execution.arrow.maxRecordsPerBatch", "-1"),
+    ],
+)
+def test_settings_of_the_session_change_no_answer(enabled, changed, name, value):
+    before = enabled.conf.get(name)
+    enabled.conf.set(name, value)
+    try:
+        same(load(enabled, changed), hoodie.open_table(changed).scan(meta_columns=True))
+        assert enabled.conf.get(name) == value
+    finally:
+        enabled.conf.set(name, before)
+
+
+@pytest.mark.parametrize("name", ["_metadata", "_tmp_metadata_row_index", "_TMP_metadata_row_index"])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
+def test_columns_may_be_named_as_spark_names_its_own(enabled, tmp_path, name, kind):
+    table = hoodie.create_table(tmp_path / "t", record_key="id", table_type="MERGE_ON_READ")
+    named = pa.table({"id": ["a", "b", "c"], name: pa.array([7, 8, 9]).cast(kind)})
+    table.upsert(named)
+    table.upsert(named.slice(1, 1))
+    frame = load(enabled, tmp_path / "t").where(F.col(name) != 9)
+    assert sorted((row["id"], row[name]) for row in frame.select("id", name).collect()) == [
+        (each["id"], each[name]) for each in named.slice(0, 2).to_pylist()
+    ]
+
+
 @pytest.mark.parametrize("how", ["missing", "cut", "foreign"])
 def test_a_lost_copy_costs_speed_only(enabled, changed, how):
     for path in (changed / ROW_COPIES).iterdir():
