@@ -29,7 +29,16 @@ from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult, History
-from hoodie.options.arguments import parse_columns, parse_images, parse_names, parse_query, parse_table_type
+from hoodie.options.arguments import (
+    check_seconds,
+    parse_columns,
+    parse_images,
+    parse_names,
+    parse_options,
+    parse_partitions,
+    parse_query,
+    parse_table_type,
+)
 from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keys import OPERATION, PARTIAL_UPSERT, remembered_names
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
@@ -78,8 +87,12 @@ class HoodieTable:
     """
 
     def __init__(self, context: TableContext, options: Mapping[str, str] | None = None) -> None:
+        if not isinstance(context, TableContext):
+            raise OptionError(
+                f"HoodieTable({context!r}) opens nothing: use hoodie.open_table(path) or hoodie.create_table(path, …)"
+            )
         self._context = context
-        self._options = dict(options or {})
+        self._options = dict(parse_options(options))
         if options:
             self._request(None)  # what is wrong with them is said here, not at the first write
 
@@ -190,7 +203,7 @@ class HoodieTable:
             >>> table.upsert([{"id": "a", "fare": 9.5, "ts": 2}])
         """
         said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
-        return self.write(data, WriteOperation.UPSERT, {**(options or {}), **said})
+        return self.write(data, WriteOperation.UPSERT, {**parse_options(options), **said})
 
     def insert(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows without looking their keys up, unless an option says what to do with stored ones.
@@ -293,14 +306,9 @@ class HoodieTable:
         Example:
             >>> table.delete_partitions(["city=rome", "city=o*"])
         """
-        if isinstance(partitions, str):
-            raise OptionError(
-                f"delete_partitions({partitions!r}) takes a list of partition paths: give [{partitions!r}]"
-            )
+        paths = parse_partitions(partitions)
         write = self._asked(WriteOperation.DELETE_PARTITION, options).write
-        return self.write_no_rows(
-            WriteOperation.DELETE_PARTITION, replace(write, partitions_to_delete=tuple(partitions))
-        )
+        return self.write_no_rows(WriteOperation.DELETE_PARTITION, replace(write, partitions_to_delete=paths))
 
     def write(self, data: Rows, operation: WriteOperation, options: Mapping[str, str] | None = None) -> CommitResult:
         """Write with any operation: what `upsert`, `insert` and the others do, for programs that choose at run time.
@@ -322,7 +330,7 @@ class HoodieTable:
     def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = self._request(options)
         warn(request.ignored, request.not_done)
-        named = {key.lower() for key in options or {}} & {name.lower() for name in OPERATION.names}
+        named = {key.lower() for key in parse_options(options)} & {name.lower() for name in OPERATION.names}
         if named and request.write.operation is not operation:
             raise OptionError(
                 f"{named.pop()} says {request.write.operation.value.lower()}, but {operation.value.lower()}() was called: "
@@ -590,6 +598,7 @@ class HoodieTable:
             The instant of the plan, or None when there is nothing to merge.
         """
         write = self._request(options).write
+        check_seconds(wait_s, "wait_s")
         return compaction.schedule_compaction(
             self._context, target_io_bytes=write.compaction.target_io_mb * 1024 * 1024, wait_s=wait_s
         )
@@ -612,6 +621,7 @@ class HoodieTable:
             InstantNotFoundError: no compaction is pending at that instant.
         """
         files = self._request(options).write.file_options()
+        check_seconds(budget_s, "budget_s", or_none=True)
         return compaction.run_compaction(self._context, options=files, instant=instant, budget_s=budget_s)
 
     def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
@@ -651,7 +661,7 @@ class HoodieTable:
         return self.timeline.pending(Action.COMPACTION)
 
     def _request(self, options: Mapping[str, str] | None) -> WriteRequest:
-        request = parse_write_options({**self._options, **(options or {})}, defaults=load_defaults())
+        request = parse_write_options({**self._options, **parse_options(options)}, defaults=load_defaults())
         check_against(self.config, request.table)
         return request
 
@@ -763,13 +773,13 @@ def create_table(
         >>> table.upsert(frame)
     """
     storage = open_storage(path, storage_options)
-    request = parse_write_options(options or {}, defaults=load_defaults())
+    request = parse_write_options(parse_options(options), defaults=load_defaults())
     asked = TableOptions(
         name=name,
         table_type=None if table_type is None else parse_table_type(table_type),
-        record_key_fields=parse_names(record_key),
-        partition_fields=None if partition_by is None else parse_names(partition_by),
-        ordering_fields=None if ordering is None else parse_names(ordering),
+        record_key_fields=parse_names(record_key, what="record_key"),
+        partition_fields=None if partition_by is None else parse_names(partition_by, what="partition_by"),
+        ordering_fields=None if ordering is None else parse_names(ordering, what="ordering"),
     ).over(request.to_create())
     create_at(storage, asked, schema=None if schema is None else parse_schema_like(schema))
     # The arguments have won over the options, and what the table remembers it is not asked again.

@@ -1,12 +1,21 @@
 """What a slip in a call gives: one clear error of the project, not a trace out of its depths."""
 
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import InstantNotFoundError, KeyFieldError, OptionError, SchemaError, TableNotFoundError
+from hoodie.errors import (
+    HoodieError,
+    InstantNotFoundError,
+    KeyFieldError,
+    OptionError,
+    SchemaError,
+    TableNotFoundError,
+    UnsupportedTableError,
+)
 
 ROWS = pa.table({"id": ["a", "b"], "part": ["x", "y"], "val": [1, 2]})
 
@@ -168,3 +177,129 @@ def test_a_column_of_nulls_only_cannot_start_a_table(tmp_path):
     made = hoodie.create_table(tmp_path / "t", record_key="id")
     with pytest.raises(SchemaError, match="cannot start a table: x"):
         made.upsert(pa.table({"id": ["a"], "x": pa.nulls(1)}))
+
+
+# -- tables of other formats -----------------------------------------------------------------------------------------
+
+OTHERS = {
+    "a Delta Lake table": "_delta_log/00000000000000000000.json",
+    "an Apache Iceberg table": "metadata/v1.metadata.json",
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_table_of_another_format_is_named_and_left_alone(tmp_path, what):
+    folder = tmp_path / "other"
+    (folder / OTHERS[what]).parent.mkdir(parents=True)
+    (folder / OTHERS[what]).write_text("{}")
+    with pytest.raises(TableNotFoundError, match=f"it is {what}"):
+        hoodie.open_table(folder)
+    with pytest.raises(UnsupportedTableError, match=f"no table can be made at .*: {what} is there"):
+        hoodie.create_table(folder, record_key="id")
+    with pytest.raises(UnsupportedTableError, match=f"it lies inside {what}, {folder}"):
+        hoodie.create_table(folder / "part=a" / "t", record_key="id")
+    assert sorted(path.name for path in folder.iterdir()) == [OTHERS[what].split("/")[0]]
+    hoodie.create_table(tmp_path / "beside", record_key="id")
+
+
+def test_no_table_is_made_inside_another(table):
+    with pytest.raises(UnsupportedTableError, match="it lies inside an Apache Hudi table"):
+        hoodie.create_table(table.uri + "/x", record_key="id")
+
+
+# -- arguments of a wrong type ---------------------------------------------------------------------------------------
+
+WRONG = [None, 5, 1.5, True, b"x", "", [], [5], {}, Path("/x"), object()]
+WITHOUT = {  # what is a value of the argument after all
+    "name": [None],
+    "partition_by": [None, "", [], {}],
+    "ordering": [None, "", [], {}],
+    "record_key": ["", [], {}],
+    "options": [None, {}],
+    "storage_options": [None, {}],
+    "schema": [None],
+    "table_type": [None],
+    "partitions": [[], {}],
+    "columns": [None, [], {}],
+    "where": [None],
+    "as_of": [None],
+    "since": [None],
+    "until": [None],
+    "data": [[], {}],
+    "partial": [None, True],
+    "wait_s": [5, 1.5, True],
+    "budget_s": [None, 5, 1.5, True],
+    "instant": [None],
+}
+CALLS = {
+    **{
+        f"create_table {name}": lambda t, v, name=name: hoodie.create_table(
+            t.uri + "-2", **({"record_key": "id"} | {name: v})
+        )
+        for name in (
+            *("record_key", "partition_by", "ordering", "table_type"),
+            *("name", "options", "storage_options", "schema"),
+        )
+    },
+    "open_table path": lambda t, v: hoodie.open_table(v) if not isinstance(v, Path) else hoodie.open_table(None),
+    "open_table options": lambda t, v: hoodie.open_table(t.uri, options=v),
+    "HoodieTable context": lambda t, v: hoodie.HoodieTable(v),
+    "register_merger name": lambda t, v: hoodie.register_merger(v, max),
+    **{f"{name} data": lambda t, v, name=name: getattr(t, name)(v) for name in ("upsert", "insert", "delete")},
+    "upsert options": lambda t, v: t.upsert(ROWS, v),
+    "upsert partial": lambda t, v: t.upsert(ROWS, partial=v),
+    "delete where": lambda t, v: t.delete(where=v) if v is not None else t.delete(),
+    "delete_partitions partitions": lambda t, v: t.delete_partitions(v),
+    **{
+        f"scan {name}": lambda t, v, name=name: t.scan(**{name: v}).count()
+        for name in ("columns", "where", "query", "as_of")
+    },
+    **{
+        f"changes {name}": lambda t, v, name=name: t.changes(**{name: v}).count()
+        for name in ("since", "until", "columns", "where", "images")
+    },
+    "schedule_compaction wait_s": lambda t, v: t.schedule_compaction(wait_s=v),
+    "run_compaction budget_s": lambda t, v: t.run_compaction(budget_s=v),
+    "run_compaction instant": lambda t, v: t.run_compaction(v),
+    "rollback instant": lambda t, v: t.rollback(v),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_argument_of_a_wrong_type_is_one_error_of_ours(table, call):
+    meant = WITHOUT.get(call.split()[1], [])
+    for value in WRONG:
+        if any(type(value) is type(each) and value == each for each in meant):
+            continue
+        with pytest.raises(HoodieError) as caught:
+            CALLS[call](table, value)
+        assert len(str(caught.value).splitlines()) <= 8
+    assert table.scan().count() == 2
+
+
+@pytest.mark.parametrize("name", ["a ", " a", "a\t", "a\n", "x\u00a0"])
+def test_blanks_at_the_ends_of_a_name_are_left_out(tmp_path, name):
+    made = hoodie.create_table(tmp_path / "t", record_key="id", name=name)
+    made.upsert(pa.table({"id": ["a"]}))
+    assert hoodie.open_table(tmp_path / "t").config.name == name.strip()
+
+
+@pytest.mark.parametrize("folder", ["a ", " a", "a\n", " "])
+def test_a_folder_with_blanks_at_its_ends_holds_a_table(tmp_path, folder):
+    hoodie.create_table(str(tmp_path / folder), record_key="id").upsert(pa.table({"id": ["a"]}))
+    assert hoodie.open_table(tmp_path / folder).scan().count() == 1
+    assert [path.name for path in tmp_path.iterdir()] == [folder]
+
+
+@pytest.mark.parametrize("name", ["", " ", "\ud83d"])
+def test_what_is_no_name_of_a_table(tmp_path, name):
+    with pytest.raises(OptionError, match="is no name of a table"):
+        hoodie.create_table(tmp_path / "t", record_key="id", name=name)
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("argument", ["record_key", "partition_by", "ordering"])
+@pytest.mark.parametrize("column", [" a", "a ", "a,b", ""])
+def test_columns_that_properties_would_not_keep(tmp_path, argument, column):
+    with pytest.raises(OptionError, match=f"{argument} has {column!r}: .*rename the column"):
+        hoodie.create_table(tmp_path / "t", **({"record_key": "id"} | {argument: [column]}))

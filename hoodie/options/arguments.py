@@ -2,24 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, QueryType, TableType
 
 
-def parse_names(value: str | Sequence[str]) -> tuple[str, ...]:
-    """Column names: a list of them, or a text with commas between them."""
+def parse_names(value: str | Sequence[str], *, what: str) -> tuple[str, ...]:
+    """Column names: a list of them, or a text with commas between them.
+
+    Raises:
+        OptionError: neither, or a name that the table's properties would not keep: with blanks at its ends, or with a comma.
+    """
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
-    return tuple(value)
+    names = _texts(value, what)
+    for name in names:
+        if not name or name != name.strip() or "," in name:
+            raise OptionError(
+                f"{what} has {name!r}: such columns have no comma and no blanks at their ends; rename the column"
+            )
+    return names
 
 
 def parse_columns(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     """The columns of a query; None: all."""
     if isinstance(columns, str):
         raise OptionError(f"columns={columns!r} is a text: give a list of column names, [{columns!r}]")
-    return None if columns is None else tuple(columns)
+    return None if columns is None else _texts(columns, "columns")
+
+
+def parse_partitions(partitions: Sequence[str]) -> tuple[str, ...]:
+    """Partition paths."""
+    if isinstance(partitions, str):
+        raise OptionError(f"delete_partitions({partitions!r}) takes a list of partition paths: give [{partitions!r}]")
+    return _texts(partitions, "partitions")
+
+
+def parse_options(options: Any) -> Mapping[str, str]:
+    """Options by their names; None: none."""
+    if options is not None and not isinstance(options, Mapping):
+        raise OptionError(f"options={options!r} is a {type(options).__name__}: give a dict from names to texts")
+    return options or {}
+
+
+def check_seconds(value: object, what: str, *, or_none: bool = False) -> None:
+    """A length of time."""
+    if not (or_none and value is None) and (not isinstance(value, int | float) or value != value or value < 0):  # noqa: PLR0124 - NaN
+        raise OptionError(f"{what}={value!r} is no length of time: give seconds as a number, at least 0")
+
+
+def _texts(values: Any, what: str) -> tuple[str, ...]:
+    found = tuple(values) if isinstance(values, Iterable) and not isinstance(values, bytes) else None
+    wrong = [values] if found is None else [each for each in found if not isinstance(each, str)]
+    if found is None or wrong:
+        raise OptionError(f"{what} has {wrong[0]!r}, a {type(wrong[0]).__name__}: give names as texts, in a list")
+    return found
 
 
 def parse_table_type(value: str | TableType) -> TableType:

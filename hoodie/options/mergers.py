@@ -41,6 +41,8 @@ def register_merger(name: str, function: Callable[[pa.Table, pa.Table], pa.Table
         >>> hoodie.register_merger("add_up", add_up)
         >>> hoodie.create_table("/data/sums", schema, record_key="id", options={"hoodie.python.merger": "add_up"})
     """
+    if not isinstance(name, str):
+        raise OptionError(f"register_merger({name!r}, …): the name of a merger is a text")
     merger_name(name)
     if not callable(function):
         raise OptionError(f"merger {name!r} is a {type(function).__name__}, not a function of (older, newer)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import unquote
 
 from hoodie.errors import OptionError, UnsupportedTableError
@@ -16,16 +17,18 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # two letters at least; `a
 
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
-    """The storage rooted at a path (made absolute), at a `file://` URI, or at a `memory://name` of this process.
+    """The storage rooted at a path, at a `file://` URI, or at a `memory://name` of this process.
 
+    A path is made absolute, and a `~` at its beginning is the home folder.
     In a `file:` URI `%xx` is decoded, as `pathlib.Path.as_uri` writes it; plain paths are taken as they are.
 
     Raises:
         UnsupportedTableError: another scheme, or a file on another host.
         OptionError: nothing usable as a path, or `options`, of which these storages have none.
     """
-    text = os.fspath(uri)
-    if not text or "\0" in text:
+    given: Any = uri  # whatever a caller has given
+    text: Any = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
         raise OptionError(f"{text!r} is not a path: give the table's folder, a file:// URI or memory://name")
     match = _SCHEME.match(text)
     scheme = match[1].lower() if match else None
@@ -34,13 +37,16 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
             f"cannot open {text!r}: there is no storage for the scheme {scheme!r}; "
             "supported are plain paths, file:///path and memory://name"
         )
+    settings: Any = options
+    if settings is not None and not isinstance(settings, Mapping):
+        raise OptionError(f"storage_options={options!r} is a {type(options).__name__}: give a dict of texts")
     if options:
         raise OptionError(
             f"storage options {', '.join(sorted(map(repr, options)))} given for {text!r}: "
             "local disk and memory take none, leave them out"
         )
     if scheme is None:
-        return LocalStorage(text)
+        return LocalStorage(os.path.expanduser(text))
     rest = text[len(scheme) + 1 :]
     return _open_file_uri(text, rest) if scheme == "file" else _open_memory_uri(text, rest)
 

@@ -20,6 +20,7 @@ from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.model.plans import MergeRule
 from hoodie.options.table import TableConfig, parse_table_config
 from hoodie.storage.base import Storage
+from hoodie.storage.neighbours import other_format
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
@@ -157,6 +158,9 @@ def load_config(storage: Storage) -> TableConfig:
                 damage = damage or exc
     if damage is not None:
         raise damage
+    other = other_format(storage)
+    if other:
+        raise TableNotFoundError(f"no table at {storage.uri}: it is {other}, and hoodie opens those of Apache Hudi")
     raise TableNotFoundError(
         f"no table at {storage.uri}: there is no {PROPERTIES} in it. "
         "Check the path, or create the table (the first write does that in Spark; hoodie.create_table in Python)"

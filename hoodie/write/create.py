@@ -7,20 +7,26 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from hoodie.errors import KeyFieldError, OptionError, TableExistsError
+from hoodie.errors import KeyFieldError, OptionError, TableExistsError, UnsupportedTableError
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import key_generator
 from hoodie.model.names import PROPERTIES
 from hoodie.options.table import TableOptions, parse_table_config, table_properties
 from hoodie.storage.base import Storage
+from hoodie.storage.neighbours import enclosing_table, other_format
 from hoodie.view.schema import CREATE_SCHEMA
 from hoodie.write.schema import storable
 
 
 def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None = None) -> None:
-    """Make `hoodie.properties`, whole and never over another one: of several creators one wins."""
-    named = asked if asked.name else TableOptions(name=_name_from(storage.uri)).over(asked)
+    """Make `hoodie.properties`, whole and never over another one: of several creators one wins.
+
+    Raises:
+        UnsupportedTableError: a table of another format is there, or any table above it.
+    """
+    _check_place(storage)
+    named = TableOptions(name=_checked_name(asked.name, storage.uri)).over(asked)
     properties = table_properties(named)
     key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
     if schema is not None:
@@ -49,5 +55,22 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
         ) from exc
 
 
-def _name_from(uri: str) -> str:
-    return uri.rstrip("/").rpartition("/")[2] or "table"
+def _check_place(storage: Storage) -> None:
+    other, above = other_format(storage), enclosing_table(storage)
+    if other:
+        raise UnsupportedTableError(f"no table can be made at {storage.uri}: {other} is there. Choose another path")
+    if above:
+        folder, what = above
+        raise UnsupportedTableError(
+            f"no table can be made at {storage.uri}: it lies inside {what}, {folder}, whose readers would find it. Choose another path"
+        )
+
+
+def _checked_name(name: str | None, uri: str) -> str:
+    """The table's name without blanks at its ends: properties files do not keep them, and the checksum covers the name."""
+    if name is not None and not isinstance(name, str):
+        raise OptionError(f"name={name!r} is a {type(name).__name__}: give the table's name as text")
+    found = (uri.rstrip("/").rpartition("/")[2].strip() or "table") if name is None else name.strip()
+    if not found or any("\ud800" <= char <= "\udfff" for char in found):
+        raise OptionError(f"name={name!r} is no name of a table: give one of letters and digits, or leave it out")
+    return found

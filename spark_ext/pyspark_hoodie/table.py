@@ -13,6 +13,7 @@ from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult, History
+from hoodie.options.arguments import parse_options
 from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.moments import Moment
@@ -57,10 +58,14 @@ class HoodieTable:
     `HoodieTable.for_path` opens one.
     """
 
-    def __init__(self, spark: SparkSession, context: TableContext, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, context: TableContext | None = None, options: Mapping[str, str] | None = None
+    ) -> None:
+        if not isinstance(context, TableContext):
+            raise OptionError("HoodieTable(…) opens nothing: use pyspark_hoodie.HoodieTable.for_path(spark, path)")
         self._spark = spark
         self._context = context
-        self._options = dict(options or {})
+        self._options = dict(parse_options(options))
         self._core = Core(context, options)
 
     @classmethod
@@ -160,7 +165,7 @@ class HoodieTable:
             CommitOutcomeUnknownError: the storage did not say whether the commit landed: look before you write again.
         """
         said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
-        return self._write(df, WriteOperation.UPSERT, {**(options or {}), **said})
+        return self._write(df, WriteOperation.UPSERT, {**parse_options(options), **said})
 
     def insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows without looking their keys up, unless an option says what to do with stored ones.
@@ -245,7 +250,7 @@ class HoodieTable:
         Returns:
             What the write did.
         """
-        result = self._core.delete_partitions(partitions, {**self._options, **(options or {})})
+        result = self._core.delete_partitions(partitions, {**self._options, **parse_options(options)})
         return dataframe.remember(self._core, result)
 
     def foreach_batch(self, options: Mapping[str, str] | None = None, *, output_mode: str = "append") -> StreamSink:
@@ -255,7 +260,7 @@ class HoodieTable:
             options: Hudi's write options, as `pyspark_hoodie.stream_writer` takes them.
             output_mode: the query's: append, update, or complete.
         """
-        return stream_writer(self.uri, {**self._options, **(options or {})}, output_mode=output_mode)
+        return stream_writer(self.uri, {**self._options, **parse_options(options)}, output_mode=output_mode)
 
     def _write(self, df: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
         if not hasattr(df, "sparkSession"):
@@ -264,7 +269,7 @@ class HoodieTable:
                 f"cannot take rows from a {kind.__module__}.{kind.__name__}: give a DataFrame of Spark; "
                 "spark.createDataFrame makes one of lists, pandas frames and Arrow tables"
             )
-        request = dataframe.parse_request({**self._options, **(options or {})})
+        request = dataframe.parse_request({**self._options, **parse_options(options)})
         check_against(self.config, request.table)
         request = replace(request, write=replace(request.write, operation=operation))
         return dataframe.write_records(self._core, df, arrow_schema(df.schema), request)

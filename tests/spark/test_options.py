@@ -166,3 +166,9 @@ def test_what_is_asked_for_and_not_done_is_said_at_each_write(spark, tmp_path, c
     with pytest.raises(OptionError, match="unknown option 'fare'"):
         pyspark_hoodie.HoodieTable.for_path(spark, str(tmp_path / "t"), {"fare": "x"})
     pyspark_hoodie.disable()
+
+
+def test_a_table_is_opened_by_for_path_only(tmp_path):
+    for arguments in ((str(tmp_path),), (None, str(tmp_path))):
+        with pytest.raises(OptionError, match=r"use pyspark_hoodie.HoodieTable.for_path\(spark, path\)"):
+            pyspark_hoodie.HoodieTable(*arguments)

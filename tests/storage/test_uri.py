@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,10 +37,22 @@ def test_paths_and_file_uris_open_the_local_disk(uri: str | os.PathLike[str], ro
     assert storage.uri == root
 
 
-@pytest.mark.parametrize("path", ["trips", "./trips", "day:2024/trips", "s3:trips", "~/trips"])
+@pytest.mark.parametrize("path", ["trips", "./trips", "day:2024/trips", "s3:trips", "./~/trips", "a~"])
 def test_relative_paths_start_at_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(tmp_path)
     assert open_storage(path).uri == str(tmp_path / path)
+
+
+@pytest.mark.parametrize("path", ["~/trips", Path("~/trips"), "~//trips/"])
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_storage(path).uri == str(tmp_path / "trips")
+
+
+@pytest.mark.parametrize("path", [None, 5, b"/data/trips", "", " ", ["/data"], "a\0b"])
+def test_what_is_no_path(path: Any) -> None:
+    with pytest.raises(OptionError, match="is not a path: give the table's folder"):
+        open_storage(path)
 
 
 def test_memory_uri_opens_the_same_table_every_time() -> None:
