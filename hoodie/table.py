@@ -260,11 +260,24 @@ class HoodieTable:
         """
         if (data is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
-        if data is None:
-            data = self.scan(columns=key_columns(self.config), where=where).to_arrow()
-            if not data.num_rows:
-                return CommitResult(None, WriteOperation.DELETE)
-        return self.write(data, WriteOperation.DELETE, options)
+        if data is not None:
+            return self.write(data, WriteOperation.DELETE, options)
+        request = self._asked(WriteOperation.DELETE, options)
+        return self.write_found(lambda found_on: self._delete_found(where, request.write, found_on))
+
+    def _delete_found(self, where: Where | None, options: WriteOptions, found_on: Timeline) -> CommitResult:
+        rows = self.scan(columns=key_columns(self.config), where=where).to_arrow()
+        if not rows.num_rows:
+            return CommitResult(None, WriteOperation.DELETE)
+        return self.write_records(
+            rows.to_reader(),
+            rows.schema,
+            WriteOperation.DELETE,
+            options,
+            engine=self._context.engine,
+            in_memory=True,
+            found_on=found_on,
+        )
 
     def insert_overwrite(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
         """Replace all rows of those partitions that the data has rows for; without rows nothing changes.
@@ -361,11 +374,12 @@ class HoodieTable:
         engine: Engine,
         in_memory: bool,
         repeatable: bool = False,
+        found_on: Timeline | None = None,
     ) -> CommitResult:
         """Write an engine's records: the path that all writes take.
 
         `in_memory`: prepared rows stay in this process. `repeatable`: the records can be evaluated anew, as a load in one pass
-        has to when it loses against another writer.
+        has to when it loses against another writer. `found_on`: see `write_found`, which runs this then.
         """
         operation = operation_on(self.config, operation, options, schema.names)
         context = replace(self._context, lock_timeout_s=options.concurrency.lock_timeout_s)
@@ -383,14 +397,35 @@ class HoodieTable:
                 after_commit(context, options)
                 return loaded
         with staged_batch(
-            context, records, schema, operation=operation, options=options, engine=engine, in_memory=in_memory
+            context,
+            records,
+            schema,
+            operation=operation,
+            options=options,
+            engine=engine,
+            in_memory=in_memory,
+            found_on=found_on,
         ) as batch:
             overwrites = Conduct.of(operation, options).replaces is not Replaces.NOTHING
             if not overwrites and not any(chunk.rows for chunk in batch.chunks):
                 return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
-            result = self._retried(lambda: self._run(context, batch, options))
+            # Rows that were found in the table have to be looked for again before another try.
+            once = found_on is not None
+            result = (
+                self._run(context, batch, options)
+                if once
+                else self._retried(lambda: self._run(context, batch, options))
+            )
         after_commit(context, options)
         return result
+
+    def write_found(self, write: Callable[[Timeline], CommitResult]) -> CommitResult:
+        """Run a write of rows that a condition finds in the table itself; each try evaluates the condition anew.
+
+        `write` gets the timeline of the moment before it does so, and hands it to `write_records`: a row that was changed since,
+        and may not fit the condition any more, is not written.
+        """
+        return self._retried(lambda: write(self.timeline))
 
     def _loaded(
         self,

@@ -39,6 +39,8 @@ from hoodie.options.values import DuplicatePolicy, LogBlockFormat, SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.conflict import find_conflict
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
@@ -73,6 +75,8 @@ class Batch:
     folder: str | None
     """Where tasks stage what they find for other processes; None when all of them run in this one."""
     started_s: float
+    found_on: Timeline | None = None
+    """Where the rows are those that a condition found in the table: the timeline of then. They must still be as they were."""
 
 
 class StaleSnapshotError(CommitConflictError):
@@ -89,8 +93,9 @@ def staged_batch(
     options: WriteOptions,
     engine: Engine,
     in_memory: bool,
+    found_on: Timeline | None = None,
 ) -> Iterator[Batch]:
-    """Evaluate the input and hold its prepared rows; staged files are removed at the end.
+    """Evaluate the input and hold its prepared rows; staged files are removed at the end. `found_on`: as `Batch` has it.
 
     Raises:
         SchemaError, KeyFieldError: before any row is drawn where the schema alone shows it.
@@ -116,7 +121,7 @@ def staged_batch(
         if Conduct.of(operation, options).sort is SortMode.GLOBAL_SORT:
             chunks = sorted_chunks(chunks)
         given = storable(batch_schema)
-        yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder_of_tasks, started)
+        yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder_of_tasks, started, found_on)
     finally:
         rows_folder.remove()
 
@@ -421,7 +426,32 @@ def _plan(
             f"another writer changed table {context.config.name!r} while keys were looked up; run the write again"
         )
     _require_same_schema(context, looked_at, now)
-    return _plan_rows(context, tagged, by_bucket, slices, now, conduct, options)
+    plan = _plan_rows(context, tagged, by_bucket, slices, now, conduct, options)
+    if batch.found_on is not None:
+        _require_same_rows(context, batch.found_on, now, plan)
+    return plan
+
+
+def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot, plan: WritePlan) -> None:
+    """The rows that a condition found are as they were: nobody has changed the file groups that they are in since.
+
+    From here on the commit itself sees to that. Rows that came to fit the condition meanwhile are left: the write goes before
+    the one that brought them.
+    """
+    before, there = found_on.completed_times, now.timeline.completed_times
+    changed = find_conflict(
+        based_on=plan.based_on,
+        inserted_partitions=frozenset(),
+        current={group: now.view.slice_of(group) for group in plan.based_on},
+        others=((i, now.active.read_commit(i)) for i in now.timeline.commits if i.time not in before),
+    )
+    if changed is None and found_on.commits and found_on.commits[-1].time not in there:
+        changed = f"commit {found_on.commits[-1]} was taken off the timeline"
+    if changed is not None:
+        raise StaleSnapshotError(
+            f"table {context.config.name!r} was changed after the condition was evaluated: {changed}; nothing was written, run the "
+            "write again"
+        )
 
 
 def _plan_rows(

@@ -31,6 +31,7 @@ from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.timeline.clock import zone_of
+from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
 from hoodie.write.conduct import Conduct
 from hoodie.write.create import create_at
@@ -96,29 +97,45 @@ def write(
     return write_records(table, df, schema, in_mode(save_mode, request, table, unsaid=unsaid))
 
 
-def write_records(table: HoodieTable, df: DataFrame, schema: pa.Schema, request: WriteRequest) -> CommitResult:
-    """Write to an open table, and remember the result for `last_result`."""
+def write_records(
+    table: HoodieTable,
+    df: DataFrame,
+    schema: pa.Schema,
+    request: WriteRequest,
+    *,
+    found_on: Timeline | None = None,
+) -> CommitResult:
+    """Write to an open table, and remember the result for `last_result`. `found_on`: as the core's `write_found` gives it."""
     write = request.write
     if needs_no_rows(write):
         return remember(table, table.write_no_rows(write.operation, write))
     if Conduct.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
         df = _in_key_order(df, table.config)
     engine = SparkEngine(df.sparkSession)
-    result = _written_here(table, df, schema, write, engine) if is_small(df, write.driver_max_bytes) else None
+    result = None
+    if is_small(df, write.driver_max_bytes):
+        result = _written_here(table, df, schema, write, engine, found_on)
     if result is None:
         result = table.write_records(
-            df, schema, write.operation, write, engine=engine, in_memory=False, repeatable=True
+            df, schema, write.operation, write, engine=engine, in_memory=False, repeatable=True, found_on=found_on
         )
     give_back()  # the driver has better use for memory than to keep it for the next batch
     return remember(table, replace(result, jobs=engine.jobs))
 
 
 def _written_here(
-    table: HoodieTable, df: DataFrame, schema: pa.Schema, write: WriteOptions, engine: SparkEngine
+    table: HoodieTable,
+    df: DataFrame,
+    schema: pa.Schema,
+    write: WriteOptions,
+    engine: SparkEngine,
+    found_on: Timeline | None,
 ) -> CommitResult | None:
     """Write a small batch in this process; None where it turned out not to be small, and nothing was done."""
     try:
-        return table.write_records(df, schema, write.operation, write, engine=DriverEngine(engine), in_memory=True)
+        return table.write_records(
+            df, schema, write.operation, write, engine=DriverEngine(engine), in_memory=True, found_on=found_on
+        )
     except TooLargeError:
         return None
 

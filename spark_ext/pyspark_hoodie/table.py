@@ -212,9 +212,14 @@ class HoodieTable:
         """
         if (df is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
-        if df is None:
-            df = self.read(columns=key_columns(self.config), where=where)
-        return self._write(df, WriteOperation.DELETE, options)
+        if df is not None:
+            return self._write(df, WriteOperation.DELETE, options)
+
+        def found(found_on: Timeline) -> CommitResult:
+            rows = self.read(columns=key_columns(self.config), where=where)
+            return self._write(rows, WriteOperation.DELETE, options, found_on=found_on)
+
+        return self._core.write_found(found)
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
         """Replace all rows of those partitions that the DataFrame has rows for; without rows nothing changes.
@@ -262,7 +267,14 @@ class HoodieTable:
         """
         return stream_writer(self.uri, {**self._options, **parse_options(options)}, output_mode=output_mode)
 
-    def _write(self, df: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
+    def _write(
+        self,
+        df: DataFrame,
+        operation: WriteOperation,
+        options: Mapping[str, str] | None,
+        *,
+        found_on: Timeline | None = None,
+    ) -> CommitResult:
         if not hasattr(df, "sparkSession"):
             kind = type(df)
             raise SchemaError(
@@ -272,7 +284,7 @@ class HoodieTable:
         request = dataframe.parse_request({**self._options, **parse_options(options)})
         check_against(self.config, request.table)
         request = replace(request, write=replace(request.write, operation=operation))
-        return dataframe.write_records(self._core, df, arrow_schema(df.schema), request)
+        return dataframe.write_records(self._core, df, arrow_schema(df.schema), request, found_on=found_on)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
