@@ -9,6 +9,14 @@ PEER_STAMP := $(PEER)/.stamp
 SPARK_4.0 := .venv-spark4.0
 OTHER_SPARKS := $(SPARK_4.0) .venv-spark4.1 .venv-spark4.2
 
+# The lowest versions that pyproject.toml declares, and the newest Python that is found here (none: its suite is left out).
+LOWEST := .venv-lowest
+NEWEST := .venv-newest
+NEWEST_PYTHON ?= $(shell for v in 15 14 13 12; do for p in $$(command -v python3.$$v) $$HOME/.pyenv/versions/3.$$v.*/bin/python3.$$v; do \
+	"$$p" -c '' 2>/dev/null && echo "$$p" && exit; done; done)
+# What depends most on the versions beneath: bytes, filters, reads, writes and the examples of the pages.
+VERSION_TESTS := tests/engine tests/filegroup tests/format tests/read tests/view tests/write tests/test_*.py
+
 HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 HUDI_VERSION := 1.2.0
 JARS := build/jars
@@ -45,6 +53,8 @@ integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp ## compare
 	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration
 	$(PEER)/bin/python -m pytest tests/spark -m smoke
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
+	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark' -n 2
+	$(if $(NEWEST_PYTHON),$(NEWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark' -n 2,@echo 'no Python newer than 3.11 here: its suite is left out')
 
 # `make bench SYSTEMS="spark4/spark spark4/hoodie-*"` measures some, `ARGS=--full` everything at three sizes (hours); `-m benchmarks.run --help`.
 bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hudi, Delta, Iceberg, polars, delta-rs
@@ -66,7 +76,7 @@ format: $(STAMP) ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) $(PEER) $(OTHER_SPARKS) $(BENCH_SPARK) $(BENCH_EMBEDDED) build dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(PEER) $(LOWEST) $(NEWEST) $(OTHER_SPARKS) $(BENCH_SPARK) $(BENCH_EMBEDDED) build dist spark-warehouse metastore_db derby.log
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -83,6 +93,17 @@ $(PEER_STAMP): pyproject.toml
 .venv-spark%/.stamp: pyproject.toml
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'pyspark==$*.*' --editable '.[connect,test]'
+	touch $@
+
+$(LOWEST)/.stamp: pyproject.toml
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -c "import tomllib; print(*(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']), sep='\n')" > $(@D)/lowest.txt
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(@D)/lowest.txt --editable '.[test]'
+	touch $@
+
+$(NEWEST)/.stamp: pyproject.toml
+	test -x $(@D)/bin/python || $(NEWEST_PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
 $(BENCH_SPARK)/.stamp: pyproject.toml
