@@ -48,28 +48,38 @@ def report(runs: Sequence[Run]) -> str:
 
 def _head(runs: Sequence[Run]) -> list[str]:
     about = runs[-1].about
-    when = "; ".join(f"{run.about['started']} (load average {run.about['load']})" for run in runs)
     failed = [failure for run in runs for failure in run.failed]
     return [
         "# Benchmark results",
         "",
         "Made by `make bench` (`benchmarks/run.py`); do not edit.",
-        f"{about['machine']}, {about['versions']}. Runs, and the machine's load when they began: {when}.",
         *[f"**Failed: {failure}.**" for failure in failed],
         "",
-        f"Data: rides of 15 columns in {PARTITIONS} partitions, {about['rows']:,} rows, about 180 bytes a row as Parquet, in the",
-        "order of their days; random keys of 24 characters.",
-        f"1. Bulk load. 2. Five upserts of {about['batch']:,} rows each: {UPDATES:.0%} updates in the {RECENT} newest partitions,",
-        "the rest new; pull of the last of them. 3. Upserts of random keys of all partitions,",
-        f"{' and '.join(map(str, RANDOM_PERCENTS))} per cent of the table's rows. 4. Reads, with logs on every file. 5. Compaction,",
-        f"and the reads once more. 6. Commits of {SMALL_ROWS:,} rows like the first upserts.",
+        f"Machine: {about['machine']}, {about['versions']}. Runs:",
         "",
-        "Every system runs alone, in processes of its own, on `local[2]`, with the same heap and the same source files; all files",
-        "are compressed with zstd. On Spark it first does the same work on a small table; each has the settings that its own pages",
-        "recommend, hoodie `spark.python.daemon.module=pyspark_hoodie.daemon`. All merge by key and partition; the",
-        "peers are not asked to compare times of update, which hoodie and Hudi do. Time and memory are those of the whole process",
-        "tree, pages that processes share counted once; figures are medians, a peak is the greatest. All systems gave the same rows.",
-        "A ratio is taken inside one run.",
+        *[f"- {run.about['started']}, load average {run.about['load']} when it began" for run in runs],
+        "",
+        "## What is measured",
+        "",
+        f"The data are rides of 15 columns in {PARTITIONS} partitions: {about['rows']:,} rows of about 180 bytes as Parquet, in the",
+        "order of their days, with random keys of 24 characters.",
+        "",
+        "1. Bulk load.",
+        f"2. Five upserts of {about['batch']:,} rows each: {UPDATES:.0%} updates in the {RECENT} newest partitions, the rest new. Then a",
+        "   pull of the last one.",
+        f"3. Upserts of random keys of all partitions: {' and '.join(map(str, RANDOM_PERCENTS))} per cent of the table's rows.",
+        "4. Reads, with logs on every file.",
+        "5. Compaction, and the reads once more.",
+        f"6. Commits of {SMALL_ROWS:,} rows like the first upserts.",
+        "",
+        "- Every system runs alone, in processes of its own, on `local[2]`, with the same heap and the same source files. All",
+        "  files are compressed with zstd. On Spark, each system first does the same work on a small table.",
+        "- Each has the settings that its own pages recommend; hoodie has",
+        "  `spark.python.daemon.module=pyspark_hoodie.daemon`. All merge by key and partition. Only hoodie and Apache Hudi also",
+        "  compare times of update.",
+        "- Time and memory are those of the whole process tree; pages that processes share count once. Figures are medians, a",
+        "  peak is the greatest.",
+        "- All systems gave the same rows. A ratio is taken inside one run. Ratios of two runs differ by a tenth to a fifth.",
     ]
 
 
@@ -97,12 +107,14 @@ def _goal(reached: Reached) -> str:
 
 
 def _lane(runs: Sequence[Run], systems: Sequence[Planned]) -> list[str]:
-    versions = sorted({run.versions[s.name] for run in runs for s in systems if s.name in run.versions})
+    versions = {part for run in runs for s in systems for part in run.versions.get(s.name, "").split(", ") if part}
     floor = next((s.name for s in systems if s.kind is Kind.FLOOR), "")
     others = [s for s in systems if s.kind is not Kind.FLOOR]
     lines = [
         "",
-        "; ".join(versions) + ". Wall / CPU seconds; in brackets CPU to the floor's CPU.",
+        ", ".join(sorted(versions)) + ".",
+        "",
+        "Wall / CPU seconds; in brackets CPU ÷ the floor's CPU.",
         "",
         "| | floor | " + " | ".join(s.title for s in others) + " |",
         "|---|---|" + "---|" * len(others),
@@ -155,7 +167,7 @@ def _reads(runs: Sequence[Run], systems: Sequence[Planned]) -> list[str]:
         return []
     return [
         "",
-        "Reads; the ratio is to the plain scan of the system's own base files in the same session, those of the load where",
+        "Reads. The ratio is to a plain scan of the system's own base files in the same session: those of the load, where",
         "upserts leave them in place.",
         "",
         "| | " + " | ".join(s.title for s in systems) + " |",
@@ -201,7 +213,7 @@ def _commits(runs: Sequence[Run]) -> list[str]:
                 )
     if not lines:
         return []
-    head = ["", f"## Commits of {SMALL_ROWS:,} rows", "", "Wall / CPU seconds; the floor's are appends.", ""]
+    head = ["", f"## Commits of {SMALL_ROWS:,} rows", "", "Wall / CPU seconds. Those of the floor are appends.", ""]
     return [*head, "| | commits | first ten | last ten |", "|---|---|---|---|", *lines]
 
 

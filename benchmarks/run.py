@@ -25,12 +25,14 @@ from pathlib import Path
 
 from benchmarks import records
 from benchmarks.measure import WARM
+from benchmarks.picture import PICTURE, picture
 from benchmarks.plan import Kind, Lane, Planned, chosen
 from benchmarks.report import report
 from benchmarks.rides import make_rides, make_sources
 from benchmarks.systems.base import LOAD, STEPS, UPSERT, Effort
 
 HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "RESULTS.md"
 ROWS = 2_000_000
 EMBEDDED_STEPS = (("load",), ("upsert", "pull", "random"), ("read",), ("compact",), ("read compacted",), ("small",))
 """What goes into one process of an embedded system: peaks of one step are not those of another."""
@@ -83,7 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if disagreeing:
         print("no page is written: remove the files of the runs in which systems disagree", file=sys.stderr)
         return 1
-    args.out.write_text(report(runs), encoding="utf-8")
+    page = report(runs)
+    args.out.write_text(page, encoding="utf-8")
+    if args.out == RESULTS:
+        (HERE.parent / PICTURE).write_text(picture(page), encoding="utf-8")
     print(args.out)
     return 0
 
@@ -131,7 +136,7 @@ def _arguments() -> argparse.ArgumentParser:
         "--report-only", action="store_true", help="measure nothing, write the page of the runs that are there"
     )
     parser.add_argument("--records", type=Path, default=Path("build/bench"), help="where the runs' files are kept")
-    parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument(
         "--folder", type=Path, help="where the tables go, on the disk to measure (default: a temporary folder)"
     )

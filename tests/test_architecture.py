@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md names the levels, every file and every public name as they are."""
+"""The map names the levels, every file and every public name as they are."""
 
 import ast
 import re
@@ -12,6 +12,7 @@ from tests.test_layers import LAYERS
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+FILES = (ROOT / "docs/contributing/FILES.md").read_text(encoding="utf-8")
 
 
 def section(title):
@@ -21,7 +22,7 @@ def section(title):
 def described():
     """Folder -> the names of the files that the page describes in it."""
     found, folder = {}, None
-    for line in section("Rooms and files").split("```")[1].splitlines():
+    for line in FILES.split("```")[1].splitlines():
         if match := re.match(r"([\w/]+)/ +\S", line):
             folder = found.setdefault(match[1], set())
         elif match := re.match(r"  (\S+)  +\S", line):
