@@ -32,7 +32,9 @@ class Bar(NamedTuple):
 
 def bars(page: str, case: str) -> list[Bar]:
     """CPU seconds of a case of the page, the floor first. Spark 4, but Apache Hudi on Spark 3.5, its newest."""
-    spark4, spark3 = (page.split(f"\n## {title}")[1].split("\n## ")[0] for title in ("Spark 4\n", "Spark 3.5"))
+    spark4, spark3 = (
+        page.split(f"\n## {title}")[1].split("\n## ", maxsplit=1)[0] for title in ("Spark 4\n", "Spark 3.5")
+    )
     plain = {"full scan, snapshot, before compaction": "full scan, plain scan of its files, before compaction"}
     floor = _cells(spark4, plain.get(case, case))
     found = [Bar(_FLOORS[case], _cpu(floor.get("floor") or floor["hoodie, merge-on-read"]), _FLOOR)]

@@ -1,7 +1,8 @@
 """The pages for users, their examples, and what runs these.
 
-A block marked ```python runs as it stands, one after the other in one empty folder, and so do the `hoodie …` lines of a block marked ```sh.
-Blocks marked ```python spark run in a Spark session instead. An expression followed by `# -> text` must be worth `text`.
+Blocks marked ```python run as they stand, one after the other in one empty folder, and so do the `hoodie …` lines of
+blocks marked ```sh. Blocks marked ```python spark run in a Spark session instead. An expression followed by `# -> text`
+must be worth `text`.
 """
 
 from __future__ import annotations
