@@ -99,6 +99,9 @@ class Play:
         table = hoodie.open_table(self.path)
         options = {} if shape.packed else {"hoodie.parquet.small.file.limit": "0"}
         options |= PARQUET_LOGS if shape.parquet_logs else {}
+        options |= {"hoodie.python.write.integers.to.floating": "true"}  # as Hudi's writers do unasked
+        operation, *services = step.operation.split("+")
+        options |= {key: value for name in services for key, value in SERVICES[name].items()}
         if step.operation == "schedule":
             table.schedule_compaction()
         elif step.operation == "compact":
@@ -109,7 +112,7 @@ class Play:
         elif step.operation == "partial":
             table.upsert(self._rows(step), options | {"hoodie.python.upsert.partial": "true"})
         elif step.rows:
-            table.write(self._rows(step), hoodie.WriteOperation[step.operation.partition("+")[0].upper()], options)
+            table.write(self._rows(step), hoodie.WriteOperation[operation.upper()], options)
 
     def _do_hudi(self, step: Step) -> None:
         if step.operation == "schedule":

@@ -11,6 +11,7 @@ from integration.views import by_hudi, by_rust, differences, ours
 from tests.rows import rows_of
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
 NO_PACKING = {"hoodie.parquet.small.file.limit": "0"}
 
 point = pa.struct([("x", pa.int32()), ("f", pa.float32())])
@@ -59,7 +60,7 @@ def test_peers_read_columns_that_were_added_and_widened_at_any_depth(hudi: HudiP
     table.upsert(pa.Table.from_pylist([first_row("b", 2)], schema=FIRST))
     table.upsert(pa.Table.from_pylist([second_row("c", 3)], schema=SECOND))
     table.insert(pa.Table.from_pylist([second_row("e", 4)], schema=SECOND))
-    table.upsert(pa.Table.from_pylist([first_row("d", 5)], schema=FIRST).drop_columns(["m"]))
+    table.upsert(pa.Table.from_pylist([first_row("d", 5)], schema=FIRST).drop_columns(["m"]), NULLS)
     assert table.schema.field("s").type == wide_point
     assert differences(path, ours, by_hudi(hudi), skip=lambda view: view.query == "incremental") == []
     found = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
@@ -167,3 +168,33 @@ def test_columns_that_apache_hudi_renamed_dropped_and_retyped_read_as_it_reads_t
     assert hoodie.open_table(path).schema.names[-1] == "f2"
     with pytest.raises(hoodie.UnsupportedTableError, match="can be read, not written"):
         hoodie.open_table(path).upsert(pa.table({"id": ["k1"], "ts": [9]}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_integers_beneath_a_floating_column_are_rounded_as_apache_hudi_rounds_them(
+    hudi: HudiPeer, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "t"
+    large = [2**53 + 1, -(2**53) - 1, 2**60 + 1, 2**63 - 1, 7]
+    ids = [f"k{number}" for number in range(len(large))]
+    table = hoodie.create_table(path, record_key="id", ordering="ts", table_type=kind, options=NO_PACKING)
+    table.insert(pa.table({"id": ids, "n": large, "ts": [1] * len(large)}))
+    table.upsert(pa.table({"id": ids[2:4], "n": large[2:4], "ts": [2, 2]}))
+    hudi.write(
+        path,
+        pa.table({"id": ["new"], "n": [0.5], "ts": [1]}),
+        {
+            "hoodie.table.name": "t",
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.datasource.write.table.type": kind,
+        },
+    )
+    assert table.schema.field("n").type == pa.float64()
+    assert differences(path, ours, by_hudi(hudi), skip=lambda view: view.query == "incremental") == []
+    found = {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == {**dict(zip(ids, map(float, large), strict=True)), "new": 0.5}
+    if kind == "MERGE_ON_READ":
+        table.compact()
+    table.upsert(pa.table({"id": ids[:1], "n": [1], "ts": [3]}))
+    assert rows_of(table.scan(meta_columns=True).to_arrow()) == hudi.read(path).rows

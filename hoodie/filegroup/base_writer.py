@@ -148,6 +148,10 @@ class BaseFileWriter:
             self._output.__exit__(type(exc), exc, exc.__traceback__)
             raise
         finally:
+            if self._writer is not None:
+                self._writer.is_open = (
+                    False  # of a file that is given up nobody needs the end, which it would write when it goes
+                )
             self._sink.close()
         self._output.__exit__(kind, error, trace)
 

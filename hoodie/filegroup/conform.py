@@ -2,11 +2,12 @@
 
 Fields of structs are found by name, at any depth, as columns are; `filegroup/renamed.py` has put the names right before.
 Values change their types as in Apache Hudi: floats become doubles, texts and decimals by way of their shortest decimal
-digits (integration/test_schema_changes.py).
+digits, integers beyond a float's precision the nearest one (integration/test_schema_changes.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +19,8 @@ from hoodie.keygen.text import text_of
 
 Tabular = TypeVar("Tabular", pa.Table, pa.RecordBatch)
 Array = Any
+Leaf = Callable[[Any, pa.DataType], Any]
+"""Gives an array, in which nothing is nested, in another type."""
 
 _DECIMAL_DIGITS = 38
 _FINE_DECIMAL = pa.decimal128(_DECIMAL_DIGITS, 18)
@@ -43,7 +46,7 @@ def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
         column = data.column(at)
         if column.type != field.type:
             try:
-                column = _as_type(column, field.type)
+                column = as_type(column, field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
                 raise SchemaError(
                     f"column {field.name!r} of {path} is {column.type}, which cannot be read as the table's "
@@ -54,24 +57,30 @@ def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
     return type(data).from_arrays(columns, schema=schema)
 
 
-def _as_type(column: Any, kind: Any) -> Any:
-    """The column in another type; nested ones part by part, for Arrow casts structs by position."""
+def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
+    """The column in another type; nested ones part by part, for Arrow casts structs by position.
+
+    `leaf` casts what is not nested; as stored values are cast, when it is not given.
+    """
+    leaf = leaf or _leaf
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_as_type(chunk, kind) for chunk in column.chunks], type=kind)
+        return pa.chunked_array([as_type(chunk, kind, leaf) for chunk in column.chunks], type=kind)
     types = pa.types
     if types.is_struct(kind) and types.is_struct(column.type):
-        return _struct(column, kind)
+        return _struct(column, kind, leaf)
     if types.is_list(kind) and types.is_list(column.type):
-        values = _as_type(column.flatten(), kind.value_type)
+        values = as_type(column.flatten(), kind.value_type, leaf)
         return pa.ListArray.from_arrays(offsets_of(column), values, type=kind, mask=_null_mask(column))
     if types.is_map(kind) and types.is_map(column.type):
-        return _map(column, kind)
-    return column if column.type == kind else _leaf(column, kind)
+        return _map(column, kind, leaf)
+    return column if column.type == kind else leaf(column, kind)
 
 
 def _leaf(column: Array, kind: pa.DataType) -> Array:
     old = column.type
     types = pa.types
+    if types.is_integer(old) and types.is_floating(kind):
+        return column.cast(kind, safe=False)
     if types.is_floating(old) and (types.is_string(kind) or types.is_decimal(kind)):
         column = text_of(column, field="", role="stored")
     elif types.is_float32(old) and types.is_float64(kind):
@@ -84,12 +93,12 @@ def _leaf(column: Array, kind: pa.DataType) -> Array:
     return column.cast(kind)
 
 
-def _struct(column: Array, kind: pa.StructType) -> Array:
+def _struct(column: Array, kind: pa.StructType, leaf: Leaf) -> Array:
     parts = column.flatten()
     positions = {column.type.field(i).name: i for i in range(column.type.num_fields)}
     wanted = [kind.field(i) for i in range(kind.num_fields)]
     fields = [
-        _as_type(parts[positions[field.name]], field.type)
+        as_type(parts[positions[field.name]], field.type, leaf)
         if field.name in positions
         else pa.nulls(len(column), field.type)
         for field in wanted
@@ -99,11 +108,14 @@ def _struct(column: Array, kind: pa.StructType) -> Array:
     return pa.StructArray.from_arrays(fields, fields=wanted, mask=pc.is_null(column))
 
 
-def _map(column: Array, kind: pa.MapType) -> Array:
+def _map(column: Array, kind: pa.MapType, leaf: Leaf) -> Array:
     entries = entries_of(column)
     keys, items = entries.flatten().flatten()
     made: Array = pa.MapArray.from_arrays(
-        offsets_of(entries), _as_type(keys, kind.key_type), _as_type(items, kind.item_type), mask=_null_mask(column)
+        offsets_of(entries),
+        as_type(keys, kind.key_type, leaf),
+        as_type(items, kind.item_type, leaf),
+        mask=_null_mask(column),
     )
     return made if made.type == kind else made.cast(kind)
 

@@ -393,6 +393,20 @@ PARTIAL_UPSERT = Key(
     False,
     "Upsert only the columns that the batch has: rows of stored keys keep the others, new rows have null there.",
 )
+NULL_FOR_MISSING = Key(
+    "hoodie.write.set.null.for.missing.columns",
+    boolean(),
+    False,
+    "Columns of the table that a batch lacks are null in its rows, whatever was stored there. Otherwise such a batch is an error.",
+)
+INTEGERS_TO_FLOATING = Key(
+    "hoodie.python.write.integers.to.floating",
+    boolean(),
+    False,
+    "A batch of floating point numbers makes an integer column of the table a floating one, for good; beyond 2^53 integers are "
+    "rounded then. Otherwise whole numbers are stored as the integers they are, and a fraction is an error. Key columns keep their "
+    "types.",
+)
 COMPLEX_NEW_ENCODING: Key[bool | None] = Key(
     "hoodie.write.complex.keygen.new.encoding",
     boolean(),
@@ -726,6 +740,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
         "Writing": (
             *(OPERATION, COMBINE_BEFORE_UPSERT, COMBINE_BEFORE_INSERT, COMBINE_BEFORE_DELETE, COMPLEX_NEW_ENCODING),
             *(DROP_DUPLICATES, DUPLICATE_POLICY, ALLOW_DUPLICATES, SORT_MODE, PARTIAL_UPSERT),
+            *(NULL_FOR_MISSING, INTEGERS_TO_FLOATING),
             *(OVERWRITE_MODE, STATIC_OVERWRITE, PARTITIONS_TO_DELETE),
             *(UPSERT_PARALLELISM, INSERT_PARALLELISM, BULK_PARALLELISM, DELETE_PARALLELISM, DRIVER_MAX_BYTES),
             MEMORY_LIMIT_MB,

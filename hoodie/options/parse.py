@@ -239,6 +239,8 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         allow_duplicates_in_merge=get(keys.ALLOW_DUPLICATES),
         sort_mode=get(keys.SORT_MODE),
         partial=get(keys.PARTIAL_UPSERT),
+        null_for_missing=get(keys.NULL_FOR_MISSING),
+        integers_to_floating=get(keys.INTEGERS_TO_FLOATING),
         overwrite_mode=get(keys.OVERWRITE_MODE),
         static_partitions=get(keys.STATIC_OVERWRITE),
         partitions_to_delete=get(keys.PARTITIONS_TO_DELETE),

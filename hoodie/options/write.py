@@ -66,6 +66,10 @@ class WriteOptions:
     sort_mode: SortMode = keys.SORT_MODE.default
     partial: bool = keys.PARTIAL_UPSERT.default
     """Upserts: columns that the batch lacks keep their stored values."""
+    null_for_missing: bool = keys.NULL_FOR_MISSING.default
+    """Columns that the batch lacks are null in its rows; else that is an error."""
+    integers_to_floating: bool = keys.INTEGERS_TO_FLOATING.default
+    """A batch may make an integer column a floating one."""
     overwrite_mode: OverwriteMode | None = keys.OVERWRITE_MODE.default
     static_partitions: tuple[str, ...] | None = keys.STATIC_OVERWRITE.default
     """Partition paths that an insert_overwrite replaces; None, or none: those of its rows."""

@@ -11,6 +11,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.meta_fields import without_meta_fields
+from hoodie.model.nested import nullable_within
 from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
@@ -30,14 +31,14 @@ def table_schema(
         if stated is not None:
             return stated
     if properties.get(CREATE_SCHEMA):
-        return without_meta_fields(arrow_from_avro(parse_schema(properties[CREATE_SCHEMA])))
+        return _columns_of(properties[CREATE_SCHEMA])
     return None
 
 
 @lru_cache(maxsize=64)
 def _columns_of(text: str) -> pa.Schema:
     """Each snapshot asks for the newest commit's schema, which is nearly always that of the one before."""
-    return without_meta_fields(arrow_from_avro(parse_schema(text)))
+    return nullable_within(without_meta_fields(arrow_from_avro(parse_schema(text))))
 
 
 def stated_schema(instant: Instant, metadata: CommitMetadata) -> pa.Schema | None:

@@ -46,11 +46,11 @@ from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.write.bucket_plan import plan_bucket_write
 from hoodie.write.conduct import Conduct, Replaces, Step, labelled
-from hoodie.write.keys import carries_keys, require_stored_keys, table_keys
+from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
 from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.plan import CHEAP_BYTES, MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, WritePlan, plan_write
 from hoodie.write.prepare import Memory, Preparation, require_columns, run_prepare
-from hoodie.write.schema import reconcile, storable
+from hoodie.write.schema import Leave, reconcile, storable
 from hoodie.write.seal import commit_metadata, publish_files
 from hoodie.write.streams import committed_since, is_committed
 
@@ -120,7 +120,7 @@ def staged_batch(
             folder_of_tasks = folder
         if Conduct.of(operation, options).sort is SortMode.GLOBAL_SORT:
             chunks = sorted_chunks(chunks)
-        given = storable(batch_schema)
+        given = _taken(context, batch_schema, operation)
         yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder_of_tasks, started, found_on)
     finally:
         rows_folder.remove()
@@ -187,10 +187,10 @@ def plan_preparation(
         require_columns(batch_schema.names, config.partition_fields, what="partition", table=config.name)
     if not (deletes or conduct.partial):
         require_columns(batch_schema.names, config.ordering_fields, what="ordering", table=config.name)
-    given = storable(batch_schema)
+    given = _taken(context, batch_schema, operation)
     if deletes and snapshot.schema is None:
         raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
-    schema = reconcile(snapshot.schema, given, table_name=config.name, keys_only=deletes, partial=conduct.partial)
+    schema = reconcile(snapshot.schema, given, table_name=config.name, leave=_leave(context, conduct, options))
     keygen = table_keys(context, snapshot, options)
     return Preparation(
         schema,
@@ -202,6 +202,26 @@ def plan_preparation(
         sort_by_key=conduct.sorts,
         marker=context.rule.delete_marker or options.delete_marker,
         keys_given=by_meta,
+    )
+
+
+def _taken(context: TableContext, batch_schema: pa.Schema, operation: WriteOperation) -> pa.Schema:
+    """The columns of the input that are taken, in the types that a table stores: of a delete only those that make keys."""
+    if Conduct.of(operation, WriteOptions()).deletes:
+        names = key_columns(context.config)
+        batch_schema = pa.schema([field for field in batch_schema if field.name in names])
+    return storable(batch_schema)
+
+
+def _leave(context: TableContext, conduct: Conduct, options: WriteOptions) -> Leave:
+    config = context.config
+    return Leave(
+        keys=frozenset((*config.record_key_fields, *config.partition_fields)),
+        keys_only=conduct.deletes,
+        partial=conduct.partial,
+        upserts=conduct.updates and conduct.inserts,
+        null_for_missing=options.null_for_missing,
+        integers_to_floating=options.integers_to_floating,
     )
 
 
@@ -229,7 +249,7 @@ def run_batch(context: TableContext, batch: Batch, options: WriteOptions, snapsh
     if is_committed(snapshot, options.stream, table=context.storage.uri):
         return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
     conduct = Conduct.of(batch.operation, options)
-    schema = _schema_now(context, snapshot, batch, conduct)
+    schema = _schema_now(context, snapshot, batch, _leave(context, conduct, options))
     if any(pa.types.is_string(schema.field(name).type) for name in config.ordering_fields if name in schema.names):
         options = options.for_text_ordering()
     if conduct.replaces is not Replaces.NOTHING and not _changes_something(snapshot, batch, conduct, options):
@@ -373,16 +393,14 @@ def _refuse_stored(context: TableContext, batch: Batch, lookups: list[LookupResu
     )
 
 
-def _schema_now(context: TableContext, snapshot: Snapshot, batch: Batch, conduct: Conduct) -> pa.Schema:
+def _schema_now(context: TableContext, snapshot: Snapshot, batch: Batch, leave: Leave) -> pa.Schema:
     """The table's columns after this write, as the table is now: others may have changed them since the rows were prepared.
 
     Raises:
         SchemaError: the batch does not fit the table any more.
     """
     config = context.config
-    schema = reconcile(
-        snapshot.schema, batch.given, table_name=config.name, keys_only=conduct.deletes, partial=conduct.partial
-    )
+    schema = reconcile(snapshot.schema, batch.given, table_name=config.name, leave=leave)
     for name in (*config.record_key_fields, *config.partition_fields):
         top = name.split(".")[0]
         # Keys and paths are texts of the values, and were made from the types that the columns had.

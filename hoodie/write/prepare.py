@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from hoodie.engine.gather import GATHERED_BYTES, gathered
 from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.filegroup.chunks import make_chunk
-from hoodie.filegroup.conform import conform
 from hoodie.filegroup.deletes import marked
 from hoodie.keygen.generator import KeyGenerator
 from hoodie.model.meta_fields import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED, Chunk, DeleteMarker
 from hoodie.storage.base import Storage
+from hoodie.write.fit import fit
 
 CHUNK_BYTES = 128 * 1024 * 1024
 """Rows are cut into chunks of about this size, so that a worker holds no more of a batch than that at once."""
@@ -120,8 +120,8 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
         SchemaError: a column that must not be null holds nulls, or a value does not fit its type.
     """
     table = preparation.table_name
-    conformed = conform(rows, preparation.schema, path=f"the batch for table {table!r}")
     # Keys are made of the table's types: a decimal of another scale, say, would be written differently.
+    conformed = fit(_key_rows(rows, preparation) if preparation.delete_all else rows, preparation.schema, table=table)
     if preparation.keys_given:
         keys, partitions = _given_keys(rows, conformed, preparation)
     else:
@@ -149,6 +149,15 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
     return pa.table([columns[field.name] for field in fields], schema=pa.schema(fields))
 
 
+def _key_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
+    """What a delete takes of its rows; the other columns are null in its records."""
+    fields = (*preparation.keygen.record_key_fields, *preparation.keygen.partition_fields)
+    names = {name.split(".")[0] for name in fields} & set(rows.column_names)
+    if names:
+        return rows.select(sorted(names))
+    return rows.select([RECORD_KEY])  # a table without any: rows need a column to be counted
+
+
 def _given_keys(
     rows: pa.Table, conformed: pa.Table, preparation: Preparation
 ) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -174,7 +183,9 @@ def _given_keys(
 def _deleted(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.Array | None:
     if preparation.delete_all:
         return pa.repeat(pa.scalar(True), rows.num_rows)
-    flags = [pc.fill_null(rows.column(IS_DELETED), False)] if IS_DELETED in rows.column_names else []
+    at = rows.schema.get_field_index(IS_DELETED)
+    marks = at >= 0 and pa.types.is_boolean(rows.schema.field(at).type)  # else no mark to Apache Hudi either
+    flags = [pc.fill_null(rows.column(at), False)] if marks else []
     if preparation.marker is not None and preparation.marker.field in rows.column_names:
         flags.append(pa.array(marked(rows.column(preparation.marker.field), preparation.marker)))
     return reduce(pc.or_, flags) if flags else None

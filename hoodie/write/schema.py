@@ -2,147 +2,204 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hoodie.errors import SchemaError
-from hoodie.model.meta_fields import without_meta_fields
+from hoodie.model.meta_fields import IS_DELETED, without_meta_fields
+from hoodie.model.nested import nullable_columns
+from hoodie.options.keys import NULL_FOR_MISSING, PARTIAL_UPSERT
 
 _INTEGERS = (pa.int32(), pa.int64())
+_FLOATING = (pa.float32(), pa.float64())
 _WIDER = {
-    pa.int32(): (pa.int64(), pa.float32(), pa.float64()),
-    pa.int64(): (pa.float32(), pa.float64()),
+    pa.int32(): (pa.int64(),),
     pa.float32(): (pa.float64(),),
 }
-"""Promotions that readers of every engine make without losing the column (Avro's, as Hudi uses them)."""
+"""Promotions that readers of every engine make, and that no value is changed by."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """What a write may do to its table's columns, and may leave out."""
+
+    keys: frozenset[str] = frozenset()
+    """Record key and partition columns, nested ones by dots: their types stay, for keys and paths are texts of their values."""
+    keys_only: bool = False
+    """Nothing but keys is taken from the batch (deletes): missing columns do not matter and no column is added."""
+    partial: bool = False
+    """Missing columns keep what is stored."""
+    upserts: bool = True
+    """The operation is one that could be partial."""
+    null_for_missing: bool = False
+    integers_to_floating: bool = False
 
 
 def storable(schema: pa.Schema) -> pa.Schema:
     """The batch's columns in the types that a table stores: what Spark and Avro have no word for is mapped to what they have.
 
     Raises:
-        SchemaError: a column has a type that cannot be stored, or a name stands twice.
+        SchemaError: a column has a type that cannot be stored, or a name stands twice, at any depth.
     """
-    seen: dict[str, str] = {}
     refused = []
     fields: list[pa.Field] = []
-    for field in without_meta_fields(schema):
-        other = seen.get(field.name.lower())
-        if other == field.name:
-            raise SchemaError(f"column {field.name!r} stands twice in the data; rename one of them")
-        if other is not None:
-            raise SchemaError(
-                f"columns {other!r} and {field.name!r} of the data differ in case only, which Spark cannot tell apart; rename one"
-            )
-        seen[field.name.lower()] = field.name
+    columns = list(without_meta_fields(schema))
+    _require_names(columns, "")
+    for field in columns:
         # A column of nulls only has no type of its own: it takes the table's, where the table has the column.
-        kind = field.type if pa.types.is_null(field.type) else _storable_type(field.type)
+        kind = field.type if pa.types.is_null(field.type) else _storable_type(field.type, field.name)
         if kind is None:
             refused.append(f"{field.name} {field.type}")
         else:
             fields.append(pa.field(field.name, kind, field.nullable))
+        if field.name == IS_DELETED and not (kind is None or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+            raise SchemaError(
+                f"column {IS_DELETED!r} is {field.type}, and marks deletes only where it is boolean: cast it, or rename it if it "
+                "means something else"
+            )
     if refused:
         raise SchemaError(f"these columns have types that a table cannot store: {', '.join(refused)}; cast them first")
     return pa.schema(fields)
 
 
-def reconcile(
-    table: pa.Schema | None, batch: pa.Schema, *, table_name: str, keys_only: bool = False, partial: bool = False
-) -> pa.Schema:
-    """The schema that the table has after this batch: the table's columns first, new ones behind.
+def _require_names(fields: Iterable[pa.Field], path: str) -> None:
+    """Each name stands once among its siblings, in whatever case: neither Avro nor Spark could tell them apart."""
+    seen: dict[str, str] = {}
+    for field in fields:
+        name = f"{path}{field.name}"
+        other = seen.setdefault(field.name.lower(), name)
+        if other is name:
+            continue
+        if other == name:
+            raise SchemaError(f"column {name!r} stands twice in the data; rename one of them")
+        raise SchemaError(
+            f"columns {other!r} and {name!r} of the data differ in case only, which Spark cannot tell apart; rename one"
+        )
+
+
+def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, leave: Leave | None = None) -> pa.Schema:
+    """The schema that the table has after this batch: the table's columns first, new ones behind, which may be null.
 
     Args:
         batch: as `storable` gives it.
-        keys_only: nothing but keys is taken from the batch (deletes); missing columns do not matter and no column is added.
-        partial: missing columns keep what is stored, so they do not matter either.
 
     Raises:
         SchemaError: one error with a line for each column that does not fit.
     """
+    leave = leave or Leave()
     if table is None:
         untyped = [field.name for field in batch if pa.types.is_null(field.type)]
         if untyped:
             raise SchemaError(
                 f"columns without a type (nothing but null) cannot start a table: {', '.join(untyped)}; cast them"
             )
-        return batch
-    misfits = _Misfits()
-    fields = misfits.fields(list(table), list(batch), "", add=not keys_only, needs_all=not (partial or keys_only))
+        return nullable_columns(batch)
+    misfits = _Misfits(leave)
+    fields = misfits.fields(list(table), list(batch), "")
     if misfits.lines:
-        raise SchemaError(_misfit(table_name, misfits.lines))
+        raise SchemaError(_misfit(table_name, misfits.lines, leave))
     return pa.schema(fields)
 
 
 class _Misfits:
     """Brings two schemas together, columns and parts of nested columns alike, and keeps a line for all that does not fit."""
 
-    def __init__(self) -> None:
+    def __init__(self, leave: Leave) -> None:
         self.lines: list[str] = []
+        self._leave = leave
 
-    def fields(
-        self, table: list[pa.Field], batch: list[pa.Field], path: str, *, add: bool, needs_all: bool
-    ) -> list[pa.Field]:
+    def fields(self, table: list[pa.Field], batch: list[pa.Field], path: str) -> list[pa.Field]:
         """The table's fields in types that hold both, then the batch's own."""
         given = {field.name: field for field in batch}
+        cased = {field.name.lower() for field in batch}
         found: list[pa.Field] = []
         for old in table:
             new = given.pop(old.name, None)
             name = f"{path}{old.name}"
             if new is None:
-                if needs_all and not old.nullable:
-                    self.lines.append(f"MISSING   {name}  table {old.type} not null, not in the batch")
+                if old.name.lower() not in cased:  # else it is told as such
+                    self._check_missing(old, name)
                 found.append(old)
             else:
                 found.append(old.with_type(self._type(old.type, new.type, name)))
-        if add:
+        if not self._leave.keys_only:
             by_case = {field.name.lower(): field.name for field in table}
             for new in given.values():
                 self._check_new(new, f"{path}{new.name}", by_case.get(new.name.lower()))
-                found.append(new)
+                found.append(new.with_nullable(True))
         return found
+
+    def _check_missing(self, old: pa.Field, name: str) -> None:
+        nested = "." in name
+        if self._leave.keys_only or (self._leave.partial and not nested):
+            return
+        if not old.nullable:
+            self.lines.append(f"MISSING   {name}  table {old.type} not null, not in the batch")
+        elif not self._leave.null_for_missing and name != IS_DELETED:  # without it no row is marked
+            self.lines.append(f"MISSING   {name}  table {old.type}, not in the batch")
 
     def _check_new(self, new: pa.Field, name: str, other: str | None) -> None:
         if other is not None:
             self.lines.append(f"CASE      {name}  the table has it as {other!r}: write it so")
         elif pa.types.is_null(new.type):
             self.lines.append(f"NEW       {name}  without a type (nothing but null): cast it, or leave it out")
-        elif not new.nullable:
-            self.lines.append(f"NEW       {name}  {new.type} not null: a new column must be nullable")
 
     def _type(self, old: pa.DataType, new: pa.DataType, name: str) -> pa.DataType:
         """The type that holds both."""
         types = pa.types
         if types.is_struct(old) and types.is_struct(new):
             mine, theirs = ([kind.field(i) for i in range(kind.num_fields)] for kind in (old, new))
-            return pa.struct(self.fields(mine, theirs, f"{name}.", add=True, needs_all=True))
+            return pa.struct(self.fields(mine, theirs, f"{name}."))
         if types.is_list(old) and types.is_list(new):
             kind = self._type(old.value_type, new.value_type, f"{name}.element")
             return pa.list_(pa.field(old.value_field.name, kind, True))
         if types.is_map(old) and types.is_map(new) and old.key_type == new.key_type:
             return pa.map_(old.key_type, self._type(old.item_type, new.item_type, f"{name}.value"))
-        wider = _common(old, new)
+        if name in self._leave.keys:
+            wider = old if _castable(old, new) else None
+        else:
+            wider = _common(old, new, floating=self._leave.integers_to_floating)
         if wider is None:
             self.lines.append(f"MISMATCH  {name}  table {old}, batch {new}")
         return wider or old
 
 
-def _misfit(table_name: str, lines: Sequence[str]) -> str:
-    shown = list(lines[:5])
+def _misfit(table_name: str, lines: Sequence[str], leave: Leave) -> str:
+    shown = list(lines[:4])
     if len(lines) > len(shown):
         shown.append(f"... and {len(lines) - len(shown)} more")
-    return "\n".join(
-        [
-            f"the batch does not fit table {table_name!r}:",
-            *(f"  {line}" for line in shown),
-            "  fix: cast the columns to the table's types (numbers may widen), or leave them out where the table allows null",
-        ]
-    )
+    fixes = []
+    if any(line.startswith("MISSING") for line in lines):
+        stored = (
+            f"partial=True ({PARTIAL_UPSERT.name}) keeps what is stored in them, "
+            if leave.upserts and not leave.partial
+            else ""
+        )
+        fixes.append(f"  fix: add the missing columns; {stored}{NULL_FOR_MISSING.name}=true makes them null")
+    if not all(line.startswith("MISSING") for line in lines):
+        fixes.append("  fix: cast the columns to the table's types (integers, floats and decimals may be wider)")
+    return "\n".join([f"the batch does not fit table {table_name!r}:", *(f"  {line}" for line in shown), *fixes])
 
 
-def _common(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
-    """The type that holds both; None when that would not be a numeric widening."""
+def _castable(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether values of the new type may stand for some of the old one; each is looked at when it is cast."""
+    numbers = (*_INTEGERS, *_FLOATING)
+    return _common(old, new, floating=True) is not None or (old in numbers and new in numbers)
+
+
+def _common(old: pa.DataType, new: pa.DataType, *, floating: bool) -> pa.DataType | None:
+    """The type that holds both; None when that would not be a numeric widening.
+
+    Args:
+        floating: integers may become floating point numbers. Else a batch of floats is taken for integers, as long as all are whole.
+    """
     if old == new:
+        return old
+    if old in _INTEGERS and new in _FLOATING:
+        return new if floating else old
+    if old in _FLOATING and new in _INTEGERS:
         return old
     if new in _WIDER.get(old, ()):
         return new
@@ -155,10 +212,11 @@ def _common(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def _storable_type(kind: pa.DataType) -> pa.DataType | None:
+def _storable_type(kind: pa.DataType, path: str) -> pa.DataType | None:
+    """Everything inside is nullable (`hoodie.model.nested`)."""
     types = pa.types
     if types.is_dictionary(kind):
-        return _storable_type(kind.value_type)
+        return _storable_type(kind.value_type, path)
     if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
         return pa.string()
     if (
@@ -183,17 +241,20 @@ def _storable_type(kind: pa.DataType) -> pa.DataType | None:
     if types.is_decimal(kind):
         return pa.decimal128(kind.precision, kind.scale) if kind.precision <= 38 and kind.scale >= 0 else None
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        value = _storable_type(kind.value_type)
+        value = _storable_type(kind.value_type, f"{path}.element")
         return None if value is None else pa.list_(pa.field("element", value, True))
     if types.is_struct(kind):
         members = [kind.field(i) for i in range(kind.num_fields)]
-        kinds = [_storable_type(member.type) for member in members]
+        _require_names(members, f"{path}.")
+        kinds = [_storable_type(member.type, f"{path}.{member.name}") for member in members]
         if not members or any(inner is None for inner in kinds):
             return None
-        return pa.struct([pa.field(m.name, inner, m.nullable) for m, inner in zip(members, kinds, strict=True)])
+        return pa.struct([pa.field(m.name, inner) for m, inner in zip(members, kinds, strict=True)])
     if types.is_map(kind):
-        value = _storable_type(kind.item_type)
+        value = _storable_type(kind.item_type, f"{path}.value")
         return (
-            pa.map_(pa.string(), value) if value is not None and _storable_type(kind.key_type) == pa.string() else None
+            pa.map_(pa.string(), value)
+            if value is not None and _storable_type(kind.key_type, path) == pa.string()
+            else None
         )
     return None

@@ -18,6 +18,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError, TableExistsError, TableNotFoundError
 from hoodie.filegroup.freed import give_back
 from hoodie.model.enums import WriteOperation
+from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_against
 from hoodie.options.not_done import warn
@@ -39,7 +40,7 @@ from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.small_batch import DriverEngine, TooLargeError, is_small
 from pyspark_hoodie.where import quoted
 
@@ -88,7 +89,7 @@ def write(
     """
     storage = open_storage(path)
     request = parse_request(options or {}, partition_by)
-    schema = arrow_schema(df.schema)
+    schema = given_schema(df.schema)
     save_mode = mode_of(mode)
     table = open_for_write(storage, request, schema, mode=save_mode, engine=SparkEngine(df.sparkSession))
     if table is None:
@@ -288,7 +289,7 @@ def _create(storage: Storage, request: WriteRequest, schema: pa.Schema) -> None:
         require_columns(names, fields or (), what=what, table=name)
     try:
         # An empty DataFrame commits nothing, and its columns are kept all the same.
-        create_at(storage, asked, schema=schema)
+        create_at(storage, asked, schema=nullable_columns(schema))
     except TableExistsError:
         return
 

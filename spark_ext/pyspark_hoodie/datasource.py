@@ -49,7 +49,7 @@ from pyspark_hoodie.dataframe import (
     parse_request,
 )
 from pyspark_hoodie.engine import conformed
-from pyspark_hoodie.schema import arrow_schema, selected_schema, spark_schema
+from pyspark_hoodie.schema import arrow_schema, given_schema, selected_schema, spark_schema
 from pyspark_hoodie.stream_source import CommitStream, source_plan_options
 from pyspark_hoodie.stream_staging import BatchStager
 
@@ -85,7 +85,7 @@ class DefaultSource(DataSource):
     @briefly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         _say_once()
-        return StagingWriter(*self._target(), arrow_schema(schema), mode=OVERWRITE if overwrite else APPEND)
+        return StagingWriter(*self._target(), given_schema(schema), mode=OVERWRITE if overwrite else APPEND)
 
     @briefly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -95,7 +95,7 @@ class DefaultSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """`overwrite`: output mode complete."""
         _say_once()
-        return BatchStager(*self._target(), arrow_schema(schema), complete=overwrite)
+        return BatchStager(*self._target(), given_schema(schema), complete=overwrite)
 
     def _target(self) -> tuple[str, dict[str, str]]:
         options = dict(self.options.items())

@@ -25,9 +25,9 @@ from hoodie.engine.base import StageBatches
 from hoodie.engine.packing import groups_for, packed
 from hoodie.engine.progress import EVERY_S, LOG, Progress
 from hoodie.errors import HoodieError
-from hoodie.filegroup.conform import conform
+from hoodie.filegroup.conform import as_type, conform
 from hoodie.filegroup.freed import give_back
-from pyspark_hoodie.schema import arrow_schema, spark_schema
+from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -73,7 +73,7 @@ class SparkEngine:
 
     def stage(self, records: DataFrame, fn: StageBatches[S], *, label: str) -> list[S]:
         """As the seam says; order of arrival is the order of partitions. Rows stay where they are."""
-        schema = arrow_schema(records.schema)
+        schema = given_schema(records.schema)
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             number = _partition()
@@ -168,7 +168,7 @@ def conformed(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
     """Batches with the DataFrame's column names and UTC timestamps, as the types of `schema` are."""
     for batch in batches:
         columns = [
-            column if column.type == field.type else column.cast(field.type)
+            column if column.type == field.type else as_type(column, field.type)
             for column, field in zip(batch.columns, schema, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)

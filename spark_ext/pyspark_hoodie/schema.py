@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from hoodie.errors import SchemaError
+from hoodie.model.nested import nullable_within
 
 
 @lru_cache(maxsize=1)
@@ -22,6 +23,47 @@ def _zone_argument() -> dict[str, Any]:
 def arrow_schema(spark: StructType) -> pa.Schema:
     """The schema of the Arrow batches that hold rows of this Spark schema."""
     return to_arrow_schema(spark, **_zone_argument()).remove_metadata()
+
+
+def given_schema(spark: StructType) -> pa.Schema:
+    """The schema of rows that are to be written, nullable inside of columns: `if(c, null, named_struct(…))` is no rare thing.
+
+    Raises:
+        SchemaError: a column has a type of Spark's that a table cannot store.
+    """
+    for field in spark.fields:
+        _require_storable(field.dataType, field.name)
+    return nullable_within(arrow_schema(spark))
+
+
+def _require_storable(kind: DataType, path: str) -> None:
+    """Raises for types that Arrow has no word for, or would make structs of that nobody reads back as what they were."""
+    name = kind.typeName()
+    if name in _REFUSED:
+        raise SchemaError(
+            f"column {path!r} has Spark's type {kind.simpleString()}, which a table cannot store: {_REFUSED[name]}"
+        )
+    if isinstance(kind, StructType):
+        for field in kind.fields:
+            _require_storable(field.dataType, f"{path}.{field.name}")
+    elif isinstance(kind, ArrayType):
+        _require_storable(kind.elementType, f"{path}.element")
+    elif isinstance(kind, MapType):
+        _require_storable(kind.keyType, f"{path}.key")
+        _require_storable(kind.valueType, f"{path}.value")
+
+
+_INTERVAL = "cast it to string, or to a number of months, days or seconds"
+_REFUSED = {
+    "variant": "make it text by to_json, or a struct by variant_get",
+    "geometry": "make it binary by st_asbinary",
+    "geography": "make it binary by st_asbinary",
+    "interval": _INTERVAL,
+    "yearmonthinterval": _INTERVAL,
+    "daytimeinterval": _INTERVAL,
+    "calendarinterval": _INTERVAL,
+}
+"""By names: some of the types came with later versions of Spark."""
 
 
 def spark_schema(arrow: pa.Schema) -> StructType:

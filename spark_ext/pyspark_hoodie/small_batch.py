@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from hoodie.engine.base import StageBatches
 from hoodie.engine.local import LocalEngine
 from pyspark_hoodie.engine import SparkEngine, conformed
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import given_schema
 
 ARROW_GROWTH = 4
 """How many times larger than Spark's estimate, which is that of compressed files, rows may be as Arrow."""
@@ -64,7 +64,7 @@ class DriverEngine(LocalEngine):
         """
         with self._engine.described(label):
             batches = _collected(records)
-        return list(fn(0, conformed(iter(batches), arrow_schema(records.schema))))
+        return list(fn(0, conformed(iter(batches), given_schema(records.schema))))
 
 
 def is_small(df: DataFrame, most_bytes: int) -> bool:
@@ -88,11 +88,12 @@ def is_small(df: DataFrame, most_bytes: int) -> bool:
 
 def _collected(df: Any) -> list[pa.RecordBatch]:
     try:
-        if hasattr(DataFrame, "toArrow"):
-            table: pa.Table = df.toArrow()
-            return table.to_batches()
-        found: list[pa.RecordBatch] = df._collect_as_arrow()  # before Spark 4
-        return found
+        # As they come: `toArrow` casts them to the schema, and cannot where a struct with a field that is "not null" is null.
+        if hasattr(df, "_collect_as_arrow"):
+            found: list[pa.RecordBatch] = df._collect_as_arrow()
+            return found
+        table: pa.Table = df.toArrow()
+        return table.to_batches()
     except Exception as error:
         if "spark.driver.maxResultSize" in str(error):
             raise TooLargeError from error

@@ -15,7 +15,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError
 from hoodie.storage.uri import open_storage
 from pyspark_hoodie import dataframe, hook
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.stream_sink import APPEND, SPARKS_OWN, StreamSink, mode_of, stream_writer
 
 
@@ -122,7 +122,7 @@ class _Writing(hook.Remembers):
 def _open(df: DataFrame, sink: StreamSink) -> None:
     """Create the table, or find it and hold the options against it: here, not in the first batch, users see what is wrong."""
     mode = mode_of(sink.output_mode)
-    schema = arrow_schema(df.schema)
+    schema = given_schema(df.schema)
     dataframe.open_for_write(open_storage(sink.path), sink.request, schema, mode=mode, engine=LocalEngine())
 
 

@@ -26,7 +26,7 @@ from hoodie.options.write import WriteRequest
 from hoodie.storage.uri import open_storage
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.engine import SparkEngine
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import given_schema
 
 log = logging.getLogger("hoodie")
 
@@ -76,7 +76,7 @@ class StreamSink:
     def _write(self, df: DataFrame, batch: StreamBatch) -> CommitResult | None:
         request = replace(self.request, write=replace(self.request.write, stream=batch))
         mode = mode_of(self.output_mode)
-        schema = arrow_schema(df.schema)
+        schema = given_schema(df.schema)
         engine: Engine = SparkEngine(df.sparkSession)
         table = dataframe.open_for_write(open_storage(self.path), request, schema, mode=mode, engine=engine)
         if table is None:

@@ -28,7 +28,7 @@ from hoodie.write.keys import key_columns
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.stream_sink import StreamSink, stream_writer
 
 
@@ -284,7 +284,7 @@ class HoodieTable:
         request = dataframe.parse_request({**self._options, **parse_options(options)})
         check_against(self.config, request.table)
         request = replace(request, write=replace(request.write, operation=operation))
-        return dataframe.write_records(self._core, df, arrow_schema(df.schema), request, found_on=found_on)
+        return dataframe.write_records(self._core, df, given_schema(df.schema), request, found_on=found_on)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

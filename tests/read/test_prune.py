@@ -263,7 +263,7 @@ def test_a_column_whose_type_was_widened(stored, now, old, new, where, read, for
     storage, table = made(schema)
     table.bulk_insert(rows(schema, ("a", old[0]), ("b", old[1])))
     wider = pa.schema([("id", pa.string()), ("v", now)])
-    table.bulk_insert(rows(wider, ("c", new)))
+    table.bulk_insert(rows(wider, ("c", new)), {"hoodie.python.write.integers.to.floating": "true"})
     if forget:
         forget_statistics(storage)
     assert same_rows(table, where).after_statistics == read

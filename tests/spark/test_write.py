@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 import hoodie
 import pyspark_hoodie
@@ -202,6 +203,7 @@ def test_a_schema_that_grew_and_widened(door, load, tmp_path):
     save(
         door.createDataFrame([("c", "r", 0.5, 1, "new")], "id string, part string, qty double, ts long, note string"),
         path,
+        hoodie_python_write_integers_to_floating="true",
     )
     found = {row["id"]: (row["qty"], row["note"]) for row in load(path).collect()}
     assert found == {"a": (1.0, None), "b": (float(2**40), None), "c": (0.5, "new")}
@@ -269,3 +271,71 @@ def test_the_facade_takes_and_gives_dataframes(spark, tmp_path):
     assert pyspark_hoodie.last_commit(path).operation is WriteOperation.BULK_INSERT
     assert table.partitions() == ("a", "b")
     assert table.history()[0].inserted == 6
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("small", [True, False])
+def test_null_structs_of_fields_that_are_not_null(door, load, tmp_path, table_type, small):
+    """Spark makes such fields of every expression that is never null itself."""
+    df = door.sql(
+        """select cast(id as string) id, 'a' part, 1L ts, if(id = 1, null, named_struct('a', id)) one,
+        array(named_struct('a', cast(id as string)), null) items, map('a', named_struct('a', id), 'b', null) pairs,
+        if(id = 1, null, named_struct('a', timestamp'2020-01-01 00:00:00')) at from range(3)"""
+    )
+    path = tmp_path / "t"
+    more = {"hoodie_datasource_write_table_type": table_type} | (
+        {} if small else {"hoodie_python_driver_max_bytes": "0"}
+    )
+    save(df, path, **more)
+    save(df.where("id <> '2'").withColumn("ts", F.lit(2).cast("long")), path, **more)
+    columns = ["id", "one", "items", "pairs", "at"]
+
+    def found():
+        return [row.asDict(recursive=True) for row in load(path).select(columns).orderBy("id").collect()]
+
+    expected = [row.asDict(recursive=True) for row in df.select(columns).orderBy("id").collect()]
+    assert found() == expected
+    if table_type == "MERGE_ON_READ":
+        hoodie.open_table(path).compact()
+        assert found() == expected
+
+
+def test_a_column_that_is_never_null_is_stored_nullable(door, load, tmp_path):
+    path = tmp_path / "t"
+    df = door.createDataFrame([("k", "a", 1, 1)], DDL)
+    save(df.withColumn("n", F.lit(1)), path)
+    save(df.withColumn("n", F.lit(2)).withColumn("country", F.lit("NO")), path)
+    save(df.withColumn("n", F.expr("cast(null as int)")).withColumn("country", F.expr("cast(null as string)")), path)
+    assert load(path).select("n", "country").collect() == [(None, None)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("parse_json('{}')", "variant"),
+        ("named_struct('v', array(parse_json('{}')))", "variant"),
+        ("interval '1' year", "interval year"),
+        ("interval '1' second", "interval second"),
+    ],
+)
+def test_types_that_no_table_has_are_one_sentence(door, tmp_path, expression, told):
+    if told == "variant" and not hasattr(T, "VariantType"):
+        pytest.skip("no such type before Spark 4")
+    df = door.sql(f"select 'k' id, 'a' part, 1L ts, {expression} x")
+    with pytest.raises(Exception, match=f"column 'x.*' has Spark's type {told}, which a table cannot store"):
+        save(df, tmp_path / "t")
+    assert not (tmp_path / "t" / ".hoodie").exists()
+
+
+def test_a_batch_of_other_types_or_with_less_columns(door, tmp_path):
+    path = tmp_path / "t"
+    save(door.createDataFrame([("k", "a", 1, 1)], DDL), path)
+    floats = door.createDataFrame([("k", "a", 2.0, 2)], "id string, part string, qty double, ts long")
+    save(floats, path)
+    assert stored(path) == {"k": ("a", 2, 2)}
+    with pytest.raises(Exception, match=r"column 'qty' of table .* is int32, and the batch .double. has 0.5 in it"):
+        save(floats.withColumn("qty", F.lit(0.5).cast("double")), path)
+    with pytest.raises(Exception, match="MISSING   qty  table int32, not in the batch"):
+        save(floats.drop("qty"), path)
+    save(floats.drop("qty"), path, hoodie_write_set_null_for_missing_columns="true")
+    assert stored(path) == {"k": ("a", None, 2)}

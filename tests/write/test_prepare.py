@@ -102,7 +102,7 @@ def test_the_delete_operation_deletes_every_row_and_takes_its_ordering_value_awa
     assert found[DELETED].to_pylist() == [True, True]
     assert found["v"].to_pylist() == [None, None]
     assert found["part"].to_pylist() == ["p", "q"]
-    assert prepare_rows(rows(("a", "p", 1)), preparation(delete=True))["v"].to_pylist() == [1]
+    assert prepare_rows(rows(("a", "p", 1)), preparation(delete=True))["v"].to_pylist() == [None]
     assert prepare_rows(rows(("a", "p", 1)), preparation(ordering=("v",)))["v"].to_pylist() == [1]
 
 

@@ -1,0 +1,39 @@
+"""What may be null inside a column: everything, whatever a writer said of it.
+
+A field of a struct has no value where the struct itself is null, so that engines which take "not null" for a promise about
+every row cannot hold a null struct. Parquet files of Spark have all fields nullable for the same reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+
+def nullable_within(schema: pa.Schema) -> pa.Schema:
+    """The columns with everything inside them nullable; whether a column itself is, stays."""
+    fields = [field.with_type(nullable_parts(field.type)) for field in schema]
+    return schema if all(new.type is old.type for new, old in zip(fields, schema, strict=True)) else pa.schema(fields)
+
+
+def nullable_columns(schema: pa.Schema) -> pa.Schema:
+    """The columns, all nullable."""
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def nullable_parts(kind: pa.DataType) -> pa.DataType:
+    """The type with nullable fields, elements and values at every depth; the very same where it has none."""
+    if pa.types.is_struct(kind):
+        return pa.struct([_nullable(kind.field(i)) for i in range(kind.num_fields)])
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable(kind.value_field))
+    if pa.types.is_map(kind):
+        make_map: Any = pa.map_  # the stubs do not know that fields may stand for keys and values
+        made: pa.DataType = make_map(kind.key_field, _nullable(kind.item_field))
+        return made
+    return kind
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return field.with_type(nullable_parts(field.type)).with_nullable(True)
