@@ -123,7 +123,14 @@ def _map(column: Array, kind: pa.MapType, leaf: Leaf) -> Array:
 def entries_of(column: Array) -> Array:
     """A map array as a list array of structs of key and value."""
     kind = column.type
-    return column.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+    fields = [pa.field("key", kind.key_type), pa.field("value", kind.item_type)]
+    try:
+        return column.cast(pa.list_(pa.struct(fields)))
+    except pa.ArrowInvalid:
+        # Null structs of fields that are "not null", as Spark makes them: Arrow does not cast those, not even to the same type.
+        entries = pa.StructArray.from_arrays([column.keys, column.items], fields=fields)
+        offsets = pa.array(column.offsets.to_numpy(), pa.int32())
+        return pa.ListArray.from_arrays(offsets, entries, mask=_null_mask(column))
 
 
 def offsets_of(column: Array) -> Array:
