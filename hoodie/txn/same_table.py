@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hoodie.errors import TableChangedError
+from hoodie.options.fits import check_writable
 from hoodie.options.table import CDC, PROPERTY_OF, TableConfig
 from hoodie.view.schema import CREATE_SCHEMA
 
@@ -19,10 +20,12 @@ def require_same_table(opened: TableConfig, now: TableConfig) -> None:
     What writers change in a table that stays (the bucket layout, the metadata table, table services) is not compared.
 
     Raises:
-        TableChangedError: a property that rules writing is another one.
+        UnsupportedTableError: another writer upgraded the table. TableChangedError: another property that rules writing
+            is not the same.
     """
     if opened.raw == now.raw:
         return
+    check_writable(now)
     before, after = _ruling(opened), _ruling(now)
     for ruling, value in before.items():
         if after[ruling] != value:
