@@ -12,7 +12,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from types import TracebackType
 from typing import Protocol
 
@@ -66,11 +65,11 @@ def _is_terminal(stream: object) -> bool:
 
 
 def draw_bar(name: str, total: int | None, unit: str, elapsed_s: float) -> Bar | None:
-    """A bar of tqdm. It is imported here, for that takes a tenth of a second, and not every worker of a cluster has it."""
+    """A bar of tqdm."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a notebook without widgets gets a bar of text
-            tqdm = import_module("tqdm.auto").tqdm
+            from tqdm.auto import tqdm  # noqa: PLC0415 - a tenth of a second, and not every worker has it
     except ImportError:
         return None
     bar = tqdm(total=total, desc=name, unit=f" {unit}", unit_scale=total is None, leave=False, dynamic_ncols=True)

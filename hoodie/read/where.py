@@ -7,7 +7,6 @@ NaN is what IEEE 754 says: every comparison with it is false but `<>`, in each e
 from __future__ import annotations
 
 import operator
-import pickle
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -90,7 +89,7 @@ def condition_of(where: Where, schema: pa.Schema) -> Condition:
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
     # An expression does not tell its columns: take a column for used when the filter cannot do without it.
     try:
-        pickle.dumps(expression)
+        expression.__reduce__()  # written down, as it goes to workers: Arrow writes names only
     except pa.ArrowNotImplementedError as exc:
         if "non-name" in str(exc):
             raise OptionError(

@@ -400,7 +400,9 @@ def _schema_now(context: TableContext, snapshot: Snapshot, batch: Batch, leave: 
         SchemaError: the batch does not fit the table any more.
     """
     config = context.config
-    schema = reconcile(snapshot.schema, batch.given, table_name=config.name, leave=leave)
+    # What the batch lacks was asked when its rows were prepared. A column that another writer added since is null in them.
+    since = replace(leave, null_for_missing=True)
+    schema = reconcile(snapshot.schema, batch.given, table_name=config.name, leave=since)
     for name in (*config.record_key_fields, *config.partition_fields):
         top = name.split(".")[0]
         # Keys and paths are texts of the values, and were made from the types that the columns had.

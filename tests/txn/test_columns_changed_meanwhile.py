@@ -13,8 +13,10 @@ from hoodie.txn.conflict import find_schema_conflict
 from tests.memory_tables import FakeClock, new_storage
 from tests.memory_tables import opened as opened_with
 
-FIRST = pa.table({"id": ["a", "b"], "part": ["x", "y"], "val": [1, 2]})
-OTHERS = pa.table({"id": ["a"], "part": ["x"], "val": [10]})
+INT = pa.int32()
+FIRST = pa.table({"id": ["a", "b"], "part": ["x", "y"], "val": pa.array([1, 2], INT)})
+OTHERS = pa.table({"id": ["a"], "part": ["x"], "val": pa.array([10], INT)})
+BIG = 2**40
 
 
 class Interrupted(FaultStorage):
@@ -69,9 +71,9 @@ def test_a_column_added_by_the_greater_instant_stays_too(storage):
 
 
 def test_a_column_widened_by_the_smaller_instant_is_read_as_such(storage):
-    mine = pa.table({"id": ["b"], "part": ["y"], "val": [20.5]})
+    mine = pa.table({"id": ["b"], "part": ["y"], "val": [BIG]})
     upsert_with_another_in_between(storage, mine, OTHERS)
-    assert [row["val"] for row in rows(storage)] == [10.0, 20.5]
+    assert [row["val"] for row in rows(storage)] == [10, BIG]
 
 
 def test_two_writers_that_add_different_columns_add_both(storage):
@@ -91,10 +93,10 @@ def while_read(storage, data, others):
 
 
 def test_columns_that_change_while_the_batch_is_read_are_kept(storage):
-    mine = pa.table({"id": ["b"], "part": ["y"], "val": [20]})
-    others = pa.table({"id": ["a"], "part": ["x"], "val": [10.5], "new": ["hello"]})
+    mine = FIRST.slice(1)
+    others = pa.table({"id": ["a"], "part": ["x"], "val": [BIG], "new": ["hello"]})
     opened(storage).upsert(while_read(storage, mine, others))
-    assert [(row["val"], row["new"]) for row in rows(storage)] == [(10.5, "hello"), (20.0, None)]
+    assert [(row["val"], row["new"]) for row in rows(storage)] == [(BIG, "hello"), (2, None)]
 
 
 def test_a_delete_during_which_a_column_is_added_keeps_it(storage):
