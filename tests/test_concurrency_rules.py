@@ -590,6 +590,42 @@ def test_an_incremental_pull_stops_below_the_earliest_pending_write(kind):
 
 
 @KINDS
+@pytest.mark.parametrize("images", ["latest_state", "before_after"])
+def test_pulls_that_go_on_from_their_position_miss_no_row_and_read_none_twice(kind, images):
+    storage, clock = new_table(table_type=kind)
+    assert opened(storage, clock).changes(images=images).position is None
+    opened(storage, clock).upsert(batch([Input("k", "a", 1, 1)]))
+    pulled, seen = [], None
+
+    def pull():
+        nonlocal seen
+        scan = opened(storage, clock).changes(since=seen, images=images, meta_columns=True)
+        rows = scan.to_arrow()
+        keys = (
+            rows["after"].combine_chunks().field("_hoodie_record_key")
+            if "after" in rows.column_names
+            else rows["_hoodie_record_key"]
+        )
+        pulled.extend(keys.to_pylist())
+        seen = scan.position
+
+    def others():
+        pull()
+        opened(storage, clock).upsert(batch([Input("b", "b", 1, 1)]))  # behind the write in progress
+        pull()
+
+    slow(storage, clock, "write files", others).upsert(batch([Input("c", "a", 2, 2)]))
+    assert pulled == ["k"]
+    pull()
+    pull()
+    assert sorted(pulled) == ["b", "c", "k"]
+    table = opened(storage, clock)
+    assert table.scan().position == seen
+    assert table.scan(query="read_optimized").position is None
+    assert table.scan(as_of=seen).position is None
+
+
+@KINDS
 def test_an_as_of_read_over_a_pending_write_is_an_error(kind):
     storage, clock = new_table(table_type=kind)
     first = opened(storage, clock).upsert(batch([Input("k", "a", 1, 1)])).instant

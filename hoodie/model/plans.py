@@ -373,3 +373,5 @@ class ReadPlan:
     output: pa.Schema
     pruning: Pruning = field(default_factory=Pruning)
     """How many file slices, or file groups that a range touched, were considered for the tasks, and what left them out."""
+    position: str | None = None
+    """How far the answer reaches, for the pull that goes on from there."""

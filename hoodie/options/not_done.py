@@ -93,9 +93,8 @@ NOT_DONE: tuple[NotDone, ...] = (
     NotDone("no table service manager is asked", ("hoodie.table.service.manager.enabled",)),
     NotDone("rolled back instants are not kept", ("hoodie.rollback.instant.backup.enabled",)),
     NotDone(
-        "change logs are not written; changes(images='before_after') gives each change without them",
+        "change logs are not written; change queries here need none, those of Apache Hudi do",
         ("hoodie.table.cdc.enabled",),
-        refused=True,
     ),
     NotDone(
         "expired partitions are not deleted; delete_partitions() deletes those that you name",

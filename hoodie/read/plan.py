@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress, zip_longest
 
 import pyarrow as pa
@@ -33,7 +34,12 @@ def plan_read(context: TableContext, options: ReadOptions, *, meta_columns: bool
             TableNotFoundError: so is the table.
     """
     require_readable(context)
-    return context.ask(lambda snapshot: _plan_on(context, snapshot, options, meta_columns=meta_columns))
+
+    def plan(snapshot: Snapshot) -> ReadPlan:
+        found = _plan_on(context, snapshot, options, meta_columns=meta_columns)
+        return replace(found, position=_position(snapshot, options))
+
+    return context.ask(plan)
 
 
 def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *, meta_columns: bool) -> ReadPlan:
@@ -46,6 +52,20 @@ def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *,
         slices = [s._replace(logs=()) for s in slices if s.base is not None]
     visible = snapshot.timeline.visible(until)
     return _plan(context, snapshot, slices, options, until=until, visible=visible, meta_columns=meta_columns)
+
+
+def _position(snapshot: Snapshot, options: ReadOptions) -> str | None:
+    """Where a pull goes on after this query without losing a row; None where there is no such place.
+
+    A snapshot may hold commits behind it: a write that is still pending may come to lie before them, so they are pulled again.
+    """
+    if options.query is QueryType.READ_OPTIMIZED or options.as_of is not None:
+        return None
+    reached = options.end or snapshot.timeline.readable_until(snapshot.pending_writes)
+    begin = options.begin
+    if reached is None or (begin is not None and sort_key(begin) > sort_key(reached)):
+        return begin
+    return reached
 
 
 def _plan_incremental(

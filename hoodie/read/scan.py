@@ -73,6 +73,15 @@ class Scan:
         """The columns of the rows, known before any of them is read."""
         return self.plan.output
 
+    @property
+    def position(self) -> str | None:
+        """How far a pull has read: give it as `since` to the next one, and no row is missed or read twice.
+
+        It never lies behind a write that is still in progress. Of a scan of the whole table it is where pulls go on from; rows of
+        the newest commits may then come once more. None for `as_of` and read-optimized scans, and of a table without commits.
+        """
+        return self.plan.position
+
     def limit(self, rows: int) -> Scan:
         """The same query with at most so many rows; which ones is not said, for rows have no order.
 
