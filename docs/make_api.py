@@ -125,7 +125,7 @@ def _text(found: griffe.Object) -> list[str]:
             lines += ["Raises:", ""]
             lines += [*(f"- `{each.annotation}`: {_one_line(each.description)}" for each in section.value), ""]
         elif section.kind is griffe.DocstringSectionKind.returns:
-            lines += [f"Gives: {_one_line(each.description)}" for each in section.value] + [""]
+            lines += [f"Returns: {_one_line(each.description)}" for each in section.value] + [""]
         elif section.kind is griffe.DocstringSectionKind.examples:
             lines += ["```text", *(text for _, text in section.value), "```", ""]
     return lines

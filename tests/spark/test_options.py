@@ -162,7 +162,9 @@ def test_what_is_asked_for_and_not_done_is_said_at_each_write(spark, tmp_path, c
         assert "clustering" not in caplog.text
         caplog.clear()
     with pytest.raises(OptionError, match="not supported by this release: expired partitions"):
-        rows.write.format("hoodie").option("hoodie.partition.ttl.inline", "true").mode("append").save(str(tmp_path / "t"))
+        rows.write.format("hoodie").option("hoodie.partition.ttl.inline", "true").mode("append").save(
+            str(tmp_path / "t")
+        )
     with pytest.raises(OptionError, match="unknown option 'fare'"):
         pyspark_hoodie.HoodieTable.for_path(spark, str(tmp_path / "t"), {"fare": "x"})
     pyspark_hoodie.disable()
