@@ -70,10 +70,8 @@ def _not_done() -> list[str]:
         names = "<br>".join(f"`{name}`" for name in each.names)
         said = "error" if each.refused else "warning at each write"
         lines.append(f"| {names} | {said} | {each.what} |")
-    asks = "An option with a value other than `false`, `none` or nothing asks for it."
-    sizes = (
-        "One that says how much (commits to retain) asks for it by being there, unless the switch above it is `false`."
-    )
+    asks = "An option counts as asked for unless its value is `false`, `none` or empty."
+    sizes = "A number (commits to retain) counts as soon as it is set, unless the switch above it is `false`."
     return [*lines, "", asks, sizes, ""]
 
 

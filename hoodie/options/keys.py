@@ -423,22 +423,22 @@ DRIVER_MAX_BYTES = Key(
     "hoodie.python.driver.max.bytes",
     whole(0),
     128 * 1024 * 1024,
-    "Spark: a batch of at most so many bytes (as Arrow) is looked up and written by the driver itself: its rows come there in one "
-    "job where the optimizer expects them to be at most a quarter of it, and are staged by executors else. 0: always by executors.",
+    "Spark: the driver itself writes batches of at most so many bytes, as Arrow. If the optimizer expects at most a quarter of it, "
+    "the rows come to the driver in one job; else executors stage them. 0: executors write everything.",
 )
 MEMORY_LIMIT_MB = Key(
     "hoodie.python.memory.limit.mb",
     whole(64),
     1024,
-    "Embedded: memory that a write keeps to, MB. Half of it holds the rows of the batch, and what is more is staged in files of the "
-    "table's private folder; as many files are written at once as fit into the other half, at least one.",
+    "Without Spark: how many MB a write may hold. Half of it is for rows of the batch; more rows than that are staged on disk. As "
+    "many files are written at once as fit into the other half, at least one.",
 )
 WRITE_CHECKS = (
     _check(
         "hoodie.write.lock.provider",
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         "writers on one machine share a lock file without any option, and no other lock is taken",
-        "Lock between writers. Unset: a lock file in the table, for all processes of one machine.",
+        "Lock between writers. Whatever it says, all processes of one machine share a lock file in the table.",
     ),
 )
 
