@@ -29,8 +29,9 @@ from hoodie.storage.base import Storage
 from hoodie.txn.context import TableContext
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.file_index import scan_with_values
 from pyspark_hoodie.file_types import FileTypes, Narrow
-from pyspark_hoodie.folders import Grouped, by_folders
+from pyspark_hoodie.folders import Grouped, by_folders, by_stated_values
 from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.settings import changed_setting
@@ -67,7 +68,8 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
     frames = []
     for narrow, files in types.groups(found.files):
         stored = _stored(plan, narrow)
-        for group in by_folders(context, stored, files):
+        groups = by_stated_values if _is_classic(spark) else by_folders
+        for group in groups(context, stored, files):
             for together in scans_of(group.files):
                 scanned = group._replace(files=together)
                 sound = types.are_sound(together)
@@ -110,17 +112,17 @@ def _scan(
     `sound`: what the files say of their floating columns holds for Spark. Otherwise it must not compare them by that.
     """
     full, needed = plan.context.schema, stored.names
-    files = [_uri(storage, file.path) for file in group.files]
-    reader = (
-        spark.read.format(_PARQUET)
-        .schema(spark_schema(stored))
-        .options(**group.options)
-        .options(**({} if sound else _unheard(stored)))
-        .option("datetimeRebaseMode", "CORRECTED")  # old dates as they are stored, which is what the engine reads too
-        .option("int96RebaseMode", "CORRECTED")
-    )
+    options = {
+        **({} if sound else _unheard(stored)),
+        "datetimeRebaseMode": "CORRECTED",  # old dates as they are stored, which is what the engine reads too
+        "int96RebaseMode": "CORRECTED",
+    }
     with _listed_here(spark, storage):
-        frame = _loaded(spark, reader, files)
+        frame = _with_values(spark, storage, group, stored, options)
+        if frame is None:
+            files = [_uri(storage, file.path).translate(_GLOB) for file in group.files]
+            reader = spark.read.format(_PARQUET).schema(spark_schema(stored)).options(**group.options, **options)
+            frame = _loaded(spark, reader, files)
     frame = without_dead_rows(spark, frame, group.files)
     floats = set() if sound else {field.name for field in stored if pa.types.is_floating(field.type)}
     if narrow or floats:
@@ -132,6 +134,28 @@ def _scan(
             columns.append(column.alias(name) if name in narrow or name in floats else column)
         frame = frame.select(*columns)
     return _kept(frame, plan, where)
+
+
+def _with_values(
+    spark: SparkSession, storage: Storage, group: Grouped, stored: pa.Schema, options: dict[str, str]
+) -> DataFrame | None:
+    """The scan of files of which some columns are known by their folders; None where there is none such."""
+    if not group.values:
+        return None
+    folders = {file.path.rpartition("/")[0] for file in group.files}
+    return scan_with_values(
+        spark,
+        [_uri(storage, file.path) for file in group.files],
+        {_uri(storage, folder): values for folder, values in group.values.items() if folder in folders},
+        pa.schema([stored.field(name) for name in group.columns]),
+        pa.schema([field for field in stored if field.name not in group.columns]),
+        options,
+    )
+
+
+def _is_classic(spark: SparkSession) -> bool:
+    """Whether the session has a JVM of its own here, which Connect's have not."""
+    return hasattr(spark, "_jsparkSession")
 
 
 def _unheard(stored: pa.Schema) -> dict[str, str]:
@@ -215,6 +239,6 @@ def _committed_in(span: InstantRange) -> Column:
 
 
 def _uri(storage: Storage, path: str) -> str:
-    """A file of the table as Hadoop names it, with its pattern characters escaped; Spark's default file system may be another."""
+    """A file or folder of the table as Hadoop names it; Spark's default file system may be another."""
     local = storage.local_path(path)
-    return (f"file:{local}" if local is not None else f"{storage.uri}/{path}").translate(_GLOB)
+    return f"file:{local}" if local is not None else f"{storage.uri}/{path}"
