@@ -132,9 +132,9 @@ def _text(found: griffe.Object) -> list[str]:
 
 
 def _errors(loader: griffe.GriffeLoader) -> list[str]:
-    """The tree of errors, each with the first paragraph of its docstring."""
-    module = loader.modules_collection["hoodie.errors"]
-    classes = [each for each in module.members.values() if isinstance(each, griffe.Class)]
+    """The tree of the exported errors, each with the first paragraph of its docstring."""
+    module, exported = loader.modules_collection["hoodie.errors"], loader.modules_collection["hoodie"].members
+    classes = [each for name, each in module.members.items() if isinstance(each, griffe.Class) and name in exported]
     rows = [f"| `{each.name}` | {_bases(each)} | {_first_paragraph(each)} |" for each in classes]
     return ["| error | is a | when |", "|---|---|---|", *rows, ""]
 

@@ -20,6 +20,7 @@ from hoodie.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     CorruptFileError,
+    MissingFileError,
     OptionError,
     TableNotFoundError,
     UnsupportedTableError,
@@ -34,6 +35,7 @@ from hoodie.options.arguments import (
     parse_columns,
     parse_images,
     parse_names,
+    parse_operation,
     parse_options,
     parse_partitions,
     parse_query,
@@ -323,17 +325,20 @@ class HoodieTable:
         write = self._asked(WriteOperation.DELETE_PARTITION, options).write
         return self.write_no_rows(WriteOperation.DELETE_PARTITION, replace(write, partitions_to_delete=paths))
 
-    def write(self, data: Rows, operation: WriteOperation, options: Mapping[str, str] | None = None) -> CommitResult:
+    def write(
+        self, data: Rows, operation: str | WriteOperation, options: Mapping[str, str] | None = None
+    ) -> CommitResult:
         """Write with any operation: what `upsert`, `insert` and the others do, for programs that choose at run time.
 
         Args:
             data: the rows, as `upsert` takes them.
-            operation: which write; `WriteOperation.UPSERT` and so on.
+            operation: which write: "upsert", "insert" and so on, in any case, or `WriteOperation.UPSERT`.
             options: Hudi's write options, for this write.
 
         Returns:
             What the write did.
         """
+        operation = parse_operation(operation)
         request = self._asked(operation, options)
         reader = reader_of(data, lambda: self.schema)
         return self.write_records(
@@ -482,6 +487,11 @@ class HoodieTable:
                 self._context.clock.pause(random.uniform(0, min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)))
             except CommitOutcomeUnknownError:
                 raise  # it may have landed: what is to be undone, the next write finds out
+            except MissingFileError:
+                self._roll_back_quietly()
+                # What this process kept of the table hid it. A fresh listing says which commit's file it is.
+                self._context.ask(lambda snapshot: snapshot.view.latest_slices())
+                raise
             except Exception:
                 # Known to have failed: leave nothing pending. What cannot be undone now, the next write undoes.
                 self._roll_back_quietly()

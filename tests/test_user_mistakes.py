@@ -1,5 +1,6 @@
 """What a slip in a call gives: one clear error of the project, not a trace out of its depths."""
 
+import re
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -303,3 +304,19 @@ def test_what_is_no_name_of_a_table(tmp_path, name):
 def test_columns_that_properties_would_not_keep(tmp_path, argument, column):
     with pytest.raises(OptionError, match=f"{argument} has {column!r}: .*rename the column"):
         hoodie.create_table(tmp_path / "t", **({"record_key": "id"} | {argument: [column]}))
+
+
+def test_an_operation_by_its_name(table):
+    assert table.write(ROWS, "upsert").updated == table.write(ROWS, "Upsert").updated == 2
+    for wrong in ("merge", "compact", "delete_partition", 5, None):
+        with pytest.raises(OptionError, match=f"operation {wrong!r} is none of upsert, insert, bulk_insert, delete, "):
+            table.write(ROWS, wrong)
+
+
+def test_every_error_that_a_page_names_is_exported():
+    shown = {name for name in hoodie.__all__ if name.endswith("Error")}
+    listed = set(
+        re.findall(r"^\| `(\w+Error)` ", (Path(hoodie.__file__).parent.parent / "docs/API.md").read_text(), re.M)
+    )
+    assert "MissingFileError" in shown
+    assert listed == shown

@@ -58,7 +58,7 @@ Piece: TypeAlias = ArrowStreamExportable | ArrowArrayExportable | PandasFrame | 
 """Some rows with the same columns."""
 Rows: TypeAlias = Piece | Iterable[Piece] | Mapping[str, Any] | Iterable[Mapping[str, Any]]
 """What the methods that write take as `data`: Arrow data or a frame; a list or generator of such pieces, whose columns are those
-of the first; a dict of columns; a list of dicts, one for each row."""
+of the first; a dict of columns; a list of dicts, one for each row, all with the same keys."""
 
 _TAKEN = (
     "give an Arrow table, batch, reader or dataset, a polars, duckdb or pandas frame, anything with __arrow_c_stream__, "
@@ -198,15 +198,27 @@ def _of_columns(data: Mapping[str, Any], columns: Columns) -> pa.Table:
 
 
 def _of_dicts(rows: Iterable[Any], columns: Columns) -> pa.Table:
-    """A table of rows; what a row does not name is null in it."""
+    """A table of rows, which all name the same columns: a null for a column that one row leaves out would be stored."""
     found = list(rows)
+    names = found[0].keys()
     for number, row in enumerate(found):
         if not isinstance(row, Mapping):
             raise SchemaError(f"row {number} is a {type(row).__name__}, while the first is a dict: give one kind")
-    names = dict.fromkeys(name for row in found for name in row)
+        if row.keys() != names:
+            raise _uneven(number, row, names)
     if not names:
         raise SchemaError("the rows have no columns: give dicts with names and values")
     return _of_columns({name: [row.get(name) for row in found] for name in names}, columns)
+
+
+def _uneven(number: int, row: Mapping[Any, Any], names: Iterable[Any]) -> SchemaError:
+    missing = [name for name in names if name not in row]
+    other = next(iter(missing or [name for name in row if name not in set(names)]))
+    has = f"has no {other!r}, which the first row has" if missing else f"has {other!r}, which the first row has not"
+    return SchemaError(
+        f"row {number} (counted from 0) {has}: give every dict the same keys, None for null; rows of which you know "
+        "different columns go into writes of their own"
+    )
 
 
 class _Known:

@@ -68,6 +68,8 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
     types = pa.types
     if types.is_struct(kind) and types.is_struct(column.type):
         return _struct(column, kind, leaf)
+    if types.is_list(kind) and types.is_large_list(column.type):
+        column = column.cast(pa.list_(column.type.value_field))
     if types.is_list(kind) and types.is_list(column.type):
         values = as_type(column.flatten(), kind.value_type, leaf)
         return pa.ListArray.from_arrays(offsets_of(column), values, type=kind, mask=_null_mask(column))
@@ -76,9 +78,22 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
     return column if column.type == kind else leaf(column, kind)
 
 
+def decoded(column: Array) -> Array:
+    """The values of a dictionary array."""
+    values = column.dictionary
+    plain = {"string_view": pa.string(), "binary_view": pa.binary()}.get(
+        str(values.type)
+    )  # Arrow does not decode views
+    if plain is not None:
+        column = pa.DictionaryArray.from_arrays(column.indices, values.cast(plain))
+    return column.dictionary_decode()
+
+
 def _leaf(column: Array, kind: pa.DataType) -> Array:
-    old = column.type
     types = pa.types
+    if types.is_dictionary(column.type):
+        return as_type(decoded(column), kind)
+    old = column.type
     if types.is_integer(old) and types.is_floating(kind):
         return column.cast(kind, safe=False)
     if types.is_floating(old) and (types.is_string(kind) or types.is_decimal(kind)):

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import ChangeFormat, QueryType, TableType
+from hoodie.model.enums import ChangeFormat, QueryType, TableType, WriteOperation
+
+_TAKE_ROWS = (
+    WriteOperation.UPSERT,
+    WriteOperation.INSERT,
+    WriteOperation.BULK_INSERT,
+    WriteOperation.DELETE,
+    WriteOperation.INSERT_OVERWRITE,
+    WriteOperation.INSERT_OVERWRITE_TABLE,
+)
 
 
 def parse_names(value: str | Sequence[str], *, what: str) -> tuple[str, ...]:
@@ -67,6 +76,14 @@ def parse_table_type(value: str | TableType) -> TableType:
         return TableType(value.upper())
     except (AttributeError, ValueError) as exc:
         raise OptionError(f"table type {value!r} is none of {', '.join(TableType)}") from exc
+
+
+def parse_operation(value: str | WriteOperation) -> WriteOperation:
+    """An operation that takes rows by its name, in any case."""
+    found = next((each for each in _TAKE_ROWS if each == str(value).upper()), None)
+    if found is None:
+        raise OptionError(f"operation {value!r} is none of {', '.join(each.lower() for each in _TAKE_ROWS)}")
+    return found
 
 
 def parse_images(images: str) -> ChangeFormat:

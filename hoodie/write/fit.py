@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
-from hoodie.filegroup.conform import as_type
+from hoodie.filegroup.conform import as_type, decoded
 from hoodie.options.keys import INTEGERS_TO_FLOATING
 
 Array = Any
@@ -63,7 +63,7 @@ def _exact(column: Array, kind: pa.DataType) -> Array:
     """The values in another type, when it has all of them."""
     types = pa.types
     if types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = decoded(column)
         if column.type == kind:
             return column
     old = column.type

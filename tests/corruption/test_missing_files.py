@@ -74,6 +74,21 @@ def test_the_newest_file_of_a_group(tmp_path, table_type, partition_by, way):
 
 
 @pytest.mark.parametrize("table_type", [COW, MOR])
+@pytest.mark.parametrize("way", ["upsert", "delete", "delete where"])
+def test_the_process_that_wrote_it_says_the_same(tmp_path, table_type, way):
+    table = table_of(tmp_path / "t", table_type)
+    if table_type == MOR:
+        table.compact()
+    (tmp_path / "t" / newest(table)).unlink()
+    with pytest.raises(MissingFileError) as scanned:
+        table.scan()
+    with pytest.raises(MissingFileError) as told:
+        EVERY_WAY[way](table)
+    assert str(told.value) == str(scanned.value)
+    assert not table.timeline.pending_writes
+
+
+@pytest.mark.parametrize("table_type", [COW, MOR])
 def test_what_was_there_before_the_lost_file_can_still_be_read(tmp_path, table_type):
     table = table_of(tmp_path / "t", table_type)
     (tmp_path / "t" / newest(table)).unlink()

@@ -86,6 +86,25 @@ def test_polars_frames_lazy_ones_and_pieces_of_them(tmp_path):
         assert reader_of(data).read_all().slice(0, 2).to_pylist() == ROWS.to_pylist()
 
 
+@pytest.mark.parametrize("name", ["Categorical", "Enum"])
+def test_polars_categories_at_any_depth(name, tmp_path):
+    pl = pytest.importorskip("polars")
+    kind = pl.Categorical() if name == "Categorical" else pl.Enum(["x", "y"])
+    frame = pl.DataFrame(
+        {
+            "id": ["a", "b"],
+            "c": pl.Series(["x", None], dtype=kind),
+            "l": pl.Series([["x", "y"], None], dtype=pl.List(kind)),
+            "s": pl.Series([{"c": "y"}, {"c": None}], dtype=pl.Struct({"c": kind})),
+        }
+    )
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="c", table_type="MERGE_ON_READ")
+    for data in (frame, frame.slice(1), frame.slice(0, 0)):
+        table.upsert(data)
+    assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == frame.to_dicts()
+    assert table.delete(frame.select("id", "c")).deleted == 2
+
+
 def test_duckdb_relations():
     duckdb = pytest.importorskip("duckdb")
     assert reader_of(duckdb.sql("select 'a' id, 1 n")).read_all().to_pylist() == [{"id": "a", "n": 1}]
@@ -143,11 +162,34 @@ def test_an_empty_input_changes_nothing_and_an_overwrite_with_it_empties(tmp_pat
     assert table.scan().count() == 0
 
 
-def test_rows_that_do_not_name_a_column_have_null_in_it():
-    assert reader_of([{"id": "a"}, {"id": "b", "n": 2}]).read_all().to_pylist() == [
-        {"id": "a", "n": None},
-        {"id": "b", "n": 2},
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([{"id": "a", "s": "new", "n": 1}, {"id": "b", "n": 9}], "row 1 .* has no 's', which the first row has:"),
+        ([{"id": "a", "s": "new"}, {"id": "b", "s": "x", "n": 9}], "row 1 .* has 'n', which the first row has not:"),
+        ([{"id": "a", "s": "p"}, {"id": "b", "n": 10}], "row 1 .* has no 's', which the first row has:"),
+    ],
+)
+def test_dicts_of_different_keys_are_refused_before_a_stored_value_becomes_null(rows, told, partial, tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    stored = [{"id": "a", "s": "x", "n": 1}, {"id": "b", "s": "y", "n": 2}]
+    table.upsert(stored)
+    for data in (rows, iter(rows)):
+        with pytest.raises(SchemaError, match=f"{told} give every dict the same keys, None for null"):
+            table.upsert(data, partial=partial)
+    table.upsert([{"n": 1, "s": None, "id": "a"}, {"id": "b", "s": "y", "n": 2}])
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == [
+        stored[0] | {"s": None},
+        stored[1],
     ]
+
+
+def test_pieces_of_different_columns_are_refused():
+    for first, second in ((["id"], ["id", "n"]), (["id", "n"], ["id"])):
+        pieces = [pa.table({name: [1] for name in names}) for names in (first, second)]
+        with pytest.raises(SchemaError, match="piece 2 of the data has other columns than the first one: n"):
+            reader_of(pieces).read_all()
 
 
 def test_numbers_of_python_take_the_tables_narrower_types(tmp_path):
