@@ -7,21 +7,23 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import date, tzinfo
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hoodie.engine.base import Engine
-from hoodie.engine.inputs import Rows, reader_of
+from hoodie.engine.inputs import Rows, index_names, reader_of
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     CorruptFileError,
+    KeyFieldError,
     MissingFileError,
     OptionError,
+    SchemaError,
     TableNotFoundError,
     UnsupportedTableError,
 )
@@ -97,6 +99,10 @@ class HoodieTable:
         self._options = dict(parse_options(options))
         if options:
             self._request(None)  # what is wrong with them is said here, not at the first write
+
+    def __dir__(self) -> list[str]:
+        """What completion shows: not what the doors to Spark and the command line call."""
+        return [name for name in super().__dir__() if name not in {"write_found", "write_no_rows", "write_records"}]
 
     def __repr__(self) -> str:
         return f"<HoodieTable {self.uri}: {self.config.table_type.value}, version {int(self.config.version)}>"
@@ -263,9 +269,24 @@ class HoodieTable:
         if (data is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
         if data is not None:
+            self._refuse_bare_keys(data)
             return self.write(data, WriteOperation.DELETE, options)
         request = self._asked(WriteOperation.DELETE, options)
         return self.write_found(lambda found_on: self._delete_found(where, request.write, found_on))
+
+    def _refuse_bare_keys(self, data: object) -> None:
+        if isinstance(data, str):
+            raise SchemaError(f"cannot take keys from the text {data!r:.60}: a condition goes into where=")
+        first = next(iter(data), None) if isinstance(data, list | tuple | set | frozenset) else None
+        if isinstance(first, str | bytes | int | float | date) and not self.config.generates_keys:
+            values = dict.fromkeys(key_columns(self.config), ...) | {
+                self.config.record_key_fields[0].split(".")[0]: first
+            }
+            example = ", ".join(f"{name!r}: {'…' if value is ... else repr(value)}" for name, value in values.items())
+            raise SchemaError(
+                f"the items of the {type(data).__name__} are of type {type(first).__name__}, which are no rows: give the key columns, "
+                f"such as t.delete([{{{example}}}])"
+            )
 
     def _delete_found(self, where: Where | None, options: WriteOptions, found_on: Timeline) -> CommitResult:
         rows = self.scan(columns=key_columns(self.config), where=where).to_arrow()
@@ -341,6 +362,14 @@ class HoodieTable:
         operation = parse_operation(operation)
         request = self._asked(operation, options)
         reader = reader_of(data, lambda: self.schema)
+        hidden = [
+            name for name in index_names(data) if name in key_columns(self.config) and name not in reader.schema.names
+        ]
+        if hidden:
+            raise KeyFieldError(
+                f"column {hidden[0]!r} of table {self.config.name!r} is the index of the pandas frame, and an index is not written: "
+                "give df.reset_index()"
+            )
         return self.write_records(
             reader, reader.schema, operation, request.write, engine=self._context.engine, in_memory=True
         )

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 import rlcompleter
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import hoodie
 import pyspark_hoodie
+from hoodie.cli.__main__ import main
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.results import SHOWN, CommitResult, History
 from hoodie.storage.memory import MemorySnapshot, MemoryStorage
@@ -195,6 +197,18 @@ def test_every_public_name_has_a_docstring_and_so_has_each_of_its_methods(module
             if documented and not part.startswith("_") and not inspect.getdoc(getattr(value, part)):
                 without.append(f"{name}.{part}")
     assert without == []
+
+
+def test_what_the_doors_call_is_not_offered_and_results_tell_small_sizes(table):
+    assert not {"write_found", "write_records", "write_no_rows"} & set(dir(table))
+    assert {"upsert", "scan", "uri"} <= set(dir(table))
+    assert re.search(r"; \d+ files?, [\d.]+ K?B", str(table.history()[0]))
+    assert "1 files" not in repr(table.history())
+
+
+def test_the_command_alone_prints_its_help(capsys):
+    assert main([]) == 2
+    assert "usage: hoodie" in capsys.readouterr().err
 
 
 def test_the_module_is_the_command(table):

@@ -2,6 +2,7 @@
 
 import re
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,7 +72,9 @@ def test_what_is_no_point_in_time(table, moment):
 @pytest.mark.parametrize("moment", [date(2001, 2, 3), datetime(2001, 2, 3, 4), "2001-02-03", "20010203000000000"])
 def test_a_moment_before_the_first_commit_names_it(table, moment):
     first = table.timeline.commits[0].time
-    with pytest.raises(InstantNotFoundError, match=rf"lies before the first commit of table .*, {first} \(20\d\d-"):
+    with pytest.raises(
+        InstantNotFoundError, match=rf"\(2001-02-03 .*\) lies before the first commit of table .*, {first} \(20\d\d-"
+    ):
         table.scan(as_of=moment)
     assert table.changes(since=moment).count() == 2
 
@@ -113,8 +116,8 @@ def test_an_operation_option_that_contradicts_the_method(table):
     [
         (5, r"schema is a int; give a pyarrow\.Schema"),
         ("id string", r"schema is a str; give a pyarrow\.Schema"),
-        ({"id": "text"}, "dict is no schema of columns: No type alias for text"),
-        ({"id": str}, "dict is no schema of columns: DataType expected"),
+        ({"id": "text"}, "column 'id': 'text' is no type; write 'string'"),
+        ({"id": str}, "column 'id': 'str' is no type; write 'string'"),
         ([1], "list is no schema of columns"),
         (pa.int64(), "is no schema of columns: .*non-struct type"),
     ],
@@ -320,3 +323,70 @@ def test_every_error_that_a_page_names_is_exported():
     )
     assert "MissingFileError" in shown
     assert listed == shown
+
+
+def test_bare_keys_and_a_condition_as_the_keys_of_a_delete(table):
+    for given, shown in ((["a"], "'a'"), ((2,), "2")):
+        with pytest.raises(SchemaError, match=rf"such as t\.delete\(\[\{{'id': {shown}, 'part': …\}}\]\)"):
+            table.delete(given)
+    with pytest.raises(SchemaError, match="text \"id = 'a'\": a condition goes into where="):
+        table.delete("id = 'a'")
+
+
+def test_a_rollback_of_what_is_not_pending_names_what_is(table):
+    with pytest.raises(
+        InstantNotFoundError, match=r"no instant 123 .* only pending writes are rolled back, and there are none"
+    ):
+        table.rollback("123")
+
+
+def test_missing_key_columns_say_how_to_give_them(table):
+    with pytest.raises(KeyFieldError, match=r"fix: +add the column to the data$"):
+        table.upsert([{"part": "x", "val": 1}])
+    with pytest.raises(KeyFieldError, match="keys are unique per partition, so a delete needs it"):
+        table.delete([{"id": "a"}])
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS.to_pydict())
+    for write, index in ((table.upsert, "id"), (table.upsert, ["id", "part"]), (table.delete, "id")):
+        with pytest.raises(
+            KeyFieldError, match=r"column 'id' .* is the index of the pandas frame, .*give df\.reset_index\(\)"
+        ):
+            write(frame.set_index(index))
+    assert table.upsert(frame.set_index("id").reset_index()).updated == 2
+    assert table.upsert(frame.set_index("id", drop=False)).updated == 2
+
+
+def test_an_unknown_option_suggests_what_is_near_only(table):
+    for wrong in ("foo", "nothing", "hoodie.foo", "hoodie.nothing"):
+        with pytest.raises(OptionError, match=f"unknown option '{wrong}'$"):
+            table.upsert(ROWS, {wrong: "1"})
+    with pytest.raises(OptionError, match=r"did you mean 'hoodie\.datasource\.write\.recordkey\.field'"):
+        table.upsert(ROWS, {"hoodie.datasource.write.recordkey.feild": "id"})
+
+
+def test_a_column_that_there_is_not(table):
+    columns = "columns are id, part, val, _hoodie_commit_time"
+    with pytest.raises(OptionError, match=f"no column 'bob'; a text stands in single quotes; the {columns}"):
+        table.scan(where="id = bob")
+    for call in (lambda: table.scan(where="prat = 'x'"), lambda: table.scan(columns=["prat"])):
+        with pytest.raises(OptionError, match=rf"no column 'prat'; did you mean 'part'\? The {columns}"):
+            call()
+
+
+def test_values_that_do_not_fit_are_shown(table):
+    row = {"id": "a", "part": "x", "val": 1}
+    for wrong in (2.5, 1e30):
+        with pytest.raises(
+            SchemaError, match=rf"holds {re.escape(str(wrong))}, which (is not a whole|that type is too small)"
+        ):
+            table.upsert([row | {"val": wrong}])
+    with pytest.raises(SchemaError, match=r"no common type: 1 \(int\) and 'a' \(str\)$"):
+        table.upsert([row, row | {"val": "a"}])
+    with pytest.raises(SchemaError, match=r"fix: rename the columns as the table has them$"):
+        table.upsert(ROWS.rename_columns(["id", "part", "VAL"]))
+
+
+def test_a_decimal_for_a_double_column_is_to_be_cast_to_double(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", {"id": "string", "d": "double"}, record_key="id")
+    with pytest.raises(SchemaError, match=r"table double, batch decimal128\(2, 1\): cast it to double"):
+        table.upsert([{"id": "a", "d": Decimal("1.5")}])

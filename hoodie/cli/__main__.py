@@ -28,6 +28,9 @@ Command = Callable[[TableContext, HoodieTable, argparse.Namespace], Report]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; gives the exit status. Errors go to stderr as one text, without a trace."""
+    if not (sys.argv[1:] if argv is None else argv):
+        _parser().print_help(sys.stderr)
+        return USAGE
     try:
         args = _parser().parse_args(argv)
     except SystemExit as exit_:  # argparse has printed help (0) or what is wrong with the command line (2)

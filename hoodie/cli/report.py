@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_UNITS = ("B", "KB", "MB", "GB", "TB")
-
 
 @dataclass(frozen=True)
 class Report:
@@ -19,21 +17,6 @@ class Report:
 
     def text(self, *, as_json: bool) -> str:
         return json.dumps(self.data, ensure_ascii=False, indent=2) if as_json else "\n".join(self.lines)
-
-
-def format_size(size_bytes: int) -> str:
-    """Bytes in the largest decimal unit that leaves at least one whole: `1.5 MB`."""
-    value = float(size_bytes)
-    for unit in _UNITS[:-1]:
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} {_UNITS[-1]}"
-
-
-def format_count(count: int, noun: str) -> str:
-    """`1 base file`, `3 base files`."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:

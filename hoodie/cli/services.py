@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hoodie.cli.report import Report, format_count, format_size, format_table
+from hoodie.cli.report import Report, format_table
 from hoodie.cli.show import commit_data
 from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, RollbackPlan
+from hoodie.model.results import format_count, format_size
 from hoodie.options.fits import check_version
 from hoodie.services.rollback import plan_rollback
 from hoodie.table import HoodieTable
@@ -90,22 +91,29 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
         _require_pending(context, timeline, instant)
     if really:
         undone = table.rollback(instant)
-        done = tuple(f"rolled back {each}" for each in undone) or ("nothing to roll back",)
+        done = tuple(f"rolled back {each}" for each in undone) or (_nothing(len(table.timeline.pending_writes)),)
         return Report({"dry_run": False, "rolled_back": undone}, done)
     found = [_preview(context, i) for i in timeline.pending_writes if instant in (None, i.time)]
     unfinished = _unfinished(context, timeline) if instant is None else []
     lines = [line for entry in found for line in _preview_lines(entry)]
     lines += [f"rollback of {each}, begun and not finished: would be finished" for each in unfinished]
     doomed = any(entry["would_roll_back"] for entry in found) or bool(unfinished)
-    lines.append("dry run: nothing was changed; add --yes to do it" if doomed else "nothing to roll back")
+    lines.append("dry run: nothing was changed; add --yes to do it" if doomed else _nothing(len(found)))
     return Report({"dry_run": True, "pending": found, "unfinished_rollbacks": unfinished}, tuple(lines))
+
+
+def _nothing(written: int) -> str:
+    """Why nothing is rolled back; `written`: pending writes, whose writers live."""
+    if not written:
+        return "nothing to roll back"
+    return f"{format_count(written, 'pending write')} {'is' if written == 1 else 'are'} being written: nothing to roll back"
 
 
 def _require_pending(context: TableContext, timeline: Timeline, instant_time: str) -> None:
     """The errors of the act itself: a dry run that promises what then fails helps nobody."""
     found = timeline.find(instant_time, *WRITES)
     if found is None and instant_time not in _targets(context, timeline):
-        raise InstantNotFoundError(timeline.not_found(instant_time, table=context.storage.uri))
+        raise InstantNotFoundError(timeline.not_pending(instant_time, table=context.storage.uri))
     if found is not None and found.is_completed:
         raise InstantNotFoundError(
             f"instant {found} of table {context.storage.uri} is completed; only pending instants are rolled back"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from hoodie.cli.report import Report, format_count, format_pairs, format_size, format_table
+from hoodie.cli.report import Report, format_pairs, format_table
 from hoodie.errors import OptionError
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import Instant
-from hoodie.model.results import CommitResult
+from hoodie.model.results import CommitResult, format_count, format_size
 from hoodie.table import HoodieTable
 
 _SIZE = "size"

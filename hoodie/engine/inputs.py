@@ -115,6 +115,12 @@ def reader_of(data: Rows, columns: Columns = lambda: None) -> pa.RecordBatchRead
     return pa.RecordBatchReader.from_batches(begun.schema, _pieces(begun, items))
 
 
+def index_names(data: Any) -> tuple[str, ...]:
+    """What the index of a pandas frame is called, which is not written; of other rows there is none."""
+    names = getattr(getattr(data, "index", None), "names", None) if hasattr(data, "iloc") else None
+    return tuple(name for name in names or () if isinstance(name, str))
+
+
 def _whole(data: Any) -> pa.RecordBatchReader | None:
     """The rows of one piece; None where it is none."""
     if isinstance(data, pa.RecordBatchReader):
@@ -235,7 +241,11 @@ class _Known:
         try:
             found = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
-            raise SchemaError(f"the values of column {name!r} have no common type: {_said(exc)}") from exc
+            kinds = {type(value): value for value in values if value is not None}
+            mixed = " and ".join(f"{value!r:.40} ({kind.__name__})" for kind, value in list(kinds.items())[:3])
+            raise SchemaError(
+                f"the values of column {name!r} have no common type: {mixed if len(kinds) > 1 else _said(exc)}"
+            ) from exc
         if not isinstance(values, list | tuple) or not _is_plain_number(found.type):
             return found
         kind = self._type(name)

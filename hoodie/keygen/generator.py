@@ -126,7 +126,7 @@ class KeyGenerator:
                 row = start + pc.index(encoded.indices, place).as_py()
                 cured = not self.url_encode and escaped(value) != value
                 cure = "change the value" + (f", or create the table with {_ENCODE_OPTION}=true" if cured else "")
-                made_of = f"{'makes' if dated else 'holds'} {_shown(value)} in row {row} (from 0)"
+                made_of = f"{'makes' if dated else 'holds'} {_shown(value)} in row {row} (counted from 0)"
                 raise KeyFieldError(f"partition column {field!r} {made_of}: {reason}\n  fix:     {cure}")
             segments.append(segment)
         return pa.array(segments, pa.string()).take(encoded.indices)
@@ -177,7 +177,7 @@ def _refuse_rows_without_key(empty: pa.ChunkedArray[Any], fields: Sequence[str])
         first = pc.index(empty, True).as_py()
         what = f"column {fields[0]!r} is" if len(fields) == 1 else f"columns {', '.join(map(repr, fields))} are all"
         raise KeyFieldError(
-            f"record key {what} null or empty in {count} row(s), first in row {first} (from 0).\n"
+            f"record key {what} null or empty in {count} row(s), first in row {first} (counted from 0).\n"
             "  fix:     give every row a key, or leave those rows out"
         )
 

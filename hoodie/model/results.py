@@ -9,6 +9,23 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.html import html_pairs, html_rows
 from hoodie.model.payloads import WriteStat
 
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+def format_size(size_bytes: int) -> str:
+    """Bytes in the largest decimal unit that leaves at least one whole: `1.5 MB`."""
+    value = float(size_bytes)
+    for unit in _UNITS[:-1]:
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} {_UNITS[-1]}"
+
+
+def format_count(count: int, noun: str) -> str:
+    """`1 base file`, `3 base files`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
 
 @dataclass(frozen=True, repr=False)
 class CommitResult:
@@ -76,11 +93,11 @@ class CommitResult:
     def __str__(self) -> str:
         if self.instant is None:
             return f"{self.operation.value.lower()}: nothing to do"
-        replaced = f", {self.replaced} file groups replaced" if self.replaced else ""
+        replaced = f", {format_count(self.replaced, 'file group')} replaced" if self.replaced else ""
         took = f", {self.seconds:.2f} s" if self.seconds else ""  # the timeline does not say it
         return (
             f"{self.instant} {self.operation.value.lower()}: {self.inserted:,} inserted, {self.updated:,} updated, "
-            f"{self.deleted:,} deleted{replaced}; {self.files} files, {self.bytes_written / 1e6:,.1f} MB{took}"
+            f"{self.deleted:,} deleted{replaced}; {format_count(self.files, 'file')}, {format_size(self.bytes_written)}{took}"
             f"{self._how()}"
         )
 
@@ -107,7 +124,7 @@ class CommitResult:
         ways = ", ".join(f"{count} {way}" for way, count in self.index.items())
         told = [
             f"index: {ways}" if ways else "",
-            f"{self.opened} files opened" if self.opened else "",
+            f"{format_count(self.opened, 'file')} opened" if self.opened else "",
             f"{self.engine}, {self.jobs} jobs" if self.jobs else self.engine,
         ]
         return "".join(f"; {each}" for each in told if each)
@@ -122,7 +139,7 @@ class History(list[CommitResult]):
 
     def __repr__(self) -> str:
         shown, more = self._newest()
-        return "\n".join([f"<History of {_commits(len(self))}>", *more, *map(str, shown)])
+        return "\n".join([f"<History of {format_count(len(self), 'commit')}>", *more, *map(str, shown)])
 
     def _repr_html_(self) -> str:
         shown, more = self._newest()
@@ -131,12 +148,8 @@ class History(list[CommitResult]):
             (r.instant, r.operation.value.lower(), r.inserted, r.updated, r.deleted, r.files, r.bytes_written)
             for r in shown
         ]
-        return html_rows(f"{_commits(len(self))}{'; ' + more[0] if more else ''}", header, rows)
+        return html_rows(f"{format_count(len(self), 'commit')}{'; ' + more[0] if more else ''}", header, rows)
 
     def _newest(self) -> tuple[list[CommitResult], list[str]]:
         hidden = len(self) - SHOWN
         return self[-SHOWN:], [f"({hidden:,} older not shown)"] if hidden > 0 else []
-
-
-def _commits(count: int) -> str:
-    return f"{count:,} commit{'' if count == 1 else 's'}"

@@ -202,7 +202,7 @@ def _unknown(names: list[str], where: str = "") -> OptionError:
     lines = []
     for name in sorted(names)[:_SHOWN]:
         known = of_another_system(name)
-        hint = "" if known else did_you_mean(name, keys.known_keys().values())
+        hint = "" if known else did_you_mean(name, keys.known_keys().values(), prefix="hoodie.")
         lines.append((known or f"unknown option {name!r}") + where + (f". {hint}" if hint else ""))
     if len(names) > _SHOWN:
         lines.append(f"and {len(names) - _SHOWN} more")

@@ -118,10 +118,13 @@ def key_generator_class(kind: KeyGeneratorType) -> str:
     return next(name for name, known in KEY_GENERATOR_CLASSES.items() if known is kind)
 
 
-def did_you_mean(word: str, among: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the nearest of the candidates, empty when none is near; without regard to case."""
-    folded = {candidate.lower(): candidate for candidate in among}
-    near = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+def did_you_mean(word: str, among: Iterable[str], *, prefix: str = "") -> str:
+    """`did you mean 'x'?` for the nearest of the candidates, empty when none is near; without regard to case.
+
+    A `prefix` that many of them have does not make them alike.
+    """
+    folded = {candidate.lower().removeprefix(prefix): candidate for candidate in among}
+    near = difflib.get_close_matches(word.lower().removeprefix(prefix), folded, n=1, cutoff=0.6)
     return f"did you mean {folded[near[0]]!r}?" if near else ""
 
 

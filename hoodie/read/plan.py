@@ -19,7 +19,7 @@ from hoodie.options.read import ReadOptions
 from hoodie.read.changes import plan_changes
 from hoodie.read.prune import prune
 from hoodie.read.ranges import plan_range, refuse_cleaned
-from hoodie.read.where import parse_filter
+from hoodie.read.where import no_column, parse_filter
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.view.columns import column_history
 from hoodie.view.schema import table_schema
@@ -179,8 +179,9 @@ def _state(context: TableContext, snapshot: Snapshot, as_of: str | None) -> tupl
     if sort_key(as_of) < sort_key(first):
         which = "earliest commit on the active timeline" if snapshot.archived.files else "first commit"
         raise InstantNotFoundError(
-            f"instant {as_of} lies before the {which} of table {table}, {first} ({parse_instant(first):%Y-%m-%d %H:%M:%S} in the "
-            f"time of its timeline): there is nothing to read as of then. The latest is {timeline.commits[-1].time}"
+            f"instant {as_of} ({parse_instant(as_of):%Y-%m-%d %H:%M:%S}) lies before the {which} of table {table}, {first} "
+            f"({parse_instant(first):%Y-%m-%d %H:%M:%S} in the time of its timeline): "
+            f"there is nothing to read as of then. The latest is {timeline.commits[-1].time}"
         )
     pending = next((i for i in snapshot.pending_writes if sort_key(i.time) <= sort_key(as_of)), None)
     if pending is not None:
@@ -200,5 +201,5 @@ def _columns(wanted: Sequence[str] | None, schema: pa.Schema, default: Sequence[
         return default
     unknown = [name for name in wanted if name not in schema.names]
     if unknown:
-        raise OptionError(f"column {unknown[0]!r} is not in the table; the columns are {', '.join(schema.names)}")
+        raise OptionError(no_column(unknown[0], schema.names))
     return list(dict.fromkeys(wanted))

@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import OptionError
+from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.plans import RowFilter
+from hoodie.options.values import did_you_mean
 from hoodie.read import typed_values
 from hoodie.read.condition import (
     Always,
@@ -194,7 +196,7 @@ class _Binder:
                 raise Misfit(
                     f"{name!r} may be any of the columns {names}: write it as it is"
                     if same
-                    else f"there is no column {name!r}; the columns are {names}"
+                    else no_column(name, self._schema.names, else_="; a text stands in single quotes")
                 )
             name = same[0]
         self.used[name] = None
@@ -297,6 +299,15 @@ def _foreign(where: object) -> str:
         f"a filter is text such as \"city = 'sf' AND fare > 3\", a pyarrow expression or a list [(column, op, value), …]; "
         f"this is {type(where).__name__}: {_shown(where)}"
     )
+
+
+def no_column(name: str, among: Sequence[str], *, else_: str = "") -> str:
+    """That there is no such column; the user's own columns are named first. `else_`: what to say when none is near."""
+    own = [each for each in among if each not in META_COLUMNS]
+    hint = did_you_mean(name, among)
+    hint = f"; {hint} The" if hint else f"{else_}; the"
+    columns = [*own, *(each for each in among if each in META_COLUMNS)]
+    return f"there is no column {name!r}{hint} columns are {', '.join(columns)}"
 
 
 def _shown(where: object) -> str:

@@ -95,7 +95,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
         if instant is None:
             if any(context.active.rollback_target(r) == instant_time for r in timeline if r.action is Action.ROLLBACK):
                 return None
-            raise InstantNotFoundError(timeline.not_found(instant_time, table=context.storage.uri))
+            raise InstantNotFoundError(timeline.not_pending(instant_time, table=context.storage.uri))
         if instant.is_completed:
             raise InstantNotFoundError(
                 f"instant {instant} of table {context.storage.uri} is completed; only pending instants are rolled back"

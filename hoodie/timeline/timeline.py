@@ -192,3 +192,11 @@ class Timeline:
             f"instant {time} is not a completed commit on the active timeline of table {table}; "
             f"the earliest is {self.commits[0].time}, the latest {self.commits[-1].time}"
         )
+
+    def not_pending(self, time: str, *, table: str) -> str:
+        """A sentence for whoever wants to roll back an instant that is not there; it names those that are pending."""
+        pending = ", ".join(each.time for each in self.pending_writes)
+        return (
+            f"there is no instant {time} on the active timeline of table {table}; only pending writes are rolled back, and "
+            + (f"those are {pending}" if pending else "there are none")
+        )

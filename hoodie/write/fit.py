@@ -52,11 +52,17 @@ def fit(rows: pa.Table, schema: pa.Schema, *, table: str) -> pa.Table:
 
 def _told(field: pa.Field, given: pa.DataType, what: str, table: str) -> str:
     return (
-        f"column {field.name!r} of table {table!r} is {field.type}, and the batch ({given}) has {what} in it, which is none of "
-        "that type; nothing was written\n"
+        f"column {field.name!r} of table {table!r} is {field.type}, and the batch ({given}) holds {what}, which "
+        f"{_why(field.type, what)}; nothing was written\n"
         "  fix: round or cast the column. Where integers are to become floating point numbers for good (not in keys): "
         f"{INTEGERS_TO_FLOATING.name}=true"
     )
+
+
+def _why(kind: pa.DataType, what: str) -> str:
+    if not pa.types.is_integer(kind):
+        return "that type cannot hold exactly"
+    return "that type is too small for" if float(what).is_integer() else "is not a whole number"
 
 
 def _exact(column: Array, kind: pa.DataType) -> Array:

@@ -53,6 +53,8 @@ def parse_schema_like(given: SchemaLike) -> pa.Schema:
     """
     try:
         found = _arrow_schema(given)
+    except SchemaError:
+        raise
     except (pa.ArrowException, TypeError, ValueError) as exc:
         raise SchemaError(f"{_kind(given)} is no schema of columns: {exc}") from exc
     if found is None:
@@ -82,9 +84,42 @@ def _arrow_schema(given: Any) -> pa.Schema | None:
         return schema
     if hasattr(given, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(given).schema
-    if isinstance(given, Mapping) or (isinstance(given, Sequence) and not isinstance(given, str | bytes)):
+    if isinstance(given, Mapping):
+        return pa.schema([(name, _type_of(name, kind)) for name, kind in given.items()])
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
         return pa.schema(given)
     return None
+
+
+_MEANT = {
+    **dict.fromkeys(("int", "integer", "long", "bigint"), "int64"),
+    **dict.fromkeys(("str", "text", "varchar"), "string"),
+    **dict.fromkeys(("datetime", "timestamp"), "timestamp[us]"),
+    "boolean": "bool",
+    "bytes": "binary",
+    "date": "date32",
+}
+"""Names of types elsewhere -> Arrow's."""
+
+
+def _type_of(name: str, kind: Any) -> Any:
+    """The type of a column, by its name in Arrow."""
+    if isinstance(kind, pa.DataType):
+        return kind
+    said = kind.__name__ if isinstance(kind, type) else kind
+    if isinstance(kind, str):
+        try:
+            named: Any = pa.type_for_alias  # its stubs know texts that are written out only
+            return named(kind)
+        except ValueError:
+            pass
+    meant = _MEANT.get(said.lower() if isinstance(said, str) else "", "float64" if kind is float else None)
+    fix = (
+        f"write {meant!r}"
+        if meant
+        else "write a name of Arrow's, such as 'int64' or 'string', or a type such as pa.int64()"
+    )
+    raise SchemaError(f"column {name!r}: {said!r} is no type; {fix}")
 
 
 def _kind(given: object) -> str:

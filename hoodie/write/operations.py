@@ -49,7 +49,7 @@ from hoodie.write.conduct import Conduct, Replaces, Step, labelled
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
 from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.plan import CHEAP_BYTES, MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, WritePlan, plan_write
-from hoodie.write.prepare import Memory, Preparation, require_columns, run_prepare
+from hoodie.write.prepare import ADD_IT, Memory, Preparation, require_columns, run_prepare
 from hoodie.write.schema import Leave, reconcile, storable
 from hoodie.write.seal import commit_metadata, publish_files
 from hoodie.write.streams import committed_since, is_committed
@@ -58,6 +58,11 @@ log = logging.getLogger("hoodie")
 
 _PREPARED_ON_S = 0.05
 """What the call before has listed: each listing of a thousand commits takes two milliseconds."""
+
+
+_ADD_TO_DELETE = (
+    "add the column: keys are unique per partition, so a delete needs it; or delete by a condition, where=…"
+)
 
 
 @dataclass(frozen=True)
@@ -183,8 +188,9 @@ def plan_preparation(
     if config.generates_keys and operation is WriteOperation.DELETE:
         require_stored_keys(batch_schema.names, config)
     else:
-        require_columns(batch_schema.names, config.record_key_fields, what="record key", table=config.name)
-        require_columns(batch_schema.names, config.partition_fields, what="partition", table=config.name)
+        require = partial(require_columns, batch_schema.names, table=config.name)
+        require(config.record_key_fields, what="record key")
+        require(config.partition_fields, what="partition", fix=_ADD_TO_DELETE if deletes else ADD_IT)
     if not (deletes or conduct.partial):
         require_columns(batch_schema.names, config.ordering_fields, what="ordering", table=config.name)
     given = _taken(context, batch_schema, operation)

@@ -191,7 +191,10 @@ def _deleted(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.A
     return reduce(pc.or_, flags) if flags else None
 
 
-def require_columns(names: Iterable[str], wanted: Iterable[str], *, what: str, table: str) -> None:
+ADD_IT = "add the column to the data"
+
+
+def require_columns(names: Iterable[str], wanted: Iterable[str], *, what: str, table: str, fix: str = ADD_IT) -> None:
     """Fail before any work starts when a column that the write needs is not in the data."""
 
     present = list(names)
@@ -203,5 +206,5 @@ def require_columns(names: Iterable[str], wanted: Iterable[str], *, what: str, t
             raise KeyFieldError(
                 f"{what} column {name!r} is not in the data for table {table!r}{hint}\n"
                 f"  columns: {', '.join(present)}\n"
-                "  fix:     add the column, or name another one when the table is created"
+                f"  fix:     {fix}"
             )

@@ -162,7 +162,8 @@ class _Misfits:
         else:
             wider = _common(old, new, floating=self._leave.integers_to_floating)
         if wider is None:
-            self.lines.append(f"MISMATCH  {name}  table {old}, batch {new}")
+            double = pa.types.is_decimal(new) and old in _FLOATING
+            self.lines.append(f"MISMATCH  {name}  table {old}, batch {new}" + (": cast it to double" if double else ""))
         return wider or old
 
 
@@ -178,7 +179,9 @@ def _misfit(table_name: str, lines: Sequence[str], leave: Leave) -> str:
             else ""
         )
         fixes.append(f"  fix: add the missing columns; {stored}{NULL_FOR_MISSING.name}=true makes them null")
-    if not all(line.startswith("MISSING") for line in lines):
+    if any(line.startswith("CASE") for line in lines):
+        fixes.append("  fix: rename the columns as the table has them")
+    if not all(line.startswith(("MISSING", "CASE")) for line in lines):
         fixes.append("  fix: cast the columns to the table's types (integers, floats and decimals may be wider)")
     return "\n".join([f"the batch does not fit table {table_name!r}:", *(f"  {line}" for line in shown), *fixes])
 

@@ -286,12 +286,18 @@ def _create(storage: Storage, request: WriteRequest, schema: pa.Schema) -> None:
         (asked.partition_columns, "partition"),
         (asked.ordering_fields, "ordering"),
     ):
-        require_columns(names, fields or (), what=what, table=name)
+        require_columns(names, fields or (), what=what, table=name, fix="add the column, or name another one")
     try:
         # An empty DataFrame commits nothing, and its columns are kept all the same.
         create_at(storage, asked, schema=nullable_columns(schema))
     except TableExistsError:
         return
+    if not asked.record_key_fields:
+        log.warning(
+            "table %s was created without a record key: every row gets a key of its own, and upserts add rows. If rows have a "
+            "key, drop the table and name its column: hoodie.datasource.write.recordkey.field",
+            storage.uri,
+        )
 
 
 def read(spark: SparkSession, path: str, options: Mapping[str, str] | None = None) -> DataFrame:

@@ -61,7 +61,10 @@ S = TypeVar("S")
 @cache
 def _say_once() -> None:
     """Planner workers live on, so this is one line for most jobs."""
-    log.warning('format("hoodie") without pyspark_hoodie.enable(spark): correct, but slower than with it')
+    log.warning(
+        'format("hoodie") read or written without pyspark_hoodie.enable(spark), or through a view that SQL made, which enable does '
+        "not reach: correct, but slower. In place of CREATE TEMPORARY VIEW use createOrReplaceTempView of a DataFrame"
+    )
 
 
 class DefaultSource(DataSource):

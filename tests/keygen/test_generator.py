@@ -252,7 +252,7 @@ def test_an_empty_batch_has_no_keys():
 def test_a_row_without_key_is_told_with_column_count_and_first_row(kind):
     with pytest.raises(KeyFieldError) as caught:
         keys(["a", "", None, "b"], kind=kind)
-    assert "column 'c0' is null or empty in 2 row(s), first in row 1 (from 0)" in str(caught.value)
+    assert "column 'c0' is null or empty in 2 row(s), first in row 1 (counted from 0)" in str(caught.value)
 
 
 def test_rows_without_key_are_counted_over_all_chunks():
@@ -336,7 +336,7 @@ def test_a_slash_makes_folders_in_a_single_partition_column():
 def test_a_slash_in_one_of_several_partition_columns_needs_encoding(hive):
     with pytest.raises(KeyFieldError) as caught:
         paths(["a", "us/east"], [1, 2], hive=hive)
-    assert "partition column 'p' holds 'us/east' in row 1 (from 0)" in str(caught.value)
+    assert "partition column 'p' holds 'us/east' in row 1 (counted from 0)" in str(caught.value)
     assert "hoodie.datasource.write.partitionpath.urlencode=true" in str(caught.value)
     assert paths(["us/east"], [1], hive=hive, encode=True)[0].endswith(("us%2Feast/1", "p=us%2Feast/q=1"))
 
@@ -347,7 +347,7 @@ OUTSIDE = ["..", ".", "../x", "a/../b", "a/..", "a/./b", "/", "/etc", "a//b", "a
 
 @pytest.mark.parametrize("value", OUTSIDE)
 def test_a_value_that_leads_outside_is_refused(value):
-    with pytest.raises(KeyFieldError, match=r"partition column 'p' holds .* in row 2 \(from 0\): "):
+    with pytest.raises(KeyFieldError, match=r"partition column 'p' holds .* in row 2 \(counted from 0\): "):
         paths(["ok", "ok", value])
     with pytest.raises(KeyFieldError, match="partition column 'p' holds"):
         paths([value], [1])

@@ -333,7 +333,7 @@ def test_a_batch_of_other_types_or_with_less_columns(door, tmp_path):
     floats = door.createDataFrame([("k", "a", 2.0, 2)], "id string, part string, qty double, ts long")
     save(floats, path)
     assert stored(path) == {"k": ("a", 2, 2)}
-    with pytest.raises(Exception, match=r"column 'qty' of table .* is int32, and the batch .double. has 0.5 in it"):
+    with pytest.raises(Exception, match=r"column 'qty' of table .* is int32, and the batch .double. holds 0.5, which"):
         save(floats.withColumn("qty", F.lit(0.5).cast("double")), path)
     with pytest.raises(Exception, match="MISSING   qty  table int32, not in the batch"):
         save(floats.drop("qty"), path)
