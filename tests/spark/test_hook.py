@@ -284,6 +284,14 @@ def test_a_null_key_without_enable_leaves_nothing_behind(spark, df, tmp_path):
     assert hoodie.open_table(target).timeline.instants == ()
 
 
+def test_a_table_that_is_created_without_a_record_key_is_told_once(enabled, df, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, logger="hoodie"):
+        for _ in range(2):
+            df.write.format("hoodie").mode("append").save(str(tmp_path / "t"))
+    (record,) = [r for r in caplog.records if "without a record key" in r.getMessage()]
+    assert "hoodie.datasource.write.recordkey.field" in record.getMessage()
+
+
 def test_options_without_effect_are_named_once_and_their_values_never(enabled, df, tmp_path, caplog):
     more = {"hoodie.embed.timeline.server": "false", "hoodie.datasource.hive_sync.password": "hunter2"}
     with caplog.at_level(logging.WARNING, logger="hoodie"):
