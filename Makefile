@@ -15,7 +15,8 @@ NEWEST := .venv-newest
 NEWEST_PYTHON ?= $(shell for v in 15 14 13 12; do for p in $$(command -v python3.$$v) $$HOME/.pyenv/versions/3.$$v.*/bin/python3.$$v; do \
 	"$$p" -c '' 2>/dev/null && echo "$$p" && exit; done; done)
 # What depends most on the versions beneath: bytes, filters, reads, writes and the examples of the pages.
-VERSION_TESTS := tests/engine tests/filegroup tests/format tests/read tests/view tests/write tests/test_*.py
+VERSION_TESTS := tests/engine tests/filegroup tests/format tests/read tests/view tests/write \
+	tests/test_docs.py tests/test_golden_views.py tests/test_incremental_ranges.py tests/test_user_mistakes.py
 
 HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 HUDI_VERSION := 1.2.0
@@ -98,12 +99,12 @@ $(PEER_STAMP): pyproject.toml
 $(LOWEST)/.stamp: pyproject.toml
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -c "import tomllib; print(*(d.replace('>=', '==') for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']), sep='\n')" > $(@D)/lowest.txt
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(@D)/lowest.txt --editable '.[test]'
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(@D)/lowest.txt --editable '.[pybloom,test]'
 	touch $@
 
 $(NEWEST)/.stamp: pyproject.toml
 	test -x $(@D)/bin/python || $(NEWEST_PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[pybloom,test]'
 	touch $@
 
 $(BENCH_SPARK)/.stamp: pyproject.toml

@@ -311,7 +311,7 @@ def test_columns_that_properties_would_not_keep(tmp_path, argument, column):
 
 def test_an_operation_by_its_name(table):
     assert table.write(ROWS, "upsert").updated == table.write(ROWS, "Upsert").updated == 2
-    for wrong in ("merge", "compact", "delete_partition", 5, None):
+    for wrong in ("merge", "compact", 5, None):
         with pytest.raises(OptionError, match=f"operation {wrong!r} is none of upsert, insert, bulk_insert, delete, "):
             table.write(ROWS, wrong)
 

@@ -25,7 +25,10 @@ def gathered(batches: Iterable[pa.RecordBatch], *, most_bytes: int = GATHERED_BY
     for batch in batches:
         if not batch.num_rows:
             continue
-        batch_bytes = _bytes_of(batch)
+        # Where its buffers are small their sizes will do: to tell which part of them is meant takes ten times as long.
+        batch_bytes = batch.get_total_buffer_size()
+        if batch_bytes >= _FEW_BYTES:
+            batch_bytes = bytes_of(batch)
         large = batch.num_rows >= _FEW_ROWS or batch_bytes >= most_bytes
         if waiting and (large or len(waiting) >= most or rows >= _GATHERED_ROWS or size >= most_bytes):
             yield from _together(waiting)
@@ -41,10 +44,12 @@ def gathered(batches: Iterable[pa.RecordBatch], *, most_bytes: int = GATHERED_BY
     yield from _together(waiting)
 
 
-def _bytes_of(batch: pa.RecordBatch) -> int:
-    """Where its buffers are small their sizes will do: to tell which part of them is meant takes ten times as long."""
-    most = batch.get_total_buffer_size()
-    return most if most < _FEW_BYTES else batch.nbytes
+def bytes_of(batch: pa.RecordBatch) -> int:
+    """Its size; that of its buffers as a whole where Arrow cannot tell which part of them is meant (views of texts, pyarrow 21)."""
+    try:
+        return batch.nbytes
+    except pa.ArrowTypeError:
+        return batch.get_total_buffer_size()
 
 
 def _together(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.merge import positions_in
-from hoodie.filegroup.ordering import whole
 from hoodie.filegroup.slice_reader import filter_errors, read_slice
 from hoodie.format.json_text import json_text
 from hoodie.model.enums import ChangeFormat
@@ -165,8 +164,8 @@ def _ids(rows: pa.Table | pa.RecordBatch, told_by: pa.Schema) -> pa.Array:
     values = [field for field in told_by if field.name not in _IDENTITY]
     parts = [pc.fill_null(rows.column(name), "") for name in (COMMIT_TIME, COMMIT_SEQNO)]
     if values:
-        columns = [whole(rows.column(field.name)) for field in values]
-        parts.append(json_text(pa.StructArray.from_arrays(columns, fields=[rows.schema.field(f.name) for f in values])))
+        table = pa.table(rows.select([field.name for field in values])).combine_chunks()
+        parts.append(json_text(table.to_struct_array().combine_chunks()))
     found = pc.binary_join_element_wise(*parts, pc.fill_null(rows.column(RECORD_KEY), ""), " ")
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 

@@ -84,7 +84,7 @@ def filter_errors(context: ReadContext) -> Iterator[None]:
 def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: InstantRange | None) -> pa.RecordBatch:
     """Rows that the filter accepts and that were committed in the span. Only for whole, merged rows."""
     if row_filter is not None:
-        batch = _matching(batch, row_filter.expression)
+        batch = batch.filter(row_filter.expression)
     if span is not None:
         times = _sort_keys(batch.column(COMMIT_TIME))
         keep = pa.array(np.ones(batch.num_rows, dtype=bool))
@@ -96,12 +96,6 @@ def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: Instant
             keep = pc.and_(keep, pc.less_equal(times, sort_key(span.end)))
         batch = batch.filter(keep)
     return batch
-
-
-def _matching(batch: pa.RecordBatch, expression: pc.Expression) -> pa.RecordBatch:
-    # By a table: before pyarrow 21 a batch of which no row is left cannot be filtered by an expression.
-    left = pa.Table.from_batches([batch]).filter(expression).combine_chunks().to_batches()
-    return left[0] if left else batch.slice(0, 0)
 
 
 def _sort_keys(times: pa.Array) -> pa.Array:

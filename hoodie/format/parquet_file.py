@@ -121,8 +121,6 @@ def read_batches(
         CorruptFileError: a page is damaged, or fewer or more rows come out than the footer says.
     """
     rows = file.metadata.num_rows
-    if not file.metadata.num_row_groups and not rows:
-        return  # pyarrow 18 cannot go through no row group
     # Never the footer's word for how many rows there are: a few bytes can claim any number of them.
     names = list(columns) or file.schema_arrow.names[:1]
     batches = file.iter_batches(batch_size=batch_rows, columns=names, use_threads=threads)

@@ -15,6 +15,7 @@ _TAKE_ROWS = (
     WriteOperation.DELETE,
     WriteOperation.INSERT_OVERWRITE,
     WriteOperation.INSERT_OVERWRITE_TABLE,
+    WriteOperation.DELETE_PARTITION,
 )
 
 

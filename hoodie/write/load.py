@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine.base import Engine, Records
-from hoodie.engine.gather import gathered
+from hoodie.engine.gather import bytes_of, gathered
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError
 from hoodie.filegroup.chunks import make_chunk
@@ -187,7 +187,7 @@ def _fed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     size = 0
     for batch in gathered(batches):
         waiting.append(batch)
-        size += batch.nbytes
+        size += bytes_of(batch)
         if size >= FEED_BYTES:
             yield pa.Table.from_batches(waiting)
             waiting, size = [], 0

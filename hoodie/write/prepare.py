@@ -13,7 +13,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.engine.gather import GATHERED_BYTES, gathered
+from hoodie.engine.gather import GATHERED_BYTES, bytes_of, gathered
 from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.filegroup.chunks import make_chunk
 from hoodie.filegroup.deletes import marked
@@ -61,7 +61,7 @@ def run_prepare(
     for batch in gathered(batches, most_bytes=min(GATHERED_BYTES, most // 8)):
         for piece in _pieces(batch, most):
             waiting.append(piece)
-            size += piece.nbytes
+            size += bytes_of(piece)
             if size >= most:
                 yield _chunk(waiting, preparation, storage, stage_to, memory)
                 waiting, size = [], 0
@@ -94,7 +94,7 @@ def _pieces(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
     """The rows of a batch in pieces of about `most` bytes: a whole table may come as one batch."""
     if not batch.num_rows:
         return
-    step = max(1, int(batch.num_rows * most / max(most, batch.nbytes)))
+    step = max(1, int(batch.num_rows * most / max(most, bytes_of(batch))))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
 
