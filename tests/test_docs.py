@@ -1,5 +1,6 @@
 """The pages: their examples run, their links lead somewhere, their lines fit a screen, and they speak to their readers."""
 
+import logging
 import re
 
 import pytest
@@ -32,8 +33,13 @@ def anchors(page):
 def test_the_examples_of_a_page_run_as_they_stand(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}
-    for block in blocks_of(page, "python", "sh"):
-        run_block(block, names)
+    log = logging.getLogger("hoodie")
+    before = log.level
+    try:
+        for block in blocks_of(page, "python", "sh"):
+            run_block(block, names)
+    finally:
+        log.setLevel(before)  # an example may have set another one
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)

@@ -475,7 +475,7 @@ def test_other_texts_are_refused_with_a_short_message(where):
 
 
 def test_an_unknown_column_is_told_with_the_columns_there_are():
-    with pytest.raises(OptionError, match="there is no column 'missing'; .*the columns are n, small, f, "):
+    with pytest.raises(OptionError, match=r"there is no column 'missing'; .*the columns are n, small, f, "):
         parse_filter("missing = 1", SCHEMA)
 
 
