@@ -65,7 +65,7 @@ def test_a_program_that_leaves_a_reader_half_read_ends(tables, kind, ending):
     if ending == "duckdb":
         pytest.importorskip("duckdb")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tables / kind), ENDINGS[ending]],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, str(tables / kind), ENDINGS[ending]],
         timeout=60,
         capture_output=True,
         text=True,
