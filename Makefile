@@ -50,7 +50,7 @@ test: $(STAMP) ## unit, contract and Spark tests
 	$(VENV)/bin/python -m pytest tests -m 'not spark' -n 2
 	$(if $(SPARK_TESTS),$(VENV)/bin/python -m pytest tests -m spark)
 
-integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp ## compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
+integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration
 	$(PEER)/bin/python -m pytest tests/spark -m smoke
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro_encode import encode_records, pieces_of, width_of
+from hoodie.format.avro_record import read_record
 from hoodie.format.avro_schema import AvroType, present
 from hoodie.format.avro_wire import (
     Bytes,
@@ -275,7 +276,7 @@ def _decode_by_fastavro(
     for start, end in zip(starts.tolist(), ends.tolist()):
         stream.seek(start)
         try:
-            rows.append(fastavro.schemaless_reader(stream, schema, None))
+            rows.append(read_record(stream, schema))
         except (EOFError, IndexError, ValueError, OverflowError, MemoryError, KeyError) as exc:
             raise CorruptFileError(f"an Avro record of {end - start} bytes does not decode: {exc!r}") from exc
         if stream.tell() != end:

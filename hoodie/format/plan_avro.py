@@ -26,6 +26,7 @@ from fastavro.schema import SchemaParseException
 from fastavro.types import Schema
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
+from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.plan_check import check_operation, check_rollback
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.payloads import (
@@ -60,12 +61,10 @@ def encode_plan(record_name: str, value: Mapping[str, Any]) -> bytes:
         SchemaError: the value has a field that the type has not, lacks one without a default, or holds a wrong type.
     """
     text, schema = _known(record_name)
-    body = io.BytesIO()
     try:
-        fastavro.schemaless_writer(body, schema, value, strict_allow_default=True)
+        record = write_record(schema, value, strict=True)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error) as exc:
         raise SchemaError(f"a value does not fit {record_name}: {exc}") from exc
-    record = body.getvalue()
     # A random marker would give equal plans different bytes, and nothing searches for it in a file of one block.
     sync = hashlib.md5(text + record, usedforsecurity=False).digest()
     entry = _long(1) + _sized(b"avro.schema") + _sized(text) + _long(0)
@@ -130,17 +129,16 @@ def _known_part(record_name: str, fields: tuple[str, ...]) -> Schema:
 
 
 def _resolved(record: bytes, writer: Schema, reader: Schema) -> dict[str, Any]:
-    again = io.BytesIO()
     try:
-        fastavro.schemaless_writer(again, writer, fastavro.schemaless_reader(io.BytesIO(record), writer, None))
-        resolved: Any = fastavro.schemaless_reader(io.BytesIO(record), writer, reader)
+        again = write_record(writer, read_record(io.BytesIO(record), writer))
+        resolved = read_record(io.BytesIO(record), writer, reader)
     except SchemaResolutionError as exc:
         raise CorruptFileError(f"the schema in the file does not lead to the known one: {exc}") from exc
     except _DECODE_ERRORS as exc:
         raise CorruptFileError(f"the record does not decode: {exc}") from exc
     # fastavro takes a negative union branch, any byte for a boolean, and bytes after the record. The writers of plans
     # encode a value in one way only, so a record that does not come back the same is damaged.
-    if again.getvalue() != record:
+    if again != record:
         raise CorruptFileError("the record does not decode cleanly to the end of its block")
     return dict(resolved)
 
