@@ -1,16 +1,54 @@
 """What a change feed must be: applied to the rows before a commit, its changes give the rows after it."""
 
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from hoodie.table import HoodieTable
 
 Change = tuple[str, Any, Any]
+Row = dict[str, Any]
 
 
 def changes_of(table: HoodieTable, since: str | None = None, until: str | None = None, **more: Any) -> list[Change]:
     """(op, before, after) of each change, with rows as dicts, sorted."""
     found = table.changes(since, until, images="before_after", **more).to_arrow().to_pylist()
     return sorted(((row["op"], row["before"], row["after"]) for row in found), key=repr)
+
+
+KeyOf = Callable[[Row], Hashable]
+
+
+def by_key(rows: Iterable[Row], key: KeyOf) -> dict[Hashable, Row]:
+    """The rows by their keys, which are different."""
+    listed = list(rows)
+    found = {key(row): row for row in listed}
+    assert len(found) == len(listed)
+    return found
+
+
+def apply(feed: Iterable[Row], rows: dict[Hashable, Row], key: KeyOf) -> None:
+    """One change after the other, as somebody does who keeps a copy; each must fit what is there."""
+    for change in feed:
+        before, after = change["before"], change["after"]
+        if before is not None:
+            assert rows.pop(key(before), None) == before, change
+        if after is not None:
+            assert key(after) not in rows, change
+            rows[key(after)] = after
+
+
+def check_in_order(table: HoodieTable, since: str | None, until: str, key: KeyOf) -> None:
+    """The feed of a range of positions, applied to the rows at its begin, gives those at its end."""
+    rows = _rows_at(table, since, key)
+    apply(table.changes(since, until, images="before_after").to_arrow().to_pylist(), rows, key)
+    assert rows == _rows_at(table, until, key)
+
+
+def _rows_at(table: HoodieTable, position: str | None, key: KeyOf) -> dict[Hashable, Row]:
+    if position is None:
+        return {}
+    (instant,) = [each for each in table.timeline.commits if each.position == position]
+    return by_key(table.scan(as_of=instant.time).to_arrow().to_pylist(), key)
 
 
 def check_feed(table: HoodieTable) -> None:

@@ -4,6 +4,7 @@ HOODIE_SOAK=1 runs many more and longer histories.
 """
 
 import os
+import random
 
 import pytest
 from hypothesis import Phase, settings
@@ -19,7 +20,7 @@ from hypothesis.stateful import (
 
 from hoodie.model.enums import Action
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
-from tests.change_feed import check_feed
+from tests.change_feed import check_feed, check_in_order
 from tests.final_rows import check as check_final_rows
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
@@ -213,6 +214,10 @@ class Histories(RuleBasedStateMachine):
             begin = self.known[at - 1] if at else None
             self._check_changes(begin, end)
         check_feed(table)
+        chance, ends = random.Random(str(self.known)), [None, *self.known]
+        if self.known:
+            since, until = sorted(chance.sample(range(len(ends)), 2))
+            check_in_order(table, ends[since], ends[until], lambda row: (row["id"], row["part"]))
 
     # -- what the rules share ----------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.merge import positions_in
 from hoodie.filegroup.slice_reader import filter_errors, read_slice
 from hoodie.format.json_text import json_text
-from hoodie.model.enums import ChangeFormat
+from hoodie.model.enums import ChangeFormat, ChangePart
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECORD_KEY
@@ -70,6 +70,11 @@ def read_changes(storage: Storage, context: ReadContext, task: ChangeTask) -> It
     else:
         gone, fresh = _compare_whole(storage, context, task, task.before, task.after, schema)
     left, right = _paired(gone, fresh)
+    if task.part is not ChangePart.WHOLE:
+        told = (right < 0) == (task.part is ChangePart.DELETES)
+        left, right = left[told], right[told]
+    if task.part is ChangePart.DELETES:
+        fresh = schema.empty_table()
     yield from _told(gone, fresh, left, right, context, task)
 
 
@@ -119,9 +124,10 @@ def _compare_whole(
     at = positions_in(old, new)
     is_fresh = np.ones(len(new), dtype=bool)
     is_fresh[at[at >= 0]] = False
+    wanted = told_by if task.part is ChangePart.DELETES else schema
     return (
         _chosen(_rows(storage, context, before, schema, task.seen_before), at < 0, schema),
-        _chosen(_rows(storage, context, after, schema, task.seen_after), is_fresh, schema),
+        _chosen(_rows(storage, context, after, wanted, task.seen_after), is_fresh, wanted),
     )
 
 

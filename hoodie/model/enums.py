@@ -88,6 +88,15 @@ class ChangeFormat(StrEnum):
     """Each change, the row before and after it as structs."""
 
 
+class ChangePart(StrEnum):
+    """Which changes of one commit in one file group a task tells."""
+
+    WHOLE = "whole"
+    DELETES = "deletes"
+    REST = "rest"
+    """Inserts and updates: another task has told the deletes before."""
+
+
 class MergeMode(StrEnum):
     """Which of two records of one key counts: the later one, the one with the greater ordering value, or what a merger makes."""
 

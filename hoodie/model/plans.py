@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.enums import BlockKind, ChangeFormat, Fill, MergeMode, RowCopies
+from hoodie.model.enums import BlockKind, ChangeFormat, ChangePart, Fill, MergeMode, RowCopies
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.payloads import WriteStat
@@ -323,6 +323,7 @@ class ChangeTask:
     images: tuple[str, ...]
     """Columns of the rows in before and after."""
     format: ChangeFormat = ChangeFormat.BEFORE_AFTER
+    part: ChangePart = ChangePart.WHOLE
 
     @property
     def slice(self) -> FileSlice:

@@ -3,16 +3,21 @@
 Each commit and each file group that it wrote to or replaced makes one step: the slice just before the commit, and the one
 just after it. Compaction and clustering move rows and change none. A step whose slices were cleaned, or whose commit was
 archived, cannot be told any more: the error names the earliest instant from which all can.
+
+The steps have an order in which rows can be applied one by one: of one commit, a key that goes from one place to another is
+deleted before it is inserted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from itertools import groupby
 from typing import NamedTuple
 
 from hoodie.errors import InstantNotFoundError, OptionError
-from hoodie.model.enums import WriteOperation
+from hoodie.model.enums import ChangePart, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, format_instant, parse_instant, sort_key
 from hoodie.model.names import parse_base_file
@@ -32,6 +37,19 @@ class Step(NamedTuple):
     after: FileSlice | None
     seen_before: VisibleInstants
     seen_after: VisibleInstants
+    deletes: bool
+    """Whether rows may be gone."""
+    inserts: bool
+    """Whether there may be rows of new keys."""
+    part: ChangePart = ChangePart.WHOLE
+
+    @property
+    def slices(self) -> list[FileSlice]:
+        return [piece for piece in (self.before, self.after) if piece is not None]
+
+    @property
+    def partition_path(self) -> str:
+        return self.slices[0].group.partition_path
 
 
 def plan_changes(snapshot: Snapshot, begin: str | None, end: str | None, *, table: str) -> list[Step]:
@@ -70,6 +88,28 @@ def plan_changes(snapshot: Snapshot, begin: str | None, end: str | None, *, tabl
     return [step for of_commit in reversed(steps) for step in of_commit]
 
 
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """The steps of commits that follow each other, so that of each commit deletes are told before inserts of the same keys."""
+    return [step for _, of_commit in groupby(steps, lambda step: step.instant) for step in _deletes_first([*of_commit])]
+
+
+def _deletes_first(steps: Sequence[Step]) -> Iterator[Step]:
+    """Steps of one commit; those that have to be told in two parts come twice, and their slices are read twice.
+
+    Only an overwrite moves a key between file groups of one partition, and it replaces groups as a whole. So a step with deletes
+    and inserts need not be told in parts where all others with both belong to its partition.
+    """
+    both = [step for step in steps if step.deletes and step.inserts]
+    most = Counter(step.partition_path for step in both).most_common(1)
+    whole = [step for step in both if step.partition_path == most[0][0]]
+    split = [step for step in both if step.partition_path != most[0][0]]
+    yield from (step for step in steps if step.deletes and not step.inserts)
+    yield from (step._replace(part=ChangePart.DELETES) for step in split)
+    yield from whole
+    yield from (step._replace(part=ChangePart.REST) for step in split)
+    yield from (step for step in steps if not step.deletes)
+
+
 def _steps(snapshot: Snapshot, instant: Instant, metadata: CommitMetadata) -> Iterator[tuple[FileGroupId, Step | None]]:
     """The file groups that a commit touched, in order; None for one whose files are not there any more."""
     view = snapshot.view
@@ -78,16 +118,25 @@ def _steps(snapshot: Snapshot, instant: Instant, metadata: CommitMetadata) -> It
     for stat in metadata.stats():
         if stat.path:
             stats.setdefault(FileGroupId(stat.partition_path, stat.file_id), []).append(stat)
-    # A key that an overwrite keeps is a delete and an insert, as in Apache Hudi: in this order they can be applied.
+    # A key that an overwrite keeps is a delete and an insert, as in Apache Hudi.
     for partition_path, file_ids in sorted(metadata.replaced_file_ids.items()):
         for file_id in sorted(file_ids):
             group = FileGroupId(partition_path, file_id)
             before = view.slice_of(group, until=earlier.timeline)
-            yield group, Step(instant.time, before, None, earlier.visible, then.visible) if before else None
+            step = Step(instant.time, before, None, earlier.visible, then.visible, deletes=True, inserts=False)
+            yield group, step if before else None
     for group in sorted(stats):
         before, after = view.slice_of(group, until=earlier.timeline), view.slice_of(group, until=then.timeline)
         kept = all(_is_kept(stat, before, after) for stat in stats[group])
-        yield group, Step(instant.time, before, after, earlier.visible, then.visible) if kept else None
+        deletes = before is not None and any(stat.num_deletes for stat in stats[group])
+        inserts = before is None or any(_may_insert(stat) for stat in stats[group])
+        step = Step(instant.time, before, after, earlier.visible, then.visible, deletes=deletes, inserts=inserts)
+        yield group, step if kept else None
+
+
+def _may_insert(stat: WriteStat) -> bool:
+    """Whether there may be rows of keys that were not there. In logs one that another log had deleted counts as updated."""
+    return stat.num_inserts > 0 or (stat.log_version is not None and stat.num_writes > 0)
 
 
 class _Moment(NamedTuple):

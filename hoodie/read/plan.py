@@ -16,7 +16,7 @@ from hoodie.model.instant import InstantRange, VisibleInstants, parse_instant, s
 from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, WholeSlice
 from hoodie.options.read import ReadOptions
-from hoodie.read.changes import plan_changes
+from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import prune
 from hoodie.read.ranges import plan_range, refuse_cleaned
 from hoodie.read.where import no_column, parse_filter
@@ -102,10 +102,22 @@ def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOption
         context, snapshot, options, until=None, visible=snapshot.timeline.visible(), meta_columns=with_meta
     )
     output = change_schema(pa.schema([read_context.schema.field(name) for name in images]), options.changes)
-    tasks = [ChangeTask(*step, tuple(output.names), tuple(images), options.changes) for step in steps]
-    candidates = [[piece for piece in (task.before, task.after) if piece is not None] for task in tasks]
-    found = prune(context, snapshot, read_context, options.where, candidates)
-    return ReadPlan(tuple(compress(tasks, found.kept)), read_context, output, found.counts)
+    found = prune(context, snapshot, read_context, options.where, [step.slices for step in steps])
+    tasks = [
+        ChangeTask(
+            step.instant,
+            step.before,
+            step.after,
+            step.seen_before,
+            step.seen_after,
+            tuple(output.names),
+            tuple(images),
+            options.changes,
+            step.part,
+        )
+        for step in in_order(compress(steps, found.kept))
+    ]
+    return ReadPlan(tuple(tasks), read_context, output, found.counts)
 
 
 def _plan(
