@@ -7,6 +7,7 @@ import pytest
 
 import hoodie
 import pyspark_hoodie
+from tests.change_feed import apply, by_key
 from tests.golden_tables import FOLDER
 from tests.memory_tables import Input, batch, keys
 from tests.rows import rows_of
@@ -47,6 +48,31 @@ def test_the_facade_gives_structs(enabled, table):
     found = {(r.op, r.before and r.before.val, r.after and r.after.val) for r in feed.collect()}
     assert found == {("i", None, 1), ("i", None, 2), ("i", None, 3), ("u", 1, 10), ("d", 2, None)}
     assert feed.where("after.val > 2").count() == 2
+
+
+@pytest.mark.parametrize("collected", ["collect", "arrow"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_collected_feed_can_be_applied_in_its_order(load, tmp_path, table_type, collected):
+    """Keys change places among partitions, in one upsert and by an overwrite; many tasks run side by side."""
+    table = hoodie.create_table(
+        tmp_path / "t", record_key="id", partition_by="part", ordering="ts", table_type=table_type
+    )
+    places = [{f"k{n}": f"p{(n * (turn + 1) + turn) % 5}" for n in range(15)} for turn in range(4)]
+    first = table.upsert(batch([Input(name, part, 0, 0) for name, part in places[0].items()]))
+    for turn in range(1, 4):
+        gone = [
+            Input(name, part, 0, None, True) for name, part in places[turn - 1].items() if places[turn][name] != part
+        ]
+        table.upsert(batch([*(Input(name, part, turn, turn) for name, part in places[turn].items()), *gone]))
+    table.insert_overwrite_table(batch([Input(name, part, 9, 9) for name, part in places[2].items()]))
+    begin = {"hoodie.datasource.read.begin.instanttime": first.position}
+    feed = load(tmp_path / "t", **CDC | begin | {"hoodie.datasource.query.incremental.format": "before_after"})
+    changes = arrow_of(feed).to_pylist() if collected == "arrow" else [row.asDict(True) for row in feed.collect()]
+    rows = by_key(table.scan(as_of=first, meta_columns=True).to_arrow().to_pylist(), lambda row: row["id"])
+    apply(changes, rows, lambda row: row["id"])
+    now = table.scan(meta_columns=True).to_arrow().to_pylist()
+    assert rows == by_key(now, lambda row: row["id"])
+    assert {name: row["part"] for name, row in rows.items()} == places[2]
 
 
 @pytest.mark.parametrize("name", ["v6_cow", "v6_mor"])
