@@ -13,7 +13,7 @@ from hoodie.model.buckets import BucketLayout
 from hoodie.model.names import METADATA_TABLE
 from integration.hudi_client import PeerError
 from integration.tables import TRIPS, Written, trips
-from integration.test_taking_turns import METADATA_ON, Turns
+from integration.turns import METADATA_ON, Turns
 from integration.views import View, by_hudi, by_rust, differences, ours
 
 COUNT = 4

@@ -11,7 +11,7 @@ import hoodie
 from hoodie.format.column_stats import COLUMN_STATS, decode_column_stats
 from integration.hudi_client import PeerError
 from integration.tables import trips
-from integration.test_taking_turns import FAIL_AFTER_WRITING, Turns
+from integration.turns import FAIL_AFTER_WRITING, Turns
 from integration.views import by_hudi, by_rust, differences, ours
 from tests.rows import rows_of
 

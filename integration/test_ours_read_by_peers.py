@@ -1,17 +1,14 @@
 """Apache Hudi and hudi-rs read the tables that hoodie wrote: every view, row for row, meta columns too."""
 
-from urllib.parse import unquote
-
 import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
+from integration.peer_defects import EVOLVED, hudi_rs_defects, with_decoded_regions
 from integration.tables import BUILDERS, COMPOSITE, each_once, flights
 from integration.views import View, by_hudi, by_rust, differences, ours
-from tests.rows import sorted_rows, without
-
-EVOLVED = [name for name in BUILDERS if name.endswith(("added_column", "widened_columns"))]
+from tests.rows import without
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +41,6 @@ def test_hudi_rs_reads_what_we_read(written, name):
 # -- defects of the peers, each with a test that notices when it is gone -------------------------------------------------
 
 
-def with_decoded_regions(read):
-    """Undo what Hudi's incremental queries do to partition columns of a url-encoded table."""
-
-    def decoded(path, view):
-        rows = read(path, view)
-        if view.query != "incremental":
-            return rows
-        return sorted_rows(row | {"region": unquote(row["region"])} for row in rows)
-
-    return decoded
-
-
 def test_hudi_s_incremental_queries_take_partition_values_from_the_path_without_decoding_them(hudi, tmp_path):
     """In Hudi 1.2.0, on Hudi's own tables too; its snapshot shows what is in the file."""
     path = tmp_path / "flights"
@@ -71,29 +56,6 @@ def test_hudi_s_incremental_queries_take_partition_values_from_the_path_without_
     hudi.write(path, rows, options, mode="overwrite")
     assert [row["region"] for row in hudi.read(path).rows] == ["100%"]
     assert [row["region"] for row in hudi.read(path, "incremental", begin="000").rows] == ["100%25"]
-
-
-def hudi_rs_defects(name, table):
-    """Which views of a table hudi-rs 0.5.0 gets wrong."""
-    times = list(table.states)
-
-    def skip(view):
-        if name == "mor_compacted":
-            # A stored row outside of the range still beats a late one in it, where the base file is of a compaction.
-            return view.query == "incremental" and view.begin == times[len(times) // 3] and view.end == times[-1]
-        if name == "mor_pending_compaction":
-            # It does not merge logs that are named with a compaction which is not done.
-            (scheduled,) = table.table.pending_compactions()
-            last = view.as_of or view.end or times[-1]
-            return view.query != "read_optimized" and last > scheduled.time
-        if name in EVOLVED and view.as_of in times[:2]:
-            return True  # it shows the newest columns in an as-of query, not those of that instant
-        if name == "mor_widened_columns":
-            # It cannot widen a column of a log block.
-            return view.as_of in times[:3] or (view.begin, view.end) == (times[0], times[1])
-        return False
-
-    return skip
 
 
 @pytest.mark.parametrize("name", ["mor_compacted", "mor_pending_compaction", *EVOLVED])

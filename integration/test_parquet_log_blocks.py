@@ -9,9 +9,9 @@ import hoodie
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.model.enums import BlockKind
 from hoodie.model.meta_fields import META_COLUMNS
+from integration.peer_defects import hudi_rs_defects, with_decoded_regions
 from integration.tables import BUILDERS, TYPES, each_once, trips, typed
-from integration.test_ours_read_by_peers import hudi_rs_defects, with_decoded_regions
-from integration.test_taking_turns import Turns
+from integration.turns import Turns
 from integration.views import View, by_hudi, by_rust, differences, ours
 from tests.rows import without
 

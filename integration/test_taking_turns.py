@@ -1,102 +1,12 @@
 """hoodie and Apache Hudi write one table in turns; after every turn all readers see each key once, and the same rows."""
 
-import pyarrow as pa
 import pytest
 
-import hoodie
-from hoodie.model.meta_fields import META_COLUMNS
-from hoodie.model.names import HEARTBEATS, MARKERS, METADATA_TABLE, PROPERTIES
+from hoodie.model.names import HEARTBEATS, MARKERS, METADATA_TABLE
 from integration.hudi_client import PeerError
-from integration.tables import TRIPS, Written, trips
-from integration.views import View, by_hudi, by_rust, differences, ours
-from tests.rows import without
-
-METADATA_ON = {"hoodie.metadata.enable": "true"}
-COMPACT_NOW = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-CLEAN_NOW = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1"}
-FAIL_AFTER_WRITING = {
-    "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
-    "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME> where 1 = 0#1",
-}
-
-
-class Turns:
-    """One table, two writers, three readers."""
-
-    def __init__(self, hudi, path, table_type, *, more=None):
-        self.hudi = hudi
-        self.options = {
-            "hoodie.table.name": path.name,
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "city",
-            "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.datasource.write.table.type": table_type,
-            **(more or {}),
-        }
-        self.path = path
-        self.table_type = table_type
-        self.table = None
-
-    def create(self):
-        self.table = Written(
-            self.path, TRIPS, record_key="id", partition_by="city", ordering="ts", table_type=self.table_type
-        )
-        return self.table
-
-    def create_by_hudi(self, rows):
-        self.hudi.write(self.path, self.arrow(rows), self.options, mode="overwrite")
-        self.table = Written(self.path, TRIPS, table=hoodie.open_table(self.path))
-        self.table.merge(rows)
-        self.check("hudi creates")
-
-    def arrow(self, rows):
-        return pa.Table.from_pylist(rows, schema=TRIPS)
-
-    def hudi_upserts(self, rows):
-        self.hudi.write(self.path, self.arrow(rows), self.options)
-        self.table.merge(rows)
-        self.check("hudi upserts")
-
-    def hudi_upserts_and_cleans_up(self, rows):
-        """With inline compaction, where there are logs, and inline clean."""
-        services = CLEAN_NOW | (COMPACT_NOW if self.table_type == "MERGE_ON_READ" else {})
-        self.hudi.write(self.path, self.arrow(rows), self.options | services)
-        self.table.merge(rows)
-        assert list(self.path.glob(".hoodie/*.clean"))
-        self.check("hudi upserts, compacts and cleans")
-
-    def hudi_deletes(self, rows):
-        options = {"hoodie.datasource.write.operation": "delete"}
-        self.hudi.write(self.path, self.arrow(rows), self.options | options)
-        self.table.remove(rows)
-        self.check("hudi deletes")
-
-    def we_upsert(self, rows):
-        self.table.upsert(rows)
-        self.check("we upsert")
-
-    def we_delete(self, rows):
-        self.table.delete(rows)
-        self.check("we delete")
-
-    def we_compact(self):
-        if self.table_type == "MERGE_ON_READ":
-            assert self.table.table.compact()
-            self.check("we compact")
-
-    def check(self, step):
-        """All readers agree with each other and with the rows that were written; no key twice."""
-        mine = ours(self.path, View())
-        keys = [(row["_hoodie_partition_path"], row["_hoodie_record_key"]) for row in mine]
-        assert len(set(keys)) == len(keys), step
-        assert without(mine, *META_COLUMNS) == self.table.rows, step
-        assert by_hudi(self.hudi)(self.path, View()) == mine, step
-        if METADATA_ON.items() <= self.options.items():
-            assert by_hudi(self.hudi, METADATA_ON)(self.path, View()) == mine, f"{step}; by its metadata table"
-        assert by_rust(self.path, View()) == mine, step
-
-    def properties(self):
-        return (self.path / PROPERTIES).read_text()
+from integration.tables import trips
+from integration.turns import FAIL_AFTER_WRITING, METADATA_ON, Turns
+from integration.views import by_hudi, by_rust, differences, ours
 
 
 @pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -8,7 +8,7 @@ import pytest
 
 import hoodie
 import pyspark_hoodie
-from tests.test_layers import LAYERS
+from tests.layers import LAYERS
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.engine.local import LocalEngine
 from hoodie.errors import (
     CommitConflictError,
     CorruptFileError,
@@ -28,6 +27,7 @@ from hoodie.table import open_at
 from hoodie.timeline.active import instant_path
 from hoodie.txn.heartbeat import EXPIRY_S, heartbeat_path
 from hoodie.txn.transaction import Transaction
+from tests.engines import Dies, Meanwhile
 from tests.memory_tables import (
     FakeClock,
     Input,
@@ -45,32 +45,6 @@ from tests.memory_tables import (
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 ROOT = Path(__file__).resolve().parent.parent
-
-
-class Meanwhile(LocalEngine):
-    """Calls `act` once, when a step whose label says so is about to run: what another writer does at that moment."""
-
-    def __init__(self, step, act):
-        super().__init__(1)
-        self.step, self.act, self.times = step, act, 0
-
-    def run(self, fn, tasks, *, label):
-        if self.step in label and not self.times:
-            self.times += 1
-            self.act()
-        return super().run(fn, tasks, label=label)
-
-
-class Dies(LocalEngine):
-    def __init__(self, step):
-        super().__init__(1)
-        self.step = step
-
-    def run(self, fn, tasks, *, label):
-        found = super().run(fn, tasks, label=label)
-        if self.step in label:
-            raise InjectedFault(f"the process died after: {label}")
-        return found
 
 
 def slow(storage, clock, step, act):

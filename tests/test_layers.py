@@ -10,25 +10,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.layers import LAYERS
+
 ROOT = Path(__file__).resolve().parent.parent
 
-# From the bottom to the top. A room may import rooms of lower rows and itself; rooms of one row are siblings.
-LAYERS = (
-    ("errors",),
-    ("model",),
-    ("options",),
-    ("storage", "engine", "keygen", "format"),
-    ("timeline", "lock", "filegroup"),
-    ("view",),
-    ("index",),
-    ("txn",),
-    ("read", "write"),
-    ("services",),
-    ("table",),
-    ("hoodie",),  # the public names of hoodie/__init__.py
-    ("cli",),
-    ("__main__",),
-)
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 SPARK = {"pyspark", "py4j", "pyspark_hoodie"}
 
@@ -261,3 +246,13 @@ def test_declared_packages_are_read_from_the_project_file():
     assert {"pyarrow", "fastavro", "numpy"} <= required
     assert "pybloom_live" in optional
     assert "pyspark" not in optional
+
+
+@pytest.mark.parametrize("folder", ["tests", "integration", "benchmarks"])
+def test_no_module_takes_anything_from_a_test_module(folder):
+    """What two of them need stands in a module beside them."""
+    for name, text in sources(ROOT / folder, folder).items():
+        for imported in imports(text):
+            parts = imported.name.split(".")[:-1]
+            taken = parts[:1] in (["tests"], ["integration"]) and parts[-1].startswith("test_")
+            assert not taken, f"{name}:{imported.line} imports {imported.name}"

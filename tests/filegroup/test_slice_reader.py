@@ -16,7 +16,7 @@ from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
 from hoodie.model.names import PROPERTIES
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter
-from tests.filegroup.test_log_scan import COLUMNS, data, deletes, t
+from tests.log_blocks import COLUMNS, data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
 
 EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, ("ts",))

@@ -18,7 +18,7 @@ from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES
 from hoodie.model.plans import LookupPack, LookupTask
 from hoodie.storage.local import LocalStorage
-from tests.filegroup.test_log_scan import data, deletes, t
+from tests.log_blocks import data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
 
 BASE = BaseFile("p", "f", t(1), f"f_0-0-0_{t(1)}.parquet", 1000)

@@ -14,35 +14,13 @@ import pyspark_hoodie
 from hoodie.filegroup.new_groups import WORTH_BYTES
 from pyspark_hoodie import dataframe
 from tests.spark.conftest import options_of
+from tests.spark.jobs import described, few
 
 pytestmark = pytest.mark.spark
 
 BULK = {"hoodie_datasource_write_operation": "bulk_insert"}
 DDL = "id string, part string, note string, ts long"
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
-
-
-def described(spark, work):
-    """What Spark's UI calls the jobs that `work` runs, in their order, and what it returns."""
-    context = spark.sparkContext
-    group = uuid.uuid4().hex
-    context.setJobGroup(group, "a test's")
-    try:
-        done = work()
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
-        context.setLocalProperty("spark.job.description", None)
-    store = context._jsc.sc().statusStore()
-    return [store.job(n).description().get() for n in sorted(context.statusTracker().getJobIdsForGroup(group))], done
-
-
-def few(spark, count=40, *, ts=1):
-    return spark.range(0, count, 1, 4).select(
-        F.concat(F.lit("k"), "id").alias("id"),
-        F.when(F.col("id") % 2 == 0, "a").otherwise("b").alias("part"),
-        F.lit("x").alias("note"),
-        F.lit(ts).cast("long").alias("ts"),
-    )
 
 
 def test_each_write_is_few_jobs_and_each_says_which_step_of_how_many_it_is(spark, tmp_path):

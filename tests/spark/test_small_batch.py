@@ -9,7 +9,7 @@ import hoodie
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.small_batch import ARROW_GROWTH, is_small
 from tests.spark.conftest import options_of
-from tests.spark.test_jobs import described, few
+from tests.spark.jobs import described, few
 
 pytestmark = pytest.mark.spark
 

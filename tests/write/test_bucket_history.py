@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, run_state_machine_as_test
 from hoodie.format.bucket_hash import bucket_numbers
 from tests.history_model import Entry, History, Key, Model
 from tests.memory_tables import Input, new_table
-from tests.test_history import SOAK, Histories
+from tests.random_histories import SOAK, Histories
 
 COUNT = 3
 BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(COUNT)}

@@ -16,6 +16,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.options.parse import parse_write_options
 from hoodie.table import open_at
+from tests.engines import Meanwhile
 from tests.golden_tables import copy_golden
 from tests.memory_tables import Input, batch, copy_of, keys, leftovers, new_table, opened, snapshot_of, stray_files
 from tests.rows import without
@@ -298,20 +299,6 @@ def test_a_record_index_in_the_metadata_table_is_refused_and_not_dropped():
         with pytest.raises(UnsupportedTableError, match="record index"):
             table.upsert(batch(rows([1])))
     assert storage.exists(f"{METADATA_TABLE}/record_index/f")
-
-
-class Meanwhile(LocalEngine):
-    """Calls `act` once, before the step whose label says so."""
-
-    def __init__(self, step, act):
-        super().__init__(1)
-        self.step, self.act = step, act
-
-    def run(self, fn, tasks, *, label):
-        act, self.act = (self.act, None) if self.step in label else (None, self.act)
-        if act:
-            act()
-        return super().run(fn, tasks, label=label)
 
 
 @KINDS

@@ -8,7 +8,6 @@ import pytest
 
 import hoodie
 from hoodie.model.names import ROW_COPIES
-from tests.write.test_bucket_tables import BUCKET
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("val", pa.int64()), ("ts", pa.int64())])
 ROWS = 400
@@ -41,7 +40,12 @@ def logs_of(table):
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"hoodie.python.mor.row.copies": "false"}, BUCKET | {"hoodie.bucket.index.num.buckets": "1"}]
+    "more",
+    [
+        {},
+        {"hoodie.python.mor.row.copies": "false"},
+        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"},
+    ],
 )
 def test_all_views_have_each_row_once_and_the_latest(tmp_path, more):
     table = hoodie.create_table(

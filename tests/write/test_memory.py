@@ -8,7 +8,7 @@ from hoodie.engine.local import TASK_BYTES, LocalEngine
 from hoodie.filegroup.chunks import load_chunk
 from hoodie.storage.memory import MemoryStorage
 from hoodie.write.prepare import CHUNK_BYTES, Memory, run_prepare
-from tests.write.test_prepare import preparation, rows
+from tests.write.preparing import preparation, rows
 
 MB = 1024 * 1024
 

@@ -7,23 +7,12 @@ import pytest
 
 from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.filegroup.chunks import load_chunk
-from hoodie.keygen.generator import KeyGenerator
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
-from hoodie.options.values import KeyGeneratorType
 from hoodie.write import prepare
-from hoodie.write.prepare import Preparation, prepare_rows, require_columns, run_prepare
+from hoodie.write.prepare import prepare_rows, require_columns, run_prepare
 from tests.memory_tables import FakeClock, new_storage
-
-SCHEMA = pa.schema([pa.field("id", pa.string(), False), ("part", pa.string()), ("v", pa.int64())])
-
-
-def preparation(schema=SCHEMA, *, delete=False, ordering=()):
-    return Preparation(schema, KeyGenerator(KeyGeneratorType.SIMPLE, ("id",), ("part",)), delete, "t", ordering)
-
-
-def rows(*values, names=("id", "part", "v")):
-    return pa.table({name: pa.array(column) for name, column in zip(names, zip(*values))})
+from tests.write.preparing import SCHEMA, preparation, rows
 
 
 def test_rows_get_key_and_path_in_front_and_no_deletes_without_need():

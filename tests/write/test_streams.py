@@ -20,8 +20,8 @@ from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.table import open_at
 from hoodie.timeline.active import instant_path
 from hoodie.write.streams import is_committed
+from tests.engines import Meanwhile
 from tests.memory_tables import Input, batch, copy_of, new_table, opened, snapshot_of
-from tests.test_concurrency_rules import Meanwhile
 
 IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
 

@@ -1,0 +1,19 @@
+"""The levels of the rooms, as ARCHITECTURE.md shows them."""
+
+# From the bottom to the top. A room may import rooms of lower rows and itself; rooms of one row are siblings.
+LAYERS = (
+    ("errors",),
+    ("model",),
+    ("options",),
+    ("storage", "engine", "keygen", "format"),
+    ("timeline", "lock", "filegroup"),
+    ("view",),
+    ("index",),
+    ("txn",),
+    ("read", "write"),
+    ("services",),
+    ("table",),
+    ("hoodie",),  # the public names of hoodie/__init__.py
+    ("cli",),
+    ("__main__",),
+)

@@ -1,0 +1,272 @@
+"""Random histories of one table in memory beside a plain model of it."""
+
+import os
+import random
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from hoodie.model.enums import Action
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
+from tests.change_feed import check_feed, check_in_order
+from tests.final_rows import check as check_final_rows
+from tests.history_model import Model
+from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
+from tests.small_files import treat_small_files
+
+SOAK = bool(os.environ.get("HOODIE_SOAK"))
+
+IDS = st.sampled_from([f"k{n}" for n in range(5)])
+PARTS = st.sampled_from(["a", "b/c"])
+TIMES = st.one_of(st.none(), st.integers(-2, 6))
+ROWS = st.builds(Input, IDS, PARTS, st.integers(0, 99), TIMES, st.sampled_from([False, False, False, None, True]))
+BATCHES = st.lists(ROWS, min_size=1, max_size=8)
+DIFFERENT = st.lists(ROWS, min_size=1, max_size=4, unique_by=lambda row: row[:2])
+KEYS = st.lists(st.builds(Input, IDS, PARTS, st.just(0), st.just(0), st.just(False)), min_size=1, max_size=4)
+PARQUET_BLOCKS = {"hoodie.logfile.data.block.format": "parquet"}
+MOMENTS = st.sampled_from(["before", "torn", "after"])
+
+
+class Histories(RuleBasedStateMachine):
+    """A table in memory beside its model. Subclasses say what kind of table."""
+
+    table_type = "MERGE_ON_READ"
+    ordering: str | None = "ts"
+
+    def __init__(self):
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+
+    @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans())
+    def begin(self, pack, parquet, cheap):
+        treat_small_files(self.patch, as_small=cheap)
+        self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering)
+        # Without small files to fill, every batch of new keys makes a file group of its own.
+        self.options = {} if pack else {"hoodie.parquet.small.file.limit": "0"}
+        if parquet:
+            self.options |= PARQUET_BLOCKS
+        self.model = Model(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
+        self.fresh = 0
+        self.known: list[str] = []
+        """Completed commits, in the order of instants."""
+        self.recovered = True
+
+    # -- writes ------------------------------------------------------------------------------------------------------
+
+    @rule(rows=BATCHES)
+    def upsert(self, rows):
+        self._write(rows, lambda table: table.upsert(batch(rows)))
+
+    @rule(rows=KEYS)
+    def delete(self, rows):
+        if self.model.keys or self.known:
+            self._write(rows, lambda table: table.delete(keys(rows)), delete=True)
+
+    @rule(count=st.integers(1, 4), part=PARTS, bulk=st.booleans())
+    def insert(self, count, part, bulk):
+        rows = self._new_rows(count, part)
+        self._write(rows, lambda table: (table.bulk_insert if bulk else table.insert)(batch(rows)))
+
+    @rule(rows=BATCHES)
+    def partial_upsert(self, rows):
+        rows = [row._replace(ts=None, deleted=False) for row in rows]
+        some = batch(rows).select(["id", "part", "val"])
+        self._write(rows, lambda table: table.upsert(some, partial=True), partial=True)
+
+    @rule(rows=DIFFERENT)
+    def insert_overwrite(self, rows):
+        emptied = {row.part for row in rows}
+        self._write(rows, lambda table: table.insert_overwrite(batch(rows)), emptied=emptied)
+
+    @rule(rows=st.one_of(st.just([]), DIFFERENT))
+    def insert_overwrite_table(self, rows):
+        self._write(rows, lambda table: table.insert_overwrite_table(batch(rows)), emptied=None)
+
+    @rule(part=PARTS, pattern=st.booleans())
+    def delete_partitions(self, part, pattern):
+        if self.known:
+            self._write((), lambda table: table.delete_partitions([f"{part[0]}*" if pattern else part]), emptied={part})
+
+    @rule(rows=DIFFERENT, at=st.integers(1, 30), moment=MOMENTS)
+    def insert_overwrite_dies(self, rows, at, moment):
+        emptied = {row.part for row in rows}
+        fault = Fault(at, moment)
+        self._write(rows, lambda table: table.insert_overwrite(batch(rows)), emptied=emptied, fault=fault)
+
+    @rule(rows=BATCHES, at=st.integers(1, 40), moment=MOMENTS)
+    def upsert_dies(self, rows, at, moment):
+        self._write(rows, lambda table: table.upsert(batch(rows)), fault=Fault(at, moment))
+
+    @rule(rows=KEYS, at=st.integers(1, 30), moment=MOMENTS)
+    def delete_dies(self, rows, at, moment):
+        if self.known:
+            self._write(rows, lambda table: table.delete(keys(rows)), delete=True, fault=Fault(at, moment))
+
+    # -- compaction --------------------------------------------------------------------------------------------------
+
+    def is_merge_on_read(self):
+        return self.table_type == "MERGE_ON_READ"
+
+    @precondition(is_merge_on_read)
+    @rule()
+    def schedule_compaction(self):
+        self._table().schedule_compaction()
+        self._learn((), delete=False)
+
+    @precondition(is_merge_on_read)
+    @rule(which=st.integers(0, 10**6), row=ROWS, run=st.booleans())
+    def write_again_what_was_deleted_before_a_compaction_was_scheduled(self, which, row, run):
+        """Chance alone seldom does this; it once made a second row of a key."""
+        rows = self.model.snapshot()
+        if rows:
+            key, part, *_ = rows[which % len(rows)]
+            again = [row._replace(id=key, part=part)]
+            self.delete(again)
+            self.schedule_compaction()
+            self.upsert(again)
+            if run:
+                self.run_compaction()
+                self.upsert(again)
+
+    @precondition(is_merge_on_read)
+    @rule()
+    def run_compaction(self):
+        self._table().run_compaction()
+        self._learn((), delete=False)
+        assert not self.model.planned
+
+    @precondition(is_merge_on_read)
+    @rule()
+    def compact(self):
+        self._table().compact()
+        self._learn((), delete=False)
+
+    @precondition(is_merge_on_read)
+    @rule(at=st.integers(1, 30), moment=MOMENTS)
+    def compaction_dies(self, at, moment):
+        self._write((), lambda table: table.compact(), fault=Fault(at, moment))
+
+    # -- reads -------------------------------------------------------------------------------------------------------
+
+    @rule(which=st.integers(0, 10**6))
+    def read_as_of(self, which):
+        if self.known and self.recovered:
+            time = self.known[which % len(self.known)]
+            assert plain(self._table().scan(as_of=time, meta_columns=True)) == self.model.snapshot(time)
+
+    @rule(first=st.integers(-1, 10**6), last=st.integers(0, 10**6))
+    def read_incrementally(self, first, last):
+        if self.known and self.recovered:
+            end = last % len(self.known)
+            begin = None if first < 0 else self.known[first % (end + 1)]
+            self._check_changes(begin, self.known[end])
+
+    @invariant()
+    def views_equal_the_model(self):
+        table = self._table()
+        found = snapshot_of(table)
+        assert found == self.model.snapshot()
+        assert len({row[:2] for row in found}) == len(found), "a key is there twice"
+        assert plain(table.scan(query="read_optimized", meta_columns=True)) == self.model.read_optimized()
+        if self.known:
+            check_final_rows(table)
+
+    @invariant()
+    def nothing_is_left_over(self):
+        timeline = self._table().timeline
+        times = [instant.time for instant in timeline]
+        assert times == sorted(set(times))
+        if self.recovered:
+            pending = timeline.pending()
+            assert {i.time for i in pending} == set(self.model.planned)
+            assert all(i.action is Action.COMPACTION for i in pending)
+            assert leftovers(self.storage) == []
+            assert stray_files(self.storage, self._table()) == []
+
+    def teardown(self):
+        if hasattr(self, "known"):
+            try:
+                self._finish()
+            finally:
+                self.patch.undo()
+
+    def _finish(self):
+        table = self._table()
+        if not self.recovered:
+            table.rollback()
+            self.recovered = True
+            self.views_equal_the_model()
+            self.nothing_is_left_over()
+        for at, end in enumerate(self.known):
+            assert plain(table.scan(as_of=end, meta_columns=True)) == self.model.snapshot(end)
+            begin = self.known[at - 1] if at else None
+            self._check_changes(begin, end)
+        check_feed(table)
+        chance, ends = random.Random(str(self.known)), [None, *self.known]
+        if self.known:
+            since, until = sorted(chance.sample(range(len(ends)), 2))
+            check_in_order(table, ends[since], ends[until], lambda row: (row["id"], row["part"]))
+
+    # -- what the rules share ----------------------------------------------------------------------------------------
+
+    def _check_changes(self, begin, end):
+        found = plain(self._table().changes(since=begin, until=end, meta_columns=True))
+        assert found == self.model.incremental(begin, end), (begin, end, [str(i) for i in self._table().timeline])
+
+    def _table(self):
+        return opened(self.storage, self.clock, self.options)
+
+    def _new_rows(self, count, part):
+        self.fresh += count
+        return [Input(f"new{self.fresh - n}", part, n, n) for n in range(count)]
+
+    def _write(self, rows, act, *, fault=None, **change):
+        """`change`: as `_learn` takes it."""
+        if fault is None:
+            result = act(self._table())
+            self.recovered = True
+            landed = self._learn(rows, **change)
+            assert [result.instant] == landed or (result.instant is None and not landed)
+            return
+        try:
+            act(opened(FaultStorage(self.storage, [fault]), self.clock, self.options))
+            self.recovered = True
+        except InjectedFault:
+            self.recovered = False
+        self._learn(rows, **change)
+
+    def _learn(self, rows, *, delete=False, partial=False, emptied=()):
+        """Take over what has become visible; gives the instants of writes (not of compactions).
+
+        `emptied`: partitions that the rows overwrite (None: the whole table), () for no overwrite.
+        """
+        table = self._table()
+        timeline, active = table.timeline, table._context.active
+        landed = []
+        for instant in timeline.pending(Action.COMPACTION):
+            self._learn_plan(active, instant.time)
+        for instant in timeline.commits:
+            if instant.time in self.known:
+                continue
+            if instant.time in timeline.compactions:
+                self._learn_plan(active, instant.time)
+                self.model.compacted(instant.time)
+            else:
+                landed.append(instant.time)
+                stats = list(active.read_commit(instant).stats())
+                rewritten = frozenset(s.file_id for s in stats if s.log_version is None and s.prev_commit)
+                if emptied is None or emptied:
+                    self.model.overwrite(instant.time, rows, emptied)
+                else:
+                    self.model.write(instant.time, rows, delete=delete, rewritten=rewritten, partial=partial)
+                assert instant.time > max(self.known, default="")
+        self.known = [instant.time for instant in timeline.commits]
+        names = table.scan(query="read_optimized", columns=["id", "part", "_hoodie_file_name"]).to_arrow().to_pylist()
+        self.model.group.update({(n["id"], n["part"]): n["_hoodie_file_name"].partition("_")[0] for n in names})
+        return landed
+
+    def _learn_plan(self, active, time):
+        if time not in self.model.planned:
+            plan = active.read_compaction_plan(time)
+            self.model.schedule(time, frozenset(operation.file_id for operation in plan.operations))
