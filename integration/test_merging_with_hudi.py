@@ -150,6 +150,83 @@ def test_in_turns_we_and_hudi_merge_alike(hudi, tmp_path, name, table_type, firs
         assert ours(path, View()) == hudi.read(path).rows
 
 
+class Again(NamedTuple):
+    """A table whose rows are deleted and written again, with nulls."""
+
+    table_type: str
+    compacted: str
+    """When: never, between the delete and the second upsert, or after that."""
+    null_is_filled: bool
+
+
+AGAIN = [
+    Again("COPY_ON_WRITE", "never", null_is_filled=False),
+    Again("MERGE_ON_READ", "never", null_is_filled=True),
+    Again("MERGE_ON_READ", "between", null_is_filled=False),
+    Again("MERGE_ON_READ", "after", null_is_filled=True),
+]
+
+
+@pytest.mark.parametrize("writer", ["ours", "hudi"])
+@pytest.mark.parametrize("again", AGAIN, ids=[f"{each.table_type}-{each.compacted}" for each in AGAIN])
+@pytest.mark.parametrize("name", ["non-defaults", "partial update"])
+def test_values_of_a_deleted_row_come_back_where_its_delete_still_stands_in_a_log(hudi, tmp_path, name, again, writer):
+    path, mode = tmp_path / "t", MODES[name]
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": again.table_type,
+        **mode.options,
+    }
+
+    def write(operation: str, rows: list[dict[str, Any]]) -> None:
+        data = pa.Table.from_pylist(rows, schema=SCHEMA)
+        if writer == "hudi":
+            hudi.write(path, data, {**options, "hoodie.datasource.write.operation": operation}, mode="append")
+        else:
+            table = hoodie.open_table(path)
+            table.delete(data.select(["id", "part"])) if operation == "delete" else table.upsert(data)
+
+    def compact(when: str) -> None:
+        if when != again.compacted:
+            return
+        if writer == "hudi":
+            always = {"hoodie.compact.inline.max.delta.commits": "1"}
+            hudi.run_compaction(path, op="scheduleAndExecute", options=always)
+        else:
+            hoodie.open_table(path).compact()
+
+    if writer == "ours":
+        hoodie.create_table(
+            path,
+            SCHEMA,
+            record_key="id",
+            partition_by="part",
+            ordering="ts",
+            table_type=again.table_type,
+            options=mode.options,
+        )
+    row = {"part": "p", "Op": "U", "_hoodie_is_deleted": False}
+    write("upsert", [{**row, "id": name, "a": "old", "b": 1, "ts": 1} for name in ("operation", "column", "stays")])
+    write("delete", [{**row, "id": "operation", "ts": 2}])
+    write("upsert", [{**row, "id": "column", "ts": 2, "_hoodie_is_deleted": True}])
+    compact("between")
+    write("upsert", [{**row, "id": name, "a": None, "b": 2, "ts": 3} for name in ("operation", "column", "stays")])
+    compact("after")
+    table = hoodie.open_table(path)
+    assert bool(table.timeline.compactions) == (again.compacted != "never")
+    found = table.scan().to_arrow().to_pylist()
+    brought = "old" if again.null_is_filled else None
+    assert {each["id"]: (each["a"], each["b"]) for each in found} == {
+        "operation": (brought, 2),
+        "column": (brought, 2),
+        "stays": ("old", 2),
+    }
+    assert disagreements(hudi, path) == []
+
+
 LATER_VERSIONS = [
     ("9", "non-defaults"),
     ("9", "partial update"),
