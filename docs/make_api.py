@@ -43,7 +43,7 @@ CORE = {
     "Mergers": ("register_merger",),
     "Errors": (),
 }
-LEFT_OUT = {"read", "write_found", "write_no_rows", "write_records"}
+LEFT_OUT = {"read", "writer"}
 """Methods of the table that the doors call."""
 SPARK = ("enable", "disable", "HoodieTable", "last_commit", "stream_writer")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, tzinfo
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,11 +15,8 @@ from hoodie.engine.base import Engine
 from hoodie.engine.inputs import Rows, index_names, reader_of
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import (
-    CommitConflictError,
-    CommitOutcomeUnknownError,
     CorruptFileError,
     KeyFieldError,
-    MissingFileError,
     OptionError,
     SchemaError,
     TableNotFoundError,
@@ -43,7 +38,7 @@ from hoodie.options.arguments import (
     parse_query,
     parse_table_type,
 )
-from hoodie.options.fits import check_against, check_writable
+from hoodie.options.fits import check_against
 from hoodie.options.keys import OPERATION, PARTIAL_UPSERT, remembered_names
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
 from hoodie.options.not_done import warn
@@ -54,33 +49,21 @@ from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.read.where import Where
 from hoodie.services import compaction
-from hoodie.services.inline import after_commit
 from hoodie.services.rollback import rollback_failed, rollback_instant
 from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
-from hoodie.txn.context import Snapshot, TableContext, load_config
+from hoodie.txn.context import TableContext, load_config
 from hoodie.txn.heartbeat import undisturbed
-from hoodie.write.conduct import Conduct, Replaces
 from hoodie.write.create import create_at
 from hoodie.write.given_schema import SchemaLike, parse_schema_like
-from hoodie.write.keys import key_columns, operation_on
-from hoodie.write.layout import with_layout
-from hoodie.write.load import loads_in_one_pass, run_load
-from hoodie.write.operations import Batch, batch_of_no_rows, run_batch, staged_batch
-from hoodie.write.streams import is_committed
+from hoodie.write.keys import key_columns
+from hoodie.writer import TableWriter
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-log = logging.getLogger("hoodie")
-
-MAX_TRIES = 10
-"""How often a write is run again on a new snapshot after another writer was faster."""
-FIRST_BACK_OFF_S = 0.01
-MAX_BACK_OFF_S = 0.5
 
 
 class HoodieTable:
@@ -95,14 +78,19 @@ class HoodieTable:
             raise OptionError(
                 f"HoodieTable({context!r}) opens nothing: use hoodie.open_table(path) or hoodie.create_table(path, …)"
             )
-        self._context = context
+        self.writer = TableWriter(context)
+        """Writes what was parsed already, for the doors to Spark and the command line."""
         self._options = dict(parse_options(options))
         if options:
             self._request(None)  # what is wrong with them is said here, not at the first write
 
     def __dir__(self) -> list[str]:
         """What completion shows: not what the doors to Spark and the command line call."""
-        return [name for name in super().__dir__() if name not in {"write_found", "write_no_rows", "write_records"}]
+        return [name for name in super().__dir__() if name != "writer"]
+
+    @property
+    def _context(self) -> TableContext:
+        return self.writer.context
 
     def __repr__(self) -> str:
         return f"<HoodieTable {self.uri}: {self.config.table_type.value}, version {int(self.config.version)}>"
@@ -272,7 +260,7 @@ class HoodieTable:
             self._refuse_bare_keys(data)
             return self.write(data, WriteOperation.DELETE, options)
         request = self._asked(WriteOperation.DELETE, options)
-        return self.write_found(lambda found_on: self._delete_found(where, request.write, found_on))
+        return self.writer.write_found(lambda found_on: self._delete_found(where, request.write, found_on))
 
     def _refuse_bare_keys(self, data: object) -> None:
         if isinstance(data, str):
@@ -292,7 +280,7 @@ class HoodieTable:
         rows = self.scan(columns=key_columns(self.config), where=where).to_arrow()
         if not rows.num_rows:
             return CommitResult(None, WriteOperation.DELETE)
-        return self.write_records(
+        return self.writer.write(
             rows.to_reader(),
             rows.schema,
             WriteOperation.DELETE,
@@ -344,7 +332,7 @@ class HoodieTable:
         """
         paths = parse_partitions(partitions)
         write = self._asked(WriteOperation.DELETE_PARTITION, options).write
-        return self.write_no_rows(WriteOperation.DELETE_PARTITION, replace(write, partitions_to_delete=paths))
+        return self.writer.write_no_rows(WriteOperation.DELETE_PARTITION, replace(write, partitions_to_delete=paths))
 
     def write(
         self, data: Rows, operation: str | WriteOperation, options: Mapping[str, str] | None = None
@@ -370,7 +358,7 @@ class HoodieTable:
                 f"column {hidden[0]!r} of table {self.config.name!r} is the index of the pandas frame, and an index is not written: "
                 "give df.reset_index()"
             )
-        return self.write_records(
+        return self.writer.write(
             reader, reader.schema, operation, request.write, engine=self._context.engine, in_memory=True
         )
 
@@ -384,154 +372,6 @@ class HoodieTable:
                 "drop the option, or call the method that it names"
             )
         return request
-
-    @undisturbed()
-    def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
-        """A write whose options say all of it: `delete_partition` with a list of partitions."""
-        context = replace(self._context, lock_timeout_s=options.concurrency.lock_timeout_s)
-        options = replace(options, operation=operation)
-        check_writable(context.config)
-        rollback_failed(context)
-        batch = batch_of_no_rows(context, operation)
-        result = self._retried(lambda: self._run(context, batch, options))
-        after_commit(context, options)
-        return result
-
-    @undisturbed()
-    def write_records(
-        self,
-        records: Any,
-        schema: pa.Schema,
-        operation: WriteOperation,
-        options: WriteOptions,
-        *,
-        engine: Engine,
-        in_memory: bool,
-        repeatable: bool = False,
-        found_on: Timeline | None = None,
-    ) -> CommitResult:
-        """Write an engine's records: the path that all writes take.
-
-        `in_memory`: prepared rows stay in this process. `repeatable`: the records can be evaluated anew, as a load in one pass
-        has to when it loses against another writer. `found_on`: see `write_found`, which runs this then.
-        """
-        operation = operation_on(self.config, operation, options, schema.names)
-        context = replace(self._context, lock_timeout_s=options.concurrency.lock_timeout_s)
-        options = replace(options, operation=operation)  # which combine.before.* counts goes by what is really done
-        check_writable(context.config)
-        if options.stream is not None and is_committed(context.snapshot(), options.stream, table=self.uri):
-            log.info(
-                "batch %d of stream %s is in table %s already", options.stream.number, options.stream.stream, self.uri
-            )
-            return CommitResult(None, operation)
-        rollback_failed(context)
-        if repeatable:
-            loaded = self._loaded(context, records, schema, operation, options, engine)
-            if loaded is not None:
-                after_commit(context, options)
-                return loaded
-        with staged_batch(
-            context,
-            records,
-            schema,
-            operation=operation,
-            options=options,
-            engine=engine,
-            in_memory=in_memory,
-            found_on=found_on,
-        ) as batch:
-            overwrites = Conduct.of(operation, options).replaces is not Replaces.NOTHING
-            if not overwrites and not any(chunk.rows for chunk in batch.chunks):
-                return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
-            # Rows that were found in the table have to be looked for again before another try.
-            once = found_on is not None
-            result = (
-                self._run(context, batch, options)
-                if once
-                else self._retried(lambda: self._run(context, batch, options))
-            )
-        after_commit(context, options)
-        return result
-
-    def write_found(self, write: Callable[[Timeline], CommitResult]) -> CommitResult:
-        """Run a write of rows that a condition finds in the table itself; each try evaluates the condition anew.
-
-        `write` gets the timeline of the moment before it does so, and hands it to `write_records`: a row that was changed since,
-        and may not fit the condition any more, is not written.
-        """
-        return self._retried(lambda: write(self.timeline))
-
-    def _loaded(
-        self,
-        context: TableContext,
-        records: Any,
-        schema: pa.Schema,
-        operation: WriteOperation,
-        options: WriteOptions,
-        engine: Engine,
-    ) -> CommitResult | None:
-        """Write in one pass what can be written so. None when it cannot, or when it lost against another writer.
-
-        Then the usual way is taken, which evaluates the input anew and no more than once, however often it is tried: of this
-        try nothing is visible.
-        """
-        context = self._with_layout(context, options, context.snapshot())
-        if not loads_in_one_pass(context, operation, options):
-            return None
-        try:
-            result = run_load(context, records, schema, operation=operation, options=options, engine=engine)
-        except CommitConflictError:
-            rollback_failed(context)
-            return None
-        except CommitOutcomeUnknownError:
-            raise
-        except Exception:
-            self._roll_back_quietly()
-            raise
-        if result.instant is None:
-            self._roll_back_quietly()
-        return result
-
-    def _run(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
-        snapshot = context.snapshot(context.kept_view())
-        return run_batch(self._with_layout(context, options, snapshot), batch, options, snapshot)
-
-    def _with_layout(self, context: TableContext, options: WriteOptions, snapshot: Snapshot) -> TableContext:
-        """The context with what the table says now of where its keys stand; the next writes know it too."""
-        found = with_layout(context, options.index, snapshot)
-        if found.config.buckets != self.config.buckets:
-            self._context = replace(self._context, config=found.config)
-        return found
-
-    def _retried(self, run: Callable[[], CommitResult]) -> CommitResult:
-        """Run again on a new snapshot while other writers are faster; each lost try is rolled back first."""
-        for tries in range(1, MAX_TRIES + 1):
-            try:
-                return run()
-            except CommitConflictError:
-                rollback_failed(self._context)
-                if tries == MAX_TRIES:
-                    raise
-                # Writers that lost together must not meet again: each waits a while of its own.
-                self._context.clock.pause(random.uniform(0, min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)))
-            except CommitOutcomeUnknownError:
-                raise  # it may have landed: what is to be undone, the next write finds out
-            except MissingFileError:
-                self._roll_back_quietly()
-                # What this process kept of the table hid it. A fresh listing says which commit's file it is.
-                self._context.ask(lambda snapshot: snapshot.view.latest_slices())
-                raise
-            except Exception:
-                # Known to have failed: leave nothing pending. What cannot be undone now, the next write undoes.
-                self._roll_back_quietly()
-                raise
-        raise AssertionError("unreachable")
-
-    def _roll_back_quietly(self) -> None:
-        try:
-            rollback_failed(self._context)
-        except Exception:  # noqa: BLE001 - the error that brought us here is the one to report
-            return
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ LAYERS = (
     ("txn",),
     ("read", "write"),
     ("services",),
+    ("writer",),
     ("table",),
     ("hoodie",),  # the public names of hoodie/__init__.py
     ("cli",),

@@ -22,11 +22,10 @@ from hoodie.model.enums import Action, BlockKind, HeaderKey, State, TableType, W
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import NEW_GROUPS_ONLY, CompactionOperation, CompactionPlan
-from hoodie.model.plans import CompactTask, FileOptions, WriteContext
+from hoodie.model.plans import CompactTask, FileOptions
 from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_version
 from hoodie.services.rollback import delete_compaction_output, reset_compaction, rollback_failed
-from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.txn.gate import PATIENCE_S, PAUSE_S, closed_gate
@@ -177,8 +176,7 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
             f"compaction {instant.time} of table {context.storage.uri} is being run by another process; nothing was done"
         )
     refuse_to_write(context.storage, context.active, context.active.load())
-    transaction = Transaction.claim(context, instant.time)
-    try:
+    with Transaction.claim(context, instant.time) as transaction:
         snapshot = context.snapshot()
         plan = context.active.read_compaction_plan(instant.time)
         delete_compaction_output(context.storage, instant.time, plan)
@@ -188,16 +186,7 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
             raise HoodieError(
                 f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema"
             )
-        write_context = WriteContext(
-            instant=instant.time,
-            table_name=context.config.name,
-            schema=schema,
-            rule=context.rule,
-            combine=False,
-            files=options,
-            staging=scratch_folder(instant.time),
-            visible=snapshot.timeline.visible(),
-        )
+        write_context = replace(transaction.write_context(schema, options), visible=snapshot.timeline.visible())
         tasks = [CompactTask(number, piece) for number, piece in enumerate(slices)]
         results = context.engine.run(
             partial(run_compact, context.storage, write_context), tasks, label=f"compact {context.config.name}"
@@ -212,9 +201,6 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
         )
         # Its claim, not the slices, decides: writers moved on to the new slice when the plan was made.
         transaction.commit(metadata, based_on={}, inserted_partitions=frozenset())
-    except BaseException:
-        transaction.abandon()
-        raise
     _drop_old_copies(context, snapshot.timeline)
     return replace(
         CommitResult.of(instant.time, WriteOperation.COMPACT, [r.stat for r in results]),

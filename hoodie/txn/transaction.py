@@ -12,8 +12,12 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
+
+import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError
 from hoodie.format.commit_json import decode_commit, encode_commit
@@ -21,7 +25,9 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import MARKERS, join
 from hoodie.model.payloads import CommitMetadata
+from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
+from hoodie.options.mergers import runnable
 from hoodie.timeline.active import instant_path, scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
@@ -52,6 +58,22 @@ class Transaction:
     heartbeat: Heartbeat
     planned_on: FileSystemView | None = None
     """What the plan went by; None: nothing was listed."""
+    committed: bool = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Without a commit the instant is left pending, for a rollback."""
+        if self.committed and error is None:
+            return
+        if isinstance(error, OSError):
+            # On a full disk the rollback, and every later write, needs the room that the staged files take.
+            with suppress(OSError):
+                self.context.storage.delete_folder(self.staging)
+        self.heartbeat.abandon()
 
     @property
     def staging(self) -> str:
@@ -152,10 +174,24 @@ class Transaction:
             timeline = self._publish(metadata)
         self._keep_view(timeline, metadata)
         self._clean_up()
+        self.committed = True
 
-    def abandon(self) -> None:
-        """Leave the instant pending for a rollback."""
-        self.heartbeat.abandon()
+    def write_context(self, schema: pa.Schema, files: FileOptions) -> WriteContext:
+        """What the tasks of this instant share; whoever makes them adds what is special about them.
+
+        Args:
+            schema: the table's columns after this write, without meta columns.
+        """
+        return WriteContext(
+            instant=self.instant,
+            table_name=self.context.config.name,
+            schema=schema,
+            rule=runnable(self.context.rule),
+            combine=False,
+            files=files,
+            staging=self.staging,
+            visible=self.started_on.visible(),
+        )
 
     def _check(self, metadata: CommitMetadata, based_on: BasedOn, inserted_partitions: Partitions) -> None:
         context = self.context

@@ -23,6 +23,11 @@ class Step(StrEnum):
     COMMIT = "commit"
 
 
+def steps_of(locate: Step | None) -> tuple[Step, ...]:
+    """What a write takes, in order; `locate`: what is done to find the places of its rows."""
+    return (Step.READ, *(() if locate is None else (locate,)), Step.WRITE, Step.COMMIT)
+
+
 def labelled(operation: WriteOperation, table: str, step: Step, steps: Sequence[Step]) -> str:
     """How a job is called: `upsert flights: look up keys 2/4`."""
     return f"{operation.value.lower()} {table}: {step} {1 + steps.index(step)}/{len(steps)}"
@@ -74,11 +79,6 @@ class Conduct:
             partial=upserts and options.partial,
             sort=options.sort_mode if operation in _SORTS else SortMode.NONE,
         )
-
-    def steps(self, *, bucketed: bool) -> tuple[Step, ...]:
-        """What this write takes, in order; `bucketed`: the keys' hashes say where rows go."""
-        find = (Step.HASH,) if bucketed else (Step.LOOK_UP,) if self.looks_up else ()
-        return (Step.READ, *find, Step.WRITE, Step.COMMIT)
 
     @property
     def sorts(self) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,18 +34,19 @@ from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.payloads import NEW_GROUPS_ONLY, CommitMetadata
 from hoodie.model.plans import DELETED, Chunk, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
-from hoodie.options.mergers import runnable
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
+from hoodie.write.attempt import action_of, require_same_columns
 from hoodie.write.conduct import Conduct, Replaces, Step, labelled
-from hoodie.write.operations import StaleSnapshotError, action_of, plan_preparation
-from hoodie.write.plan import Sizing, Tagged, plan_write
+from hoodie.write.placement import placement_of
+from hoodie.write.plan import Sizing, Tagged, Target, plan_write
 from hoodie.write.prepare import Preparation, prepare_rows
 from hoodie.write.seal import commit_metadata, publish_files
+from hoodie.write.stage import plan_preparation
 
 FEED_BYTES = 32 * 1024 * 1024
 """Rows are prepared in pieces of about this size."""
@@ -60,7 +60,7 @@ def loads_in_one_pass(context: TableContext, operation: WriteOperation, options:
         and not (conduct.looks_up or conduct.deletes or conduct.partial or options.combine)
         and conduct.replaces is Replaces.NOTHING
         and conduct.sort not in (SortMode.GLOBAL_SORT, SortMode.PARTITION_SORT)
-        and context.config.buckets is None
+        and placement_of(context.config, conduct, options).starts_anywhere
         and options.stream is None
     )
     # An insert fills small files up: where there are none it is as a bulk_insert.
@@ -93,20 +93,11 @@ def run_load(
     transaction, _ = Transaction.start(
         context,
         action_of(config.table_type),
-        lambda now: _require_same_columns(context, looked_at, now),
+        lambda now: _require_writable(context, looked_at, now),
         lambda _: CommitMetadata(operation=operation, extra={NEW_GROUPS_ONLY: "true"}),
     )
-    try:
-        write_context = WriteContext(
-            instant=transaction.instant,
-            table_name=config.name,
-            schema=preparation.schema,
-            rule=runnable(context.rule),
-            combine=False,
-            files=options.file_options(),
-            staging=transaction.staging,
-            visible=transaction.started_on.visible(),
-        )
+    with transaction:
+        write_context = transaction.write_context(preparation.schema, options.file_options())
         work = partial(run_load_part, preparation, context.storage, write_context, options.max_file_size_bytes)
         parts = engine.stage(records, work, label=label(Step.LOAD))
         results = [found for _, found in parts if isinstance(found, WriteResult)]
@@ -126,15 +117,7 @@ def run_load(
                 extra=options.commit_entries,
             )
             transaction.commit(metadata, based_on={}, inserted_partitions=frozenset())
-    except BaseException as exc:
-        if isinstance(exc, OSError):
-            # On a full disk the rollback, and every later write, needs the room that the staged files take.
-            with suppress(OSError):
-                context.storage.delete_folder(transaction.staging)
-        transaction.abandon()
-        raise
     if not results:
-        transaction.abandon()
         return CommitResult(None, operation, seconds=time.monotonic() - started)
     return replace(
         CommitResult.of(transaction.instant, operation, [r.stat for r in results]),
@@ -222,20 +205,18 @@ def _write_rest(
     """New files for the rows that were handed back; `first`: the least task number that no worker has."""
     plan = plan_write(
         Tagged(pieces_by_partition(chunks)),
-        (),
-        table_type=context.config.table_type,
-        sizing=Sizing(options.max_file_size_bytes, options.small_file_limit_bytes),
-        busy=frozenset(),
-        pack_small_files=False,
+        Target(
+            (),
+            context.config.table_type,
+            Sizing(options.max_file_size_bytes, options.small_file_limit_bytes),
+            packs=False,
+        ),
     )
     tasks = [replace(task, number=first + task.number) for task in plan.tasks]
     run = partial(run_write, context.storage, write_context)
     return [r for r in engine.run(run, tasks, label=label) if r is not None]
 
 
-def _require_same_columns(context: TableContext, looked_at: Snapshot, now: Snapshot) -> None:
+def _require_writable(context: TableContext, looked_at: Snapshot, now: Snapshot) -> None:
     refuse_to_write(context.storage, now.active, now.timeline)
-    if now.schema is not None and looked_at.schema != now.schema:
-        raise StaleSnapshotError(
-            f"another writer changed the schema of table {context.config.name!r}; run the write again"
-        )
+    require_same_columns(context, looked_at, now)

@@ -11,7 +11,7 @@ rows only while that costs a small multiple of them, so a round of inserts never
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hoodie.model.enums import TableType
@@ -71,24 +71,26 @@ class WritePlan:
     """By partition path: ids of the file groups that the write replaces; in `based_on` too."""
 
 
-def plan_write(
-    tagged: Tagged,
-    slices: Iterable[FileSlice],
-    *,
-    table_type: TableType,
-    sizing: Sizing,
-    busy: frozenset[FileGroupId],
-    pack_small_files: bool = True,
-) -> WritePlan:
-    """Tasks for a tagged batch.
+@dataclass(frozen=True)
+class Target:
+    """What rows may be written to."""
 
-    Args:
-        slices: latest slices of the batch's partitions, merged over pending compactions.
-        busy: file groups in a pending compaction; they get no new base file.
-        pack_small_files: new rows may fill small files (not so for bulk_insert).
-    """
+    slices: Sequence[FileSlice]
+    """The newest ones of the batch's partitions, merged over pending compactions; none where the write replaces them."""
+    table_type: TableType
+    sizing: Sizing
+    busy: frozenset[FileGroupId] = frozenset()
+    """File groups in a pending compaction; they get no new base file."""
+    packs: bool = True
+    """New rows may fill small files (not so for bulk_insert)."""
+    table: str = ""
+    """Where it lies, for errors."""
+
+
+def plan_write(tagged: Tagged, target: Target) -> WritePlan:
+    """Tasks for a tagged batch."""
     by_partition: dict[str, list[FileSlice]] = {}
-    for piece in slices:
+    for piece in target.slices:
         by_partition.setdefault(piece.group.partition_path, []).append(piece)
     found: dict[FileGroupId, list[LookupResult]] = {}
     for result in tagged.lookups if tagged.updates else ():
@@ -97,16 +99,13 @@ def plan_write(
     tasks: list[WriteTask] = []
     based_on: dict[FileGroupId, str] = {}
     for partition_path, pieces in tagged.pieces.items():
-        inserts = _insert_shares(
-            tagged, partition_path, by_partition.get(partition_path, []),
-            table_type=table_type, sizing=sizing, busy=busy, pack=pack_small_files,
-        )  # fmt: skip
+        inserts = _insert_shares(tagged, partition_path, by_partition.get(partition_path, []), target)
         for piece in by_partition.get(partition_path, []):
             matches = tuple(m for r in found.get(piece.group, ()) for m in r.matches)
             share = inserts.pop(piece.group.file_id, None)
             if not matches and share is None:
                 continue
-            merge = table_type is TableType.COPY_ON_WRITE or share is not None
+            merge = target.table_type is TableType.COPY_ON_WRITE or share is not None
             based_on[piece.group] = piece.base_instant
             task = WriteTask(
                 kind="merge" if merge else "append",
@@ -145,14 +144,7 @@ def next_log_version(piece: FileSlice) -> int:
 
 
 def _insert_shares(
-    tagged: Tagged,
-    partition_path: str,
-    slices: Sequence[FileSlice],
-    *,
-    table_type: TableType,
-    sizing: Sizing,
-    busy: frozenset[FileGroupId],
-    pack: bool,
+    tagged: Tagged, partition_path: str, slices: Sequence[FileSlice], target: Target
 ) -> dict[str, Inserts]:
     """File id -> its share of the partition's new rows; ids that are not in the slices are new file groups."""
     pieces = tuple(tagged.pieces[partition_path])
@@ -166,17 +158,14 @@ def _insert_shares(
     row_bytes = _row_bytes(tagged, pieces, partition_path)
     room: list[tuple[str, int]] = []
     left = fresh
-    if pack:
-        capacities = [
-            (piece, _capacity(piece, fresh, row_bytes, table_type=table_type, sizing=sizing, busy=busy))
-            for piece in slices
-        ]
+    if target.packs:
+        capacities = [(piece, _capacity(piece, fresh, row_bytes, target)) for piece in slices]
         with_room = [(piece, capacity) for piece, capacity in capacities if capacity > 0]
         for piece, capacity in sorted(with_room, key=lambda each: each[0].size_bytes):
             if left > 0:
                 room.append((piece.group.file_id, min(capacity, left)))
                 left -= min(capacity, left)
-    per_file = max(1, int(sizing.max_file_bytes / row_bytes))
+    per_file = max(1, int(target.sizing.max_file_bytes / row_bytes))
     files = math.ceil(left / per_file) if left > 0 else 0
     if tagged.ranged:
         return {new_file_id(): share for share in _key_ranges(pieces, math.ceil(fresh / files))}
@@ -210,20 +199,18 @@ def _key_ranges(pieces: Sequence[ChunkPiece], rows: int) -> list[Inserts]:
     return [Inserts(tuple(share), (), rows=sum(p.span.length for p in share)) for share in shares]
 
 
-def _capacity(
-    piece: FileSlice,
-    fresh: int,
-    row_bytes: float,
-    *,
-    table_type: TableType,
-    sizing: Sizing,
-    busy: frozenset[FileGroupId],
-) -> int:
+def _capacity(piece: FileSlice, fresh: int, row_bytes: float, target: Target) -> int:
     """Rows that a small file takes; 0 for files that are full, in a pending compaction, or too dear to rewrite."""
-    if piece.base is None or piece.logs or piece.group in busy or piece.base.size_bytes >= sizing.small_file_bytes:
+    sizing = target.sizing
+    if (
+        piece.base is None
+        or piece.logs
+        or piece.group in target.busy
+        or piece.base.size_bytes >= sizing.small_file_bytes
+    ):
         return 0
     worth = max(sizing.max_growth * fresh * row_bytes, sizing.cheap_bytes)
-    if table_type is TableType.MERGE_ON_READ and piece.base.size_bytes > worth:
+    if target.table_type is TableType.MERGE_ON_READ and piece.base.size_bytes > worth:
         return 0
     return int((sizing.max_file_bytes - piece.base.size_bytes) / row_bytes)
 

@@ -109,7 +109,7 @@ def write_records(
     """Write to an open table, and remember the result for `last_result`. `found_on`: as the core's `write_found` gives it."""
     write = request.write
     if needs_no_rows(write):
-        return remember(table, table.write_no_rows(write.operation, write))
+        return remember(table, table.writer.write_no_rows(write.operation, write))
     if Conduct.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
         df = _in_key_order(df, table.config)
     engine = SparkEngine(df.sparkSession)
@@ -117,7 +117,7 @@ def write_records(
     if is_small(df, write.driver_max_bytes):
         result = _written_here(table, df, schema, write, engine, found_on)
     if result is None:
-        result = table.write_records(
+        result = table.writer.write(
             df, schema, write.operation, write, engine=engine, in_memory=False, repeatable=True, found_on=found_on
         )
     give_back()  # the driver has better use for memory than to keep it for the next batch
@@ -134,7 +134,7 @@ def _written_here(
 ) -> CommitResult | None:
     """Write a small batch in this process; None where it turned out not to be small, and nothing was done."""
     try:
-        return table.write_records(
+        return table.writer.write(
             df, schema, write.operation, write, engine=DriverEngine(engine), in_memory=True, found_on=found_on
         )
     except TooLargeError:

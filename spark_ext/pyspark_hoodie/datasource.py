@@ -36,8 +36,8 @@ from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import TableContext
-from hoodie.write.operations import plan_preparation
 from hoodie.write.prepare import Preparation, run_prepare
+from hoodie.write.stage import plan_preparation
 from pyspark_hoodie.briefly import briefly
 from pyspark_hoodie.dataframe import (
     APPEND,
@@ -214,12 +214,12 @@ class StagingWriter(DataSourceArrowWriter):
         context = TableContext.open(self._storage, LocalEngine())
         write = self._request.write
         if self._preparation is None:
-            log.info("%s", HoodieTable(context).write_no_rows(write.operation, write))
+            log.info("%s", HoodieTable(context).writer.write_no_rows(write.operation, write))
             return
         mark = self._folder.rpartition("/")[2]
         context.liveness.hold(mark)
         try:
-            result = HoodieTable(context).write_records(
+            result = HoodieTable(context).writer.write(
                 chunks,
                 self._schema,
                 write.operation,

@@ -219,7 +219,7 @@ class HoodieTable:
             rows = self.read(columns=key_columns(self.config), where=where)
             return self._write(rows, WriteOperation.DELETE, options, found_on=found_on)
 
-        return self._core.write_found(found)
+        return self._core.writer.write_found(found)
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
         """Replace all rows of those partitions that the DataFrame has rows for; without rows nothing changes.

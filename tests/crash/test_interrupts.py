@@ -150,7 +150,14 @@ def test_an_interrupt_at_any_storage_call(name, error):
 # -- at every line: what a signal can interrupt between the calls of the storage
 
 ROOMS = ("lock", "txn", "services", "engine")
-FILES = ("table.py", "write/operations.py", "write/load.py", "write/seal.py", "filegroup/base_writer.py")
+FILES = (
+    "writer.py",
+    "write/attempt.py",
+    "write/stage.py",
+    "write/load.py",
+    "write/seal.py",
+    "filegroup/base_writer.py",
+)
 ROOT = Path(hoodie.__file__).parent
 
 

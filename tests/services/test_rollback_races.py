@@ -19,7 +19,7 @@ def test_a_writer_that_completes_after_the_timeline_was_read_is_not_taken_for_a_
         return commit_metadata(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr("hoodie.write.operations.commit_metadata", before_it_commits)
+        patch.setattr("hoodie.write.attempt.commit_metadata", before_it_commits)
         done = opened(storage, clock).upsert(batch([Input("a", "p")]))
     (stale,) = read_before
     assert [instant.time for instant in stale.pending_writes] == [done.instant]

@@ -121,7 +121,7 @@ def test_a_batch_whose_write_failed_is_written_when_the_query_runs_again(enabled
         raise RuntimeError("the driver stumbles")
 
     with monkeypatch.context() as broken:
-        broken.setattr("hoodie.write.operations.publish_files", fails)
+        broken.setattr("hoodie.write.attempt.publish_files", fails)
         with pytest.raises(StreamingQueryException, match="stumbles"):
             run(source.stream(), path, checkpoint)
     assert rows_of(path) == [("a", "p", 1, 1)]

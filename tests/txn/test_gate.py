@@ -7,9 +7,9 @@ import pytest
 
 from hoodie.errors import CommitConflictError
 from hoodie.lock import liveness_for
-from hoodie.table import FIRST_BACK_OFF_S, MAX_BACK_OFF_S, MAX_TRIES
 from hoodie.txn.gate import GATE, PATIENCE_S, PAUSE_S, closed_gate, wait_at_gate
 from hoodie.write.seal import commit_metadata
+from hoodie.writer import FIRST_BACK_OFF_S, MAX_BACK_OFF_S, MAX_TRIES
 from tests.memory_tables import Input, batch, new_table, opened
 
 
@@ -150,7 +150,7 @@ def test_a_write_whose_log_is_there_and_whose_commit_is_not_is_waited_for(monkey
         return commit_metadata(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr("hoodie.write.operations.commit_metadata", before_it_commits)
+        patch.setattr("hoodie.write.attempt.commit_metadata", before_it_commits)
         writer.upsert(batch([Input("2", "p", 1, 1)]))
     assert waited[0] >= PATIENCE_S
     assert opened(storage, clock).schedule_compaction() is not None

@@ -363,7 +363,7 @@ def test_rows_staged_for_other_processes_find_their_buckets(kind):
     for val in (1, 2):
         data = batch(rows(range(20 * val), val=val, ts=val) + rows(range(5), "b", val=val, ts=val))
         table = opened(storage, clock)
-        table.write_records(
+        table.writer.write(
             data.to_reader(max_chunksize=7),
             data.schema,
             WriteOperation.UPSERT,

@@ -34,7 +34,7 @@ KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def load(storage, clock, records, *, engine=None, schema=SCHEMA, operation="bulk_insert", **options):
     table = open_at(storage, engine=LocalEngine(1), sleep=clock.sleep)
     request = parse_write_options({"hoodie.datasource.write.operation": operation, **options}, defaults={})
-    return table.write_records(
+    return table.writer.write(
         records,
         schema,
         request.write.operation,

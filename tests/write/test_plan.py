@@ -12,7 +12,7 @@ from hoodie.model.enums import TableType
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import LookupResult
-from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, next_log_version, plan_write
+from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, Target, next_log_version, plan_write
 from tests.memory_tables import FakeClock, new_storage
 
 COW, MOR = TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ
@@ -45,11 +45,13 @@ def plan(
 ):
     return plan_write(
         Tagged(pieces_by_partition(chunks), lookups, **tagged),
-        slices,
-        table_type=kind,
-        sizing=Sizing(most, small, growth),
-        busy=frozenset(FileGroupId("p", file_id) for file_id in busy),
-        pack_small_files=pack,
+        Target(
+            slices,
+            kind,
+            Sizing(most, small, growth),
+            busy=frozenset(FileGroupId("p", file_id) for file_id in busy),
+            packs=pack,
+        ),
     )
 
 
@@ -274,10 +276,7 @@ def test_files_that_are_cheap_to_rewrite_take_few_rows_too():
     for cheap, files in ((0, {"create"}), (300, {"merge"})):
         found = plan_write(
             Tagged(pieces_by_partition([chunk(2)]), [looked_up(tiny), looked_up(large)]),
-            [large, tiny],
-            table_type=MOR,
-            sizing=Sizing(1000, 500, MAX_GROWTH, cheap),
-            busy=frozenset(),
+            Target([large, tiny], MOR, Sizing(1000, 500, MAX_GROWTH, cheap)),
         ).tasks
         assert {task.kind for task in found} == files
         assert all(task.file_id == "tiny" for task in found if task.kind == "merge")

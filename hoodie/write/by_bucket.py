@@ -1,0 +1,129 @@
+"""Placement by the bucket index: the hash of a key names its file group, so no file is looked into.
+
+It must not be: on merge-on-read tables keys stand in logs only. The first rows of a bucket make its base file. Later ones go to the
+log of its file group on merge-on-read tables, new keys too, and are merged into a new base file on copy-on-write ones: what Apache
+Hudi does (observed, integration/test_bucket_with_hudi.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hoodie.errors import OptionError
+from hoodie.format.bucket_hash import bucket_file_id
+from hoodie.index.bloom import pieces_by_partition
+from hoodie.index.bucket import plan_buckets, run_buckets, slices_by_bucket
+from hoodie.model.buckets import BucketLayout, BucketRows
+from hoodie.model.enums import TableType
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.plans import ChunkPiece, Matches, WriteResult, WriteTask
+from hoodie.options.table import TableConfig
+from hoodie.options.values import DuplicatePolicy
+from hoodie.options.write import WriteOptions
+from hoodie.storage.base import Storage
+from hoodie.txn.context import Snapshot, TableContext
+from hoodie.write.batch import Batch
+from hoodie.write.conduct import Conduct, Step
+from hoodie.write.plan import Target, WritePlan, next_log_version, spread
+
+
+@dataclass(frozen=True)
+class FoundBuckets:
+    """Rows of a batch by partition and bucket: true whatever is stored."""
+
+    rows: Sequence[BucketRows]
+    pieces: Mapping[str, Sequence[ChunkPiece]]
+    layout: BucketLayout
+    inserts: bool
+    opened = 0
+
+    def ways(self, plan: WritePlan) -> Mapping[str, int]:
+        return {"bucket": len({(task.partition_path, task.file_id) for task in plan.tasks})}
+
+    def holds(self, slices: Sequence[FileSlice]) -> bool:
+        return True
+
+    def plan(self, target: Target) -> WritePlan:
+        return plan_bucket_write(self.rows, self.pieces, target, layout=self.layout, inserts=self.inserts)
+
+
+@dataclass(frozen=True)
+class ByBucket:
+    layout: BucketLayout
+    inserts: bool
+    step = Step.HASH
+    combines = True
+    starts_anywhere = False
+
+    @classmethod
+    def of(cls, config: TableConfig, layout: BucketLayout, conduct: Conduct, options: WriteOptions) -> ByBucket:
+        if options.stored_keys is not DuplicatePolicy.NONE:
+            raise OptionError(
+                f"table {config.name!r} has the bucket index, which looks no keys up, so an insert cannot drop rows of stored keys or "
+                "fail on them: use upsert, or leave the options about duplicates out"
+            )
+        return cls(layout, conduct.inserts)
+
+    def locate(
+        self, context: TableContext, batch: Batch, snapshot: Snapshot, label: Callable[[Step], str]
+    ) -> FoundBuckets:
+        tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder)
+        found = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
+        rows = [rows for each in found for rows in each]
+        return FoundBuckets(rows, pieces_by_partition(batch.chunks), self.layout, self.inserts)
+
+    def key_bytes_to_hold(self, batch: Batch, files: int) -> int:
+        return 0
+
+    def remember(self, storage: Storage, results: Sequence[WriteResult]) -> None:
+        pass
+
+
+def plan_bucket_write(
+    found: Iterable[BucketRows],
+    pieces: Mapping[str, Sequence[ChunkPiece]],
+    target: Target,
+    *,
+    layout: BucketLayout,
+    inserts: bool,
+) -> WritePlan:
+    """One task for each bucket that gets rows.
+
+    Args:
+        pieces: by partition path, in arrival order.
+        inserts: rows may make new file groups (not so for deletes: what is stored nowhere needs no delete).
+
+    Raises:
+        UnsupportedTableError: the slices are not one of each bucket.
+    """
+    rows: dict[tuple[str, int], list[Matches]] = {}
+    for each in found:
+        rows.setdefault((each.partition_path, each.bucket), []).append(each.rows)
+    stored = slices_by_bucket(target.slices, layout, table=target.table)
+    tasks: list[WriteTask] = []
+    based_on: dict[FileGroupId, str] = {}
+    for (partition_path, bucket), matches in sorted(rows.items()):
+        piece = stored.get((partition_path, bucket))
+        if piece is not None:
+            based_on[piece.group] = piece.base_instant
+            kind = "merge" if target.table_type is TableType.COPY_ON_WRITE else "append"
+        elif inserts:
+            kind = "create"
+        else:
+            continue
+        task = WriteTask(
+            kind=kind,
+            number=len(tasks),
+            partition_path=partition_path,
+            file_id=piece.group.file_id if piece else bucket_file_id(bucket),
+            slice=piece,
+            pieces=tuple(pieces[partition_path]),
+            updates=tuple(matches),
+            log_version=next_log_version(piece) if piece else 0,
+        )
+        tasks += spread(task) if kind == "append" else [task]
+    # Two writers that start file groups in one partition at once may start the same bucket: one of them has to go again.
+    created = frozenset(task.partition_path for task in tasks if task.kind == "create")
+    return WritePlan(tuple(tasks), based_on, created)

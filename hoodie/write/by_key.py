@@ -1,0 +1,134 @@
+"""Placement by looking keys up in the stored files. Rows of new keys go where there is room; so do all where nothing is looked up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hoodie.errors import DuplicateKeyError
+from hoodie.filegroup.chunks import load_chunk, load_rows
+from hoodie.index.bloom import packed_lookups, pieces_by_partition, plan_lookup, run_lookups
+from hoodie.index.stored_keys import KNOWN_FILES, held_key_bytes
+from hoodie.model.enums import TableType
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.plans import LookupResult, WriteResult
+from hoodie.options.table import TableConfig
+from hoodie.options.values import SortMode
+from hoodie.options.write import WriteOptions
+from hoodie.storage.base import Storage
+from hoodie.txn.context import Snapshot, TableContext
+from hoodie.write.batch import Batch
+from hoodie.write.conduct import Conduct, Step
+from hoodie.write.plan import Tagged, Target, WritePlan, plan_write
+
+
+@dataclass(frozen=True)
+class FoundKeys:
+    """Rows of a batch with the base files that hold their keys."""
+
+    tagged: Tagged
+    looked_into: Mapping[FileGroupId, str] | None
+    """File group -> name of its base file; None: nothing was looked up."""
+
+    def ways(self, plan: WritePlan) -> Mapping[str, int]:
+        return dict(Counter(result.how for result in self.tagged.lookups))
+
+    @property
+    def opened(self) -> int:
+        return sum(1 for result in self.tagged.lookups if result.how != "range")
+
+    def holds(self, slices: Sequence[FileSlice]) -> bool:
+        return self.looked_into is None or self.looked_into == _bases(slices)
+
+    def plan(self, target: Target) -> WritePlan:
+        return plan_write(self.tagged, target)
+
+
+@dataclass(frozen=True)
+class ByKey:
+    """The bloom index, or none where the operation takes all rows for new."""
+
+    step: Step | None
+    looks_up: bool
+    refuses_stored: bool
+    inserts: bool
+    updates: bool
+    concat: bool
+    ranged: bool
+    prune_by_range: bool
+    stays: bool
+    combines = False
+    starts_anywhere = True
+
+    @classmethod
+    def of(cls, config: TableConfig, conduct: Conduct, options: WriteOptions) -> ByKey:
+        return cls(
+            step=Step.LOOK_UP if conduct.looks_up else None,
+            looks_up=conduct.looks_up,
+            refuses_stored=conduct.refuses_stored,
+            inserts=conduct.inserts,
+            updates=conduct.updates,
+            concat=conduct.concat,
+            # Rows of one key must meet in one task where they are to be combined, which ranges do not promise.
+            ranged=conduct.sort is SortMode.GLOBAL_SORT and not options.combine,
+            prune_by_range=options.index.prune_by_ranges,
+            stays=config.table_type is TableType.MERGE_ON_READ,
+        )
+
+    def locate(
+        self, context: TableContext, batch: Batch, snapshot: Snapshot, label: Callable[[Step], str]
+    ) -> FoundKeys:
+        pieces = pieces_by_partition(batch.chunks)
+        lookups: list[LookupResult] = []
+        looked_into = None
+        if self.looks_up:
+            slices = snapshot.view.latest_slices(pieces)
+            looked_into = _bases(slices)
+            tasks = plan_lookup(
+                pieces,
+                slices,
+                stage_to=batch.folder,
+                prune_by_range=self.prune_by_range,
+                logs_before_base=snapshot.view.logs_before_base,
+                visible=snapshot.timeline.visible(),
+                stays=self.stays,
+            )
+            run = partial(run_lookups, context.storage)
+            found = batch.engine.run(run, packed_lookups(tasks), label=label(Step.LOOK_UP))
+            lookups = [result for results in found for result in results]
+            if self.refuses_stored:
+                _refuse_stored(context, batch, lookups)
+        tagged = Tagged(
+            pieces, lookups, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged
+        )
+        return FoundKeys(tagged, looked_into)
+
+    def key_bytes_to_hold(self, batch: Batch, files: int) -> int:
+        return held_key_bytes(files) if batch.in_process else 0
+
+    def remember(self, storage: Storage, results: Sequence[WriteResult]) -> None:
+        for result in results:
+            if result.keys is not None:
+                KNOWN_FILES.remember(storage, result.stat.path, result.keys)
+
+
+def _bases(slices: Sequence[FileSlice]) -> dict[FileGroupId, str]:
+    return {piece.group: piece.base.name for piece in slices if piece.base is not None}
+
+
+def _refuse_stored(context: TableContext, batch: Batch, lookups: Sequence[LookupResult]) -> None:
+    """Raises DuplicateKeyError when a key of the batch is stored."""
+    stored = [(result, matches) for result in lookups for matches in result.matches if matches.count]
+    if not stored:
+        return
+    result, matches = stored[0]
+    row = int(load_rows(context.storage, matches)[0])
+    key = load_chunk(context.storage, batch.chunks[matches.number]).column(RECORD_KEY)[row].as_py()
+    raise DuplicateKeyError(
+        f"{sum(m.count for _, m in stored)} rows of the insert into table {context.config.name!r} have keys that are stored already, "
+        f"such as {key!r} in partition {result.base.partition_path!r}; nothing was written. Upsert them, drop them "
+        "(hoodie.datasource.insert.dup.policy=drop), or keep both (none)"
+    )

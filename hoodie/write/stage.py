@@ -1,0 +1,187 @@
+"""Evaluate the input of a write: rows are prepared once, and held in memory or in staged files until the write is decided."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pyarrow as pa
+
+from hoodie.engine.base import Engine, Records
+from hoodie.engine.local import LocalEngine
+from hoodie.errors import OptionError
+from hoodie.filegroup.chunks import sorted_chunks
+from hoodie.model.enums import WriteOperation
+from hoodie.model.plans import Chunk
+from hoodie.options.values import SortMode
+from hoodie.options.write import WriteOptions
+from hoodie.storage.base import Storage
+from hoodie.timeline.active import scratch_folder
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.context import TableContext
+from hoodie.view.columns import refuse_to_write
+from hoodie.write.batch import Batch
+from hoodie.write.conduct import Conduct, Step, labelled, steps_of
+from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
+from hoodie.write.placement import placement_of
+from hoodie.write.prepare import ADD_IT, Memory, Preparation, require_columns, run_prepare
+from hoodie.write.schema import Leave, reconcile, storable
+
+log = logging.getLogger("hoodie")
+
+_PREPARED_ON_S = 0.05
+"""What the call before has listed: each listing of a thousand commits takes two milliseconds."""
+
+
+_ADD_TO_DELETE = (
+    "add the column: keys are unique per partition, so a delete needs it; or delete by a condition, where=…"
+)
+
+
+@contextmanager
+def staged_batch(
+    context: TableContext,
+    records: Records,
+    batch_schema: pa.Schema,
+    *,
+    operation: WriteOperation,
+    options: WriteOptions,
+    engine: Engine,
+    in_memory: bool,
+    found_on: Timeline | None = None,
+) -> Iterator[Batch]:
+    """Evaluate the input and hold its prepared rows; staged files are removed at the end. `found_on`: as `Batch` has it.
+
+    Raises:
+        SchemaError, KeyFieldError: before any row is drawn where the schema alone shows it.
+    """
+    started = time.monotonic()
+    preparation = plan_preparation(context, batch_schema, operation=operation, options=options)
+    rows_folder = _RowsFolder(context)
+    try:
+        folder = None if in_memory else rows_folder.path()
+        memory = None
+        if in_memory and isinstance(engine, LocalEngine):
+            memory = Memory(options.memory_limit_bytes, context.storage, rows_folder.path)
+            engine = engine.within(options.memory_limit_bytes // 2)
+        prepare = partial(_prepare_part, preparation, None if in_memory else context.storage, folder, memory)
+        conduct = Conduct.of(operation, options)
+        steps = steps_of(placement_of(context.config, conduct, options).step)
+        label = labelled(operation, preparation.table_name, Step.READ, steps)
+        chunks = engine.stage(records, prepare, label=label)
+        if not in_memory and sum(chunk.size_bytes for chunk in chunks) <= options.driver_max_bytes:
+            # Few rows: what remains costs less here, on the staged files, than as jobs of a cluster.
+            engine, folder_of_tasks = LocalEngine().within(options.memory_limit_bytes), None
+        else:
+            folder_of_tasks = folder
+        if conduct.sort is SortMode.GLOBAL_SORT:
+            chunks = sorted_chunks(chunks)
+        given = _taken(context, batch_schema, operation)
+        yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder_of_tasks, started, found_on)
+    finally:
+        rows_folder.remove()
+
+
+class _RowsFolder:
+    """A private folder for prepared rows, made when it is asked for; as long as this process lives nobody removes it."""
+
+    def __init__(self, context: TableContext) -> None:
+        self._context = context
+        self._path: str | None = None
+
+    def path(self) -> str:
+        if self._path is None:
+            path = scratch_folder(f"rows-{uuid.uuid4().hex}")
+            self._context.liveness.hold(path.rpartition("/")[2])
+            self._path = path
+            self._context.storage.mkdirs(path, durable=False)
+        return self._path
+
+    def remove(self) -> None:
+        """What cannot be removed, the next write removes: by then it is decided what became of this one."""
+        if self._path is None:
+            return
+        name = self._path.rpartition("/")[2]
+        try:
+            self._context.storage.delete_folder(self._path)
+            self._context.liveness.release(name)
+        except OSError as exc:
+            log.warning("the staged rows in %s of table %s were not removed: %s", name, self._context.storage.uri, exc)
+            self._context.liveness.abandon(name)
+
+
+def _prepare_part(
+    preparation: Preparation,
+    storage: Storage | None,
+    stage_to: str | None,
+    memory: Memory | None,
+    _number: int,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[Chunk]:
+    return run_prepare(preparation, storage, stage_to, batches, memory=memory)
+
+
+def plan_preparation(
+    context: TableContext, batch_schema: pa.Schema, *, operation: WriteOperation, options: WriteOptions
+) -> Preparation:
+    """How rows of this schema are prepared for the table as it is now.
+
+    Raises:
+        SchemaError, KeyFieldError: the schema alone shows that they cannot be. OptionError: a delete on an empty table.
+    """
+    # Whoever writes the rows checks them against the table of then.
+    snapshot = context.snapshot(max_age_s=_PREPARED_ON_S)
+    refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
+    config = context.config
+    conduct = Conduct.of(operation, options)
+    deletes = conduct.deletes
+    by_meta = carries_keys(config, operation, batch_schema.names)
+    if config.generates_keys and operation is WriteOperation.DELETE:
+        require_stored_keys(batch_schema.names, config)
+    else:
+        require = partial(require_columns, batch_schema.names, table=config.name)
+        require(config.record_key_fields, what="record key")
+        require(config.partition_fields, what="partition", fix=_ADD_TO_DELETE if deletes else ADD_IT)
+    if not (deletes or conduct.partial):
+        require_columns(batch_schema.names, config.ordering_fields, what="ordering", table=config.name)
+    given = _taken(context, batch_schema, operation)
+    if deletes and snapshot.schema is None:
+        raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
+    schema = reconcile(snapshot.schema, given, table_name=config.name, leave=leave_of(context, conduct, options))
+    keygen = table_keys(context, snapshot, options)
+    return Preparation(
+        schema,
+        keygen,
+        deletes,
+        config.name,
+        context.rule.ordering_fields,
+        given=tuple(given.names) if conduct.partial else None,
+        sort_by_key=conduct.sorts,
+        marker=context.rule.delete_marker or options.delete_marker,
+        keys_given=by_meta,
+    )
+
+
+def _taken(context: TableContext, batch_schema: pa.Schema, operation: WriteOperation) -> pa.Schema:
+    """The columns of the input that are taken, in the types that a table stores: of a delete only those that make keys."""
+    if Conduct.of(operation, WriteOptions()).deletes:
+        names = key_columns(context.config)
+        batch_schema = pa.schema([field for field in batch_schema if field.name in names])
+    return storable(batch_schema)
+
+
+def leave_of(context: TableContext, conduct: Conduct, options: WriteOptions) -> Leave:
+    """How far the columns of a batch may differ from those of the table."""
+    config = context.config
+    return Leave(
+        keys=frozenset((*config.record_key_fields, *config.partition_fields)),
+        keys_only=conduct.deletes,
+        partial=conduct.partial,
+        upserts=conduct.updates and conduct.inserts,
+        null_for_missing=options.null_for_missing,
+        integers_to_floating=options.integers_to_floating,
+    )

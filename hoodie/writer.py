@@ -1,0 +1,198 @@
+"""Writes to one table: what is undone before, done again after a conflict, and due afterwards. One try: `write/attempt.py`."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hoodie.engine.base import Engine, Records
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, MissingFileError
+from hoodie.model.enums import WriteOperation
+from hoodie.model.results import CommitResult
+from hoodie.options.fits import check_writable
+from hoodie.options.write import WriteOptions
+from hoodie.services.inline import after_commit
+from hoodie.services.rollback import rollback_failed
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.context import Snapshot, TableContext
+from hoodie.txn.heartbeat import undisturbed
+from hoodie.write.attempt import Attempt
+from hoodie.write.batch import Batch, batch_of_no_rows
+from hoodie.write.conduct import Conduct, Replaces
+from hoodie.write.keys import operation_on
+from hoodie.write.layout import with_layout
+from hoodie.write.load import loads_in_one_pass, run_load
+from hoodie.write.stage import staged_batch
+from hoodie.write.streams import is_committed
+
+log = logging.getLogger("hoodie")
+
+MAX_TRIES = 10
+"""How often a write is run again on a new snapshot after another writer was faster."""
+FIRST_BACK_OFF_S = 0.01
+MAX_BACK_OFF_S = 0.5
+
+
+class TableWriter:
+    """The way that all writes of an open table take; `context` follows what the writes learn about the table."""
+
+    def __init__(self, context: TableContext) -> None:
+        self.context = context
+
+    @undisturbed()
+    def write(
+        self,
+        records: Records,
+        schema: pa.Schema,
+        operation: WriteOperation,
+        options: WriteOptions,
+        *,
+        engine: Engine,
+        in_memory: bool,
+        repeatable: bool = False,
+        found_on: Timeline | None = None,
+    ) -> CommitResult:
+        """Write an engine's records.
+
+        Args:
+            in_memory: prepared rows stay in this process.
+            repeatable: the records can be evaluated anew, as a load in one pass has to when it loses against another writer.
+            found_on: see `write_found`, which runs this then.
+        """
+        operation = operation_on(self.context.config, operation, options, schema.names)
+        context, options = self._begun(operation, options)
+        if options.stream is not None and is_committed(context.snapshot(), options.stream, table=context.storage.uri):
+            log.info(
+                "batch %d of stream %s is in table %s already",
+                options.stream.number,
+                options.stream.stream,
+                context.storage.uri,
+            )
+            return CommitResult(None, operation)
+        rollback_failed(context)
+        result = self._loaded(context, records, schema, operation, options, engine) if repeatable else None
+        if result is None:
+            with staged_batch(
+                context,
+                records,
+                schema,
+                operation=operation,
+                options=options,
+                engine=engine,
+                in_memory=in_memory,
+                found_on=found_on,
+            ) as batch:
+                if not batch.has_rows and Conduct.of(operation, options).replaces is Replaces.NOTHING:
+                    return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
+                # Rows that were found in the table have to be looked for again before another try.
+                run = self._attempt if found_on is not None else self._attempts
+                result = run(context, batch, options)
+        after_commit(context, options)
+        return result
+
+    @undisturbed()
+    def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
+        """A write whose options say all of it: `delete_partition` with a list of partitions."""
+        context, options = self._begun(operation, options)
+        rollback_failed(context)
+        result = self._attempts(context, batch_of_no_rows(context, operation), options)
+        after_commit(context, options)
+        return result
+
+    def write_found(self, write: Callable[[Timeline], CommitResult]) -> CommitResult:
+        """Run a write of rows that a condition finds in the table itself; each try evaluates the condition anew.
+
+        `write` gets the timeline of the moment before it does so, and hands it to `self.write`: a row that was changed since,
+        and may not fit the condition any more, is not written.
+        """
+        return self._retried(lambda: write(self.context.snapshot().timeline))
+
+    def _begun(self, operation: WriteOperation, options: WriteOptions) -> tuple[TableContext, WriteOptions]:
+        check_writable(self.context.config)
+        context = replace(self.context, lock_timeout_s=options.concurrency.lock_timeout_s)
+        return context, replace(
+            options, operation=operation
+        )  # which combine.before.* counts goes by what is really done
+
+    def _loaded(
+        self,
+        context: TableContext,
+        records: Records,
+        schema: pa.Schema,
+        operation: WriteOperation,
+        options: WriteOptions,
+        engine: Engine,
+    ) -> CommitResult | None:
+        """Write in one pass what can be written so. None when it cannot, or when it lost against another writer.
+
+        Then the usual way is taken, which evaluates the input anew and no more than once, however often it is tried: of this
+        try nothing is visible.
+        """
+        context = self._with_layout(context, options, context.snapshot())
+        if not loads_in_one_pass(context, operation, options):
+            return None
+        try:
+            result = run_load(context, records, schema, operation=operation, options=options, engine=engine)
+        except CommitConflictError:
+            rollback_failed(context)
+            return None
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            self._roll_back_quietly()
+            raise
+        if result.instant is None:
+            self._roll_back_quietly()
+        return result
+
+    def _attempts(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
+        return self._retried(lambda: self._attempt(context, batch, options))
+
+    def _attempt(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
+        snapshot = context.snapshot(context.kept_view())
+        context = self._with_layout(context, options, snapshot)
+        if is_committed(snapshot, options.stream, table=context.storage.uri):
+            return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
+        return Attempt(context, batch, options, snapshot).run()
+
+    def _with_layout(self, context: TableContext, options: WriteOptions, snapshot: Snapshot) -> TableContext:
+        """The context with what the table says now of where its keys stand; the next writes know it too."""
+        found = with_layout(context, options.index, snapshot)
+        if found.config.buckets != self.context.config.buckets:
+            self.context = replace(self.context, config=found.config)
+        return found
+
+    def _retried(self, run: Callable[[], CommitResult]) -> CommitResult:
+        """Run again on a new snapshot while other writers are faster; each lost try is rolled back first."""
+        for tries in range(1, MAX_TRIES + 1):
+            try:
+                return run()
+            except CommitConflictError:
+                rollback_failed(self.context)
+                if tries == MAX_TRIES:
+                    raise
+                # Writers that lost together must not meet again: each waits a while of its own.
+                self.context.clock.pause(random.uniform(0, min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)))
+            except CommitOutcomeUnknownError:
+                raise  # it may have landed: what is to be undone, the next write finds out
+            except MissingFileError:
+                self._roll_back_quietly()
+                # What this process kept of the table hid it. A fresh listing says which commit's file it is.
+                self.context.ask(lambda snapshot: snapshot.view.latest_slices())
+                raise
+            except Exception:
+                # Known to have failed: leave nothing pending. What cannot be undone now, the next write undoes.
+                self._roll_back_quietly()
+                raise
+        raise AssertionError("unreachable")
+
+    def _roll_back_quietly(self) -> None:
+        try:
+            rollback_failed(self.context)
+        except Exception:  # noqa: BLE001 - the error that brought us here is the one to report
+            return
