@@ -171,7 +171,7 @@ def test_writers_that_lost_back_off_by_the_clock_s_pause_longer_each_time():
         raise CommitConflictError("another was faster")
 
     with pytest.raises(CommitConflictError, match="another was faster"):
-        loser._retried(lose)
+        loser.writer._retried(lose)
     assert len(pauses) == MAX_TRIES - 1
     for tries, pause in enumerate(pauses, 1):
         assert 0 <= pause <= min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)
