@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -135,3 +136,25 @@ def test_a_table_is_overwritten_by_what_was_read_of_it(enabled, path):
     frame = enabled.read.format("hoodie").load(path).where("part = 'a'")
     save(frame.selectExpr("id", "part", "qty + 1 as qty", "ts"), path, "overwrite")
     assert stored(path) == [("k0", "a", 2, 10), ("k1", "a", 2, 10)]
+
+
+@pytest.mark.parametrize("driver_max_bytes", ["0", "10000000"], ids=["executors", "driver"])
+def test_a_row_that_another_writer_renews_during_delete_where_stays(enabled, path, driver_max_bytes, monkeypatch):
+    """The condition is evaluated anew: at first it finds k0 and k2, then k2 alone."""
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, path)
+    was, evaluated = table.read, []
+
+    def read(**more):
+        found = was(**more)
+        evaluated.append(sorted(row.id for row in found.collect()))
+        if len(evaluated) == 1:
+            renewed = [{"id": "k0", "part": "a", "qty": 7, "ts": 20}]
+            hoodie.open_table(path).upsert(pa.Table.from_pylist(renewed))
+        return found
+
+    monkeypatch.setattr(table, "read", read)
+    options = {"hoodie.python.driver.max.bytes": driver_max_bytes}
+    result = table.delete(options=options, where="id IN ('k0', 'k2') AND qty = 1")
+    assert evaluated == [["k0", "k2"], ["k2"]]
+    assert result.deleted == 1
+    assert stored(path) == [("k0", "a", 7, 20), ("k1", "a", 1, 10), ("k3", "c/d", 1, 10)]
