@@ -25,13 +25,12 @@ def make_chunk(
     *,
     storage: Storage | None = None,
     stage_to: str | None = None,
-    within: str | None = None,
     sort_by_key: bool = False,
 ) -> Chunk:
     """A chunk of prepared rows, sorted by partition path here; staged when a folder is given, else kept in memory.
 
+    The folder is there, and is not made again: a task that outlives its write leaves nothing.
     `sort_by_key`: the rows of a partition in the order of their record keys, not in that of arrival.
-    `within`: as `Storage.open_output` takes it.
     """
     table = table.combine_chunks()
     if sort_by_key:
@@ -40,7 +39,7 @@ def make_chunk(
     if storage is None or stage_to is None:
         return Chunk(ranges, table.num_rows, table.nbytes, table=table)
     path = join(stage_to, f"{uuid.uuid4().hex}.arrow")
-    with storage.open_output(path, within=within, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
+    with storage.open_output(path, within=stage_to, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Chunk(ranges, table.num_rows, table.nbytes, path=path)
 
@@ -139,7 +138,7 @@ def make_matches(
         return Matches(number, rows=rows, count=len(rows), places=places)
     table = pa.table({"row": rows} if places is None else {"row": rows, "place": places.astype(np.int32)})
     path = join(stage_to, f"{uuid.uuid4().hex}.rows")
-    with storage.open_output(path, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
+    with storage.open_output(path, within=stage_to, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Matches(number, path=path, count=len(rows))
 

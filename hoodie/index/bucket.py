@@ -64,7 +64,7 @@ def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
 def _stage(storage: Storage, folder: str, rows: np.ndarray) -> str:
     table = pa.table({"row": pa.array(rows)})
     path = join(folder, f"{uuid.uuid4().hex}.rows")
-    with storage.open_output(path, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
+    with storage.open_output(path, within=folder, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return path
 

@@ -157,7 +157,7 @@ def _left(found: WriteResult | pa.Table, storage: Storage, context: WriteContext
     if not isinstance(found, pa.Table):
         return found
     try:
-        return make_chunk(found, storage=storage, stage_to=context.staging, within=context.staging)
+        return make_chunk(found, storage=storage, stage_to=context.staging)
     except FileNotFoundError as exc:
         raise CommitConflictError(
             f"instant {context.instant} of table {storage.uri} was rolled back by another process while its rows were read; "

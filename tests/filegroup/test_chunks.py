@@ -29,6 +29,8 @@ def table(rows):
 
 
 def chunk_of(rows, storage=None):
+    if storage:
+        storage.mkdirs("staged")
     return make_chunk(table(rows), storage=storage, stage_to="staged" if storage else None)
 
 
@@ -87,11 +89,24 @@ def test_a_chunk_of_several_arrow_chunks():
 @pytest.mark.parametrize("staged", [False, True])
 def test_matches_come_back_in_memory_and_staged(staged):
     storage = new_storage(FakeClock())
+    storage.mkdirs("staged")
     rows = np.array([0, 3, 2**31 - 1], dtype=np.int64)
     matches = make_matches(7, rows, storage=storage if staged else None, stage_to="staged" if staged else None)
     assert (matches.number, matches.count, matches.path is None) == (7, 3, not staged)
     assert load_rows(storage, matches).tolist() == rows.tolist()
     assert load_rows(storage, matches).dtype == np.int32
+
+
+def test_a_task_that_outlives_its_write_does_not_bring_the_folder_back():
+    """A task that Spark has cancelled goes on for a moment; what it staged then would stay for good."""
+    storage = new_storage(FakeClock())
+    chunk_of([("a", "1")], storage)
+    storage.delete_folder("staged")
+    with pytest.raises(FileNotFoundError):
+        make_chunk(table([("a", "1")]), storage=storage, stage_to="staged")
+    with pytest.raises(FileNotFoundError):
+        make_matches(0, np.array([0]), storage=storage, stage_to="staged")
+    assert list(storage.list("")) == []
 
 
 @pytest.mark.parametrize("staged", [False, True])

@@ -33,6 +33,7 @@ def chunk(keys, partition="p"):
 def with_base(keys, *, footer=None):
     """A storage with a base file of these keys; `footer` changes its key-values (None takes one away)."""
     storage = new_storage(FakeClock())
+    storage.mkdirs("rows")
     column = pa.array(keys, pa.string())
     values = footer_metadata(
         column, bloom_type="DYNAMIC_V0", fpp=1e-6, num_entries=None, max_entries=100_000, avro_schema_json=None

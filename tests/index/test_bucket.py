@@ -23,6 +23,8 @@ LAYOUT = BucketLayout(4, ("id",))
 
 def chunk_of(keys, partitions, storage=None):
     table = pa.table({RECORD_KEY: keys, PARTITION_PATH: partitions, "row": range(len(keys))})
+    if storage:
+        storage.mkdirs("rows")
     return make_chunk(table, storage=storage, stage_to="rows" if storage else None)
 
 

@@ -1,7 +1,9 @@
 """Streams into a table: each batch once, after restarts and crashes, beside other streams, with and without `enable`."""
 
 import json
+import time
 from pathlib import Path
+from threading import Event, Timer
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -12,7 +14,9 @@ import pyspark_hoodie
 from hoodie.errors import CommitConflictError, KeyFieldError, LockError, OptionError, SchemaError
 from hoodie.model.streams import STREAM_KEY
 from hoodie.options.parse import parse_write_options
-from pyspark_hoodie.stream_sink import query_id_of, retried
+from hoodie.txn.heartbeat import EXPIRY_S
+from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.stream_sink import StreamSink, query_id_of, retried
 from tests.spark.conftest import SPARK, options_of
 
 pytestmark = pytest.mark.spark
@@ -127,6 +131,45 @@ def test_a_batch_whose_write_failed_is_written_when_the_query_runs_again(enabled
     assert rows_of(path) == [("a", "p", 1, 1)]
     run(source.stream(), path, checkpoint)
     assert rows_of(path) == [("a", "p", 1, 1), ("b", "p", 1, 1)]
+
+
+@pytest.mark.parametrize("step", ["read", "write", "committed"])
+def test_a_batch_that_is_stopped_again_and_again_is_written_once(enabled, source, tmp_path, monkeypatch, step):
+    """Each start rolls back what the one before left, without waiting until a sign of life grows old."""
+    path, checkpoint = tmp_path / "t", tmp_path / "cp"
+    source.add(("a", "p", 1, 1), ("b", "q", 1, 1))
+    options = {"hoodie.datasource.write.operation": "insert", "hoodie.python.driver.max.bytes": "0"}
+    owner, name = {
+        "read": (SparkEngine, "stage"),
+        "write": (SparkEngine, "run"),
+        "committed": (StreamSink, "_write"),
+    }[step]
+    was, reached, stopping = getattr(owner, name), Event(), Event()
+
+    def held(self, *args, **more):
+        done = was(self, *args, **more) if step == "committed" else None
+        reached.set()
+        stopping.wait(60)
+        return done if step == "committed" else was(self, *args, **more)
+
+    began = time.monotonic()
+    for _ in range(3):
+        reached.clear()
+        stopping.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, held)
+            query = started(source.stream(), path, checkpoint, **options)
+            assert reached.wait(60)
+            Timer(0.3, stopping.set).start()  # the JVM has then interrupted the thread, and waits for it
+            query.stop()
+        assert not query.isActive
+        assert len(commits_of(path)) == (step == "committed")
+    run(source.stream(), path, checkpoint, **options)
+    assert time.monotonic() - began < EXPIRY_S / 2
+    assert rows_of(path) == [("a", "p", 1, 1), ("b", "q", 1, 1)]
+    assert len(commits_of(path)) == 1
+    private = path / ".hoodie" / ".hoodie_py"
+    assert [each.name for folder in ("staging", "live") for each in (private / folder).glob("*")] == []
 
 
 def test_two_queries_into_one_table_do_not_swallow_each_other(sink_door, spark, tmp_path):

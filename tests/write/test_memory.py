@@ -43,6 +43,7 @@ def test_as_many_tasks_at_once_as_fit_at_least_one():
 @pytest.mark.parametrize("batch_rows", [70, 2000])
 def test_rows_of_one_large_batch_and_of_many_small_ones_come_in_order(limit, batch_rows):
     storage = MemoryStorage()
+    storage.mkdirs("rows")
     table = rows(*((f"{i:05}", "p", i) for i in range(2000)))
     memory = Memory(limit, storage, lambda: "rows")
     chunks = list(run_prepare(preparation(), None, None, table.to_batches(max_chunksize=batch_rows), memory=memory))
