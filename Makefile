@@ -32,9 +32,6 @@ DELTA_JARS := $(JARS)/delta/.stamp
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR)
 
-# Empty until there are tests marked `spark`: pytest takes "nothing selected" for a failure.
-SPARK_TESTS := $(shell grep -rl 'mark\.spark' tests --include='*.py')
-
 .DEFAULT_GOAL := help
 .PHONY: help demo test integration bench soak lint format clean
 
@@ -44,18 +41,18 @@ help: ## this list
 demo: $(STAMP) ## write, change and read back a table of New York flights
 	$(VENV)/bin/python demo/flights.py
 
-# Spark's tests apart and in one process: they share one session, which keeps both of its cores busy by itself. (xdist's
-# groups would do it in one run, but xdist 3.8 ignores them without a word under pytest 9.2.)
-test: $(STAMP) ## unit, contract and Spark tests
-	$(VENV)/bin/python -m pytest tests -m 'not spark' -n 2
-	$(if $(SPARK_TESTS),$(VENV)/bin/python -m pytest tests -m spark)
+# Spark's tests apart, a file after the other: each process has a session of its own, which its files share.
+test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
+	$(VENV)/bin/python -m pytest tests -m 'not spark and not long' -n 2
+	$(VENV)/bin/python -m pytest tests -m 'spark and not long' -n 2 --dist loadfile
 
-integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
+integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
+	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile
 	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration
 	$(PEER)/bin/python -m pytest tests/spark -m smoke
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
-	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark' -n 2
-	$(if $(NEWEST_PYTHON),$(NEWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark' -n 2,@echo 'no Python newer than 3.11 here: its suite is left out')
+	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
+	$(if $(NEWEST_PYTHON),$(NEWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2,@echo 'no Python newer than 3.11 here: its suite is left out')
 
 # `make bench SYSTEMS="spark4/spark spark4/hoodie-*"` measures some, `ARGS=--full` everything at three sizes (hours); `-m benchmarks.run --help`.
 bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hudi, Delta, Iceberg, polars, delta-rs

@@ -34,10 +34,10 @@ from integration.cluster import (
     processes,
     waited,
 )
+from tests.effort import SOAK
 from tests.memory_tables import leftovers, stray_files
 from tests.rows import Row, rows_of, without
 
-SOAK = bool(os.environ.get("HOODIE_SOAK"))
 soak = pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it")
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 JOB = ROOT / "integration" / "cluster_job.py"

@@ -5,7 +5,6 @@ input that was found: tests/fuzz/. It starts from files that Apache Hudi wrote a
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from integration.hudi_client import ROOT
+from tests.effort import SOAK
 from tests.fuzz.targets import TARGETS
 
-SECONDS = 600 if os.environ.get("HOODIE_SOAK") else 10
+SECONDS = 600 if SOAK else 10
 AT_A_TIME = 2
 START_S = 120
 

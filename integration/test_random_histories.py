@@ -12,8 +12,8 @@ import pytest
 
 from integration.histories import CAPABILITIES, History, random_history
 from integration.history_run import Play, reduced
+from tests.effort import SOAK
 
-SOAK = bool(os.environ.get("HOODIE_SOAK"))
 STEPS = 10 if SOAK else 6
 TRIALS = 40
 """How many shorter histories are tried at most."""

@@ -20,6 +20,10 @@ settings.load_profile("ci")
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).resolve().parent.parent / "conf"))
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+# A JVM that lives for minutes compiles its own code most of the time: its first compiler alone takes half of the CPU.
+os.environ.setdefault(
+    "PYSPARK_SUBMIT_ARGS", '--driver-java-options "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" pyspark-shell'
+)
 
 
 @pytest.fixture(autouse=True)

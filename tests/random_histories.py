@@ -1,6 +1,5 @@
 """Random histories of one table in memory beside a plain model of it."""
 
-import os
 import random
 
 import pytest
@@ -14,8 +13,6 @@ from tests.final_rows import check as check_final_rows
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
 from tests.small_files import treat_small_files
-
-SOAK = bool(os.environ.get("HOODIE_SOAK"))
 
 IDS = st.sampled_from([f"k{n}" for n in range(5)])
 PARTS = st.sampled_from(["a", "b/c"])

@@ -24,6 +24,7 @@ def run_of(name, costs, checks=None, **about):
     return Run(name, {**ABOUT, **about}, found, checks or {})
 
 
+@pytest.mark.long
 def test_a_small_run_measures_every_embedded_case_and_all_systems_agree(tmp_path):
     out, kept = tmp_path / "RESULTS.md", tmp_path / "kept"
     sizes = ["--rows", "20000", "--batch", "1000", "--commits", "20", "--reads", "1"]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.random_histories import SOAK, Histories
+from tests.effort import SOAK
+from tests.random_histories import Histories
 
 
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event_time", "commit_time"])

@@ -10,6 +10,7 @@ from hoodie.model.enums import Action as TimelineAction
 from hoodie.storage.faults import Fault, FaultStorage, crash_points
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, Action, Views, crash
+from tests.effort import long_but
 from tests.memory_tables import (
     FakeClock,
     Input,
@@ -120,6 +121,7 @@ def test_recovery_run_twice_changes_nothing_more(scene):
         assert bare.snapshot() == once, fault
 
 
+@pytest.mark.long
 def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too():
     scene = scene_of("merge-on-read upsert")
     pairs = 0
@@ -143,7 +145,7 @@ def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too():
     assert pairs > 50
 
 
-@pytest.mark.parametrize("moment", ["before", "torn", "after"])
+@pytest.mark.parametrize("moment", long_but(["torn"], ["before", "torn", "after"]))
 def test_after_an_io_error_at_any_step_the_call_raises_and_nothing_is_visible_or_its_result_is_right(scene, moment):
     for call in scene.trace:
         storage, clock = copy_of(scene.start)

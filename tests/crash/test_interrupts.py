@@ -20,6 +20,7 @@ from hoodie.lock import in_process, os_lock
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, CHANGES, Action, _prepare, _prepare_logs
+from tests.effort import long_but
 from tests.memory_tables import (
     FakeClock,
     Input,
@@ -48,6 +49,7 @@ CALL_STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "4"))
 STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "25"))
 """Of calls and of lines every so manieth in the usual run, others for each action; with 1 all of them."""
 ERRORS = [KeyboardInterrupt, MemoryError]
+NO_THREAD = RuntimeError("can't start new thread")
 
 
 class Scene:
@@ -126,7 +128,7 @@ def threads_left():
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("hoodie")]
 
 
-@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("error", long_but([KeyboardInterrupt], ERRORS))
 @pytest.mark.parametrize("name", MORE_ACTIONS)
 def test_an_interrupt_at_any_storage_call(name, error):
     scene = scene_of(name)
@@ -249,7 +251,7 @@ def test_an_interrupt_at_any_line_with_locks_of_the_operating_system(name, tmp_p
         assert threads_left() == [], striking.where
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError("can't start new thread"), MemoryError])
+@pytest.mark.parametrize("error", long_but([NO_THREAD], [KeyboardInterrupt, NO_THREAD, MemoryError]))
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("name", ACTIONS)
 def test_a_thread_that_cannot_start(name, moment, error, monkeypatch):

@@ -1,7 +1,6 @@
 """The change feed applied row by row, in its order, to a copy of the table: a key is never there twice, nor missing when it goes."""
 
 import itertools
-import os
 import random
 from collections import Counter
 
@@ -9,13 +8,14 @@ import pytest
 
 from hoodie.model.enums import ChangePart
 from tests.change_feed import check_in_order
+from tests.effort import SOAK
 from tests.memory_tables import Input, batch, keys, new_table, opened
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 APART = {"hoodie.parquet.small.file.limit": "0"}
 """Every batch of new keys makes a file group of its own."""
 PARTS = ["a", "b/c", "d"]
-HISTORIES = 400 if os.environ.get("HOODIE_SOAK") else 12
+HISTORIES = 400 if SOAK else 12
 
 
 def check(table, since, until):

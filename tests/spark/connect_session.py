@@ -4,7 +4,6 @@ Prints one line of JSON: for each table type and question what came out, or the 
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_hoodie
+from tests.effort import SOAK
 from tests.spark.conftest import options_of
 
-SOAK = bool(os.environ.get("HOODIE_SOAK"))
 DDL = "id string, part string, qty int, ts long"
 Told = dict[str, Any]
 

@@ -8,12 +8,13 @@ import sys
 import pytest
 
 import hoodie
+from tests.effort import SOAK
 from tests.spark.conftest import ROOT, SPARK
 from tests.spark.connect_server import connect_server
-from tests.spark.connect_session import SOAK
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.long,
     pytest.mark.skipif(SPARK < (4, 0), reason="pip's Spark 3.5 has no Connect server"),
 ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.spark.conftest import ROOT
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 JOB = """
 import sys

@@ -9,7 +9,7 @@ import pytest
 
 from tests.spark.conftest import ROOT, SPARK
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 JOB = """
 import sys

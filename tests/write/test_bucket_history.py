@@ -9,9 +9,10 @@ from hypothesis import settings
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
 from hoodie.format.bucket_hash import bucket_numbers
+from tests.effort import SOAK
 from tests.history_model import Entry, History, Key, Model
 from tests.memory_tables import Input, new_table
-from tests.random_histories import SOAK, Histories
+from tests.random_histories import Histories
 
 COUNT = 3
 BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(COUNT)}
