@@ -286,7 +286,6 @@ class HoodieTable:
             WriteOperation.DELETE,
             options,
             engine=self._context.engine,
-            in_memory=True,
             found_on=found_on,
         )
 
@@ -358,9 +357,7 @@ class HoodieTable:
                 f"column {hidden[0]!r} of table {self.config.name!r} is the index of the pandas frame, and an index is not written: "
                 "give df.reset_index()"
             )
-        return self.writer.write(
-            reader, reader.schema, operation, request.write, engine=self._context.engine, in_memory=True
-        )
+        return self.writer.write(reader, reader.schema, operation, request.write, engine=self._context.engine)
 
     def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = self._request(options)

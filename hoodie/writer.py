@@ -53,14 +53,12 @@ class TableWriter:
         options: WriteOptions,
         *,
         engine: Engine,
-        in_memory: bool,
         repeatable: bool = False,
         found_on: Timeline | None = None,
     ) -> CommitResult:
         """Write an engine's records.
 
         Args:
-            in_memory: prepared rows stay in this process.
             repeatable: the records can be evaluated anew, as a load in one pass has to when it loses against another writer.
             found_on: see `write_found`, which runs this then.
         """
@@ -84,7 +82,6 @@ class TableWriter:
                 operation=operation,
                 options=options,
                 engine=engine,
-                in_memory=in_memory,
                 found_on=found_on,
             ) as batch:
                 if not batch.has_rows and Conduct.of(operation, options).replaces is Replaces.NOTHING:

@@ -87,6 +87,9 @@ def opened(storage: Storage, clock: FakeClock | None = None, options: Mapping[st
 class Parts(LocalEngine):
     """Records are a list of parts, each a list of batches, as a cluster's workers get them; counts how often they are read."""
 
+    name = "parts"
+    shares_memory = False
+
     def __init__(self) -> None:
         super().__init__(1)
         self.read_parts = 0

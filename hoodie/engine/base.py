@@ -1,4 +1,4 @@
-"""The engine seam: three verbs. An engine moves records to functions and results back; it decides nothing.
+"""The engine seam: three verbs, and what they run on. An engine moves records to functions and results back; it decides nothing.
 
 `Records` is whatever the engine's users hold: Arrow data here, a DataFrame in Spark. Only engines look inside.
 Functions are composed in `write/` and `read/` from lower rooms, so every engine runs the same ones; they are
@@ -22,6 +22,20 @@ StageBatches = Callable[[int, Iterator[pa.RecordBatch]], Iterable[S]]
 
 
 class Engine(Protocol):
+    @property
+    def name(self) -> str:
+        """What a commit's result calls it."""
+        ...
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether tasks see the memory of the calling process: nothing need be staged for them then."""
+        ...
+
+    def within(self, memory_bytes: int) -> Engine:
+        """This engine, with no more tasks at once than fit into so much of the calling process's memory; at least one."""
+        ...
+
     def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str) -> list[R]:
         """Call `fn` on every task, spread over workers; results in the order of the tasks.
 

@@ -34,12 +34,14 @@ LOOK_S = 0.01
 class LocalEngine:
     """The reference engine: `Records` is a `pyarrow.RecordBatchReader` (in: anything Arrow-like)."""
 
+    name = "embedded"
+    shares_memory = True
+
     def __init__(self, threads: int | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._threads = threads or min(32, os.cpu_count() or 1)
         self._clock = clock
 
     def within(self, memory_bytes: int) -> LocalEngine:
-        """This engine, running as many tasks at once as fit into the memory, at least one."""
         threads = max(1, min(self._threads, memory_bytes // TASK_BYTES))
         if threads == self._threads:
             return self

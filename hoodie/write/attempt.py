@@ -160,7 +160,7 @@ class Attempt:
             index=located.ways(plan),
             opened=located.opened,
             seconds=time.monotonic() - self._batch.started_s,
-            engine="embedded" if self._batch.in_process else "spark",
+            engine=self._batch.engine.name,
         )
 
     @property

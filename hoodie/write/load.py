@@ -103,10 +103,13 @@ def run_load(
         results = [found for _, found in parts if isinstance(found, WriteResult)]
         rest = [found for _, found in parts if isinstance(found, Chunk)]
         if rest:
+            rest_engine = engine
             if sum(chunk.size_bytes for chunk in rest) <= options.driver_max_bytes:
-                engine = LocalEngine()
+                rest_engine = LocalEngine()
             first = 1 + max(number for number, _ in parts)
-            results += _write_rest(context, write_context, rest, options, engine, label=label(Step.REST), first=first)
+            results += _write_rest(
+                context, write_context, rest, options, rest_engine, label=label(Step.REST), first=first
+            )
         if results:
             publish_files(context.storage, transaction.instant, results)
             metadata = commit_metadata(
@@ -122,7 +125,7 @@ def run_load(
     return replace(
         CommitResult.of(transaction.instant, operation, [r.stat for r in results]),
         seconds=time.monotonic() - started,
-        engine="spark",
+        engine=engine.name,
     )
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from hoodie.engine.base import Engine, Records
 from hoodie.engine.local import LocalEngine
-from hoodie.errors import OptionError
+from hoodie.errors import CommitConflictError, OptionError
 from hoodie.filegroup.chunks import sorted_chunks
 from hoodie.model.enums import WriteOperation
 from hoodie.model.plans import Chunk
@@ -42,6 +43,26 @@ _ADD_TO_DELETE = (
 )
 
 
+class PreparedRows(NamedTuple):
+    """Rows that tasks of somebody else have prepared and staged: records of a write as they are."""
+
+    preparation: Preparation
+    chunks: Sequence[Chunk]
+
+    def for_(self, preparation: Preparation) -> list[Chunk]:
+        """The chunks, where they are what this preparation makes.
+
+        Raises:
+            CommitConflictError: the table's schema changed since they were prepared.
+        """
+        if preparation != self.preparation:
+            raise CommitConflictError(
+                f"the schema of table {preparation.table_name!r} changed while the rows were staged; nothing of this write "
+                "is visible: run it again"
+            )
+        return list(self.chunks)
+
+
 @contextmanager
 def staged_batch(
     context: TableContext,
@@ -51,7 +72,6 @@ def staged_batch(
     operation: WriteOperation,
     options: WriteOptions,
     engine: Engine,
-    in_memory: bool,
     found_on: Timeline | None = None,
 ) -> Iterator[Batch]:
     """Evaluate the input and hold its prepared rows; staged files are removed at the end. `found_on`: as `Batch` has it.
@@ -63,25 +83,27 @@ def staged_batch(
     preparation = plan_preparation(context, batch_schema, operation=operation, options=options)
     rows_folder = _RowsFolder(context)
     try:
-        folder = None if in_memory else rows_folder.path()
-        memory = None
-        if in_memory and isinstance(engine, LocalEngine):
-            memory = Memory(options.memory_limit_bytes, context.storage, rows_folder.path)
-            engine = engine.within(options.memory_limit_bytes // 2)
-        prepare = partial(_prepare_part, preparation, None if in_memory else context.storage, folder, memory)
         conduct = Conduct.of(operation, options)
         steps = steps_of(placement_of(context.config, conduct, options).step)
         label = labelled(operation, preparation.table_name, Step.READ, steps)
-        chunks = engine.stage(records, prepare, label=label)
-        if not in_memory and sum(chunk.size_bytes for chunk in chunks) <= options.driver_max_bytes:
-            # Few rows: what remains costs less here, on the staged files, than as jobs of a cluster.
-            engine, folder_of_tasks = LocalEngine().within(options.memory_limit_bytes), None
+        folder = None
+        if isinstance(records, PreparedRows):
+            chunks = records.for_(preparation)
+        elif engine.shares_memory:
+            memory = Memory(options.memory_limit_bytes, context.storage, rows_folder.path)
+            engine = engine.within(options.memory_limit_bytes // 2)
+            chunks = engine.stage(records, partial(_prepare_part, preparation, None, None, memory), label=label)
         else:
-            folder_of_tasks = folder
+            folder = rows_folder.path()
+            prepare = partial(_prepare_part, preparation, context.storage, folder, None)
+            chunks = engine.stage(records, prepare, label=label)
+            if sum(chunk.size_bytes for chunk in chunks) <= options.driver_max_bytes:
+                # Few rows: what remains costs less here, on the staged files, than as jobs of a cluster.
+                engine, folder = LocalEngine().within(options.memory_limit_bytes), None
         if conduct.sort is SortMode.GLOBAL_SORT:
             chunks = sorted_chunks(chunks)
         given = _taken(context, batch_schema, operation)
-        yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder_of_tasks, started, found_on)
+        yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder, started, found_on)
     finally:
         rows_folder.remove()
 

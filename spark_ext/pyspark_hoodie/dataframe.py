@@ -118,7 +118,7 @@ def write_records(
         result = _written_here(table, df, schema, write, engine, found_on)
     if result is None:
         result = table.writer.write(
-            df, schema, write.operation, write, engine=engine, in_memory=False, repeatable=True, found_on=found_on
+            df, schema, write.operation, write, engine=engine, repeatable=True, found_on=found_on
         )
     give_back()  # the driver has better use for memory than to keep it for the next batch
     return remember(table, replace(result, jobs=engine.jobs))
@@ -134,9 +134,7 @@ def _written_here(
 ) -> CommitResult | None:
     """Write a small batch in this process; None where it turned out not to be small, and nothing was done."""
     try:
-        return table.writer.write(
-            df, schema, write.operation, write, engine=DriverEngine(engine), in_memory=True, found_on=found_on
-        )
+        return table.writer.write(df, schema, write.operation, write, engine=DriverEngine(engine), found_on=found_on)
     except TooLargeError:
         return None
 

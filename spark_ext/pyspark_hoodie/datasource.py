@@ -10,8 +10,8 @@ import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import Any, TypeVar
+from functools import cache
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -25,9 +25,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from hoodie.engine.base import StageBatches
 from hoodie.engine.local import LocalEngine
-from hoodie.errors import CommitConflictError, HoodieError, OptionError
+from hoodie.errors import HoodieError, OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.run import run_read
 from hoodie.model.plans import ChangeTask, Chunk, ReadPlan, ReadTask
@@ -37,7 +36,7 @@ from hoodie.table import HoodieTable
 from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import TableContext
 from hoodie.write.prepare import Preparation, run_prepare
-from hoodie.write.stage import plan_preparation
+from hoodie.write.stage import PreparedRows, plan_preparation
 from pyspark_hoodie.briefly import briefly
 from pyspark_hoodie.dataframe import (
     APPEND,
@@ -220,12 +219,11 @@ class StagingWriter(DataSourceArrowWriter):
         context.liveness.hold(mark)
         try:
             result = HoodieTable(context).writer.write(
-                chunks,
+                PreparedRows(self._preparation, chunks),
                 self._schema,
                 write.operation,
                 write,
-                engine=StagedEngine(self._preparation),
-                in_memory=True,
+                engine=LocalEngine(),
             )
         finally:
             self._storage.delete_folder(self._folder)
@@ -234,25 +232,3 @@ class StagingWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._storage.delete_folder(self._folder)
-
-
-class StagedEngine(LocalEngine):
-    """The embedded engine for rows that tasks have prepared and staged already."""
-
-    def __init__(self, preparation: Preparation) -> None:
-        super().__init__()
-        self._preparation = preparation
-
-    def stage(self, records: Any, fn: StageBatches[S], *, label: str) -> list[S]:
-        """The chunks themselves.
-
-        Raises:
-            CommitConflictError: the table's schema changed since they were prepared.
-        """
-        wanted = fn.args[0] if isinstance(fn, partial) else None
-        if wanted != self._preparation:
-            raise CommitConflictError(
-                f"the schema of table {self._preparation.table_name!r} changed while the rows were staged; nothing of this write "
-                "is visible: run it again"
-            )
-        return list(records)

@@ -50,10 +50,16 @@ _RESULT_ARROW = pa.schema(_FIELDS)
 class SparkEngine:
     """Runs tasks on the executors of a session; `Records` is a DataFrame."""
 
+    name = "spark"
+    shares_memory = False
+
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self.jobs = 0
         """Actions that were run on the session so far: one Spark job each, but for those of the input's own plan."""
+
+    def within(self, memory_bytes: int) -> SparkEngine:
+        return self  # tasks run in memory of the executors
 
     def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str) -> list[R]:
         if not tasks:

@@ -103,7 +103,7 @@ class BatchStager(_ArrowWriter or object):  # type: ignore[misc]
         request = in_mode(mode_of(self._sink.output_mode), self._sink.request, table)
         options = replace(request.write, stream=batch)
         rows = pa.RecordBatchReader.from_batches(self._schema, _rows(self._storage, paths))
-        return table.writer.write(rows, self._schema, options.operation, options, engine=LocalEngine(), in_memory=False)
+        return table.writer.write(rows, self._schema, options.operation, options, engine=LocalEngine())
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         self._storage.delete_folder(self._folder)

@@ -98,9 +98,7 @@ def _run_load(table: HoodieTable) -> object:
     parts = parts_of(batch(r for r in LOADED if r.part == "c"), batch(LOADED[:2]), batch(LOADED[3:5]))
     options = parse_write_options({"hoodie.datasource.write.operation": "bulk_insert"}, defaults={}).write
     with patch.object(new_groups, "WORTH_BYTES", 200):
-        return table.writer.write(
-            parts, SCHEMA, options.operation, options, engine=Parts(), in_memory=False, repeatable=True
-        )
+        return table.writer.write(parts, SCHEMA, options.operation, options, engine=Parts(), repeatable=True)
 
 
 ACTIONS = {

@@ -369,7 +369,6 @@ def test_rows_staged_for_other_processes_find_their_buckets(kind):
             WriteOperation.UPSERT,
             options,
             engine=LocalEngine(1),
-            in_memory=False,
         )
     check_layout(table)
     assert values(table) == {(f"k{n}", "a"): 2 for n in range(40)} | {(f"k{n}", "b"): 2 for n in range(5)}

@@ -40,7 +40,6 @@ def load(storage, clock, records, *, engine=None, schema=SCHEMA, operation="bulk
         request.write.operation,
         request.write,
         engine=engine or Parts(),
-        in_memory=False,
         repeatable=True,
     )
 
@@ -69,7 +68,7 @@ def test_few_rows_of_many_workers_become_one_file_a_partition(kind):
     engine = Parts()
     given = [rows(10), rows(10, first=10), rows(10, first=20)]
     result = load(storage, clock, parts_of(*given), engine=engine)
-    assert (result.inserted, result.files, result.engine) == (30, 2, "spark")
+    assert (result.inserted, result.files, result.engine) == (30, 2, "parts")
     assert engine.read_parts == 3
     assert stored(storage, clock) == expected(*given)
     assert leftovers(storage) == []
