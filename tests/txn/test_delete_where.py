@@ -1,8 +1,11 @@
 """`delete(where=…)` beside another writer, who is acknowledged in the middle of it: the outcome is that of one after the other."""
 
+from contextlib import suppress
+
 import pytest
 
-from hoodie.errors import LockError
+from hoodie.errors import CommitConflictError, LockError
+from hoodie.model.enums import TableType
 from hoodie.storage.faults import FaultStorage
 from tests.memory_tables import FakeClock, Input, batch, copy_of, create, keys, new_storage, opened
 
@@ -17,11 +20,22 @@ KINDS = {
     "buckets": ("MERGE_ON_READ", {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}),
 }
 
+
+def compacted(table):
+    """A compaction; none where the delete has its instant and so is in the way, nor of a table without logs."""
+    if table.config.table_type is TableType.MERGE_ON_READ:
+        with suppress(CommitConflictError):
+            table.compact()
+
+
 OTHERS = {
     # It renews a, lets b expire, and adds another row that has expired.
     "upsert": lambda t: t.upsert(batch([Input("a", "x", 2, 2), Input("b", "x", -2, 2), Input("e", "x", -2, 2)])),
     "renewal": lambda t: t.upsert(batch([Input("d", "y", 2, 2)])),
     "overwrite": lambda t: t.insert_overwrite(batch([Input("a", "x", 2, 0), Input("e", "x", -2, 0)])),
+    "emptied partition": lambda t: (t.delete_partitions(["x"]), t.upsert(batch([Input("e", "x", -2, 0)]))),
+    "compaction": compacted,
+    "renewal and compaction": lambda t: (t.upsert(batch([Input("a", "x", 2, 2)])), compacted(t)),
     "deletion and return": lambda t: (t.delete(keys([Input("a", "x")])), t.upsert(batch([Input("a", "x", 2, 0)]))),
 }
 
