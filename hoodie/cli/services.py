@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hoodie.cli.arguments import Commands, add_command, duration
 from hoodie.cli.report import Report, format_table
 from hoodie.cli.show import commit_data
 from hoodie.errors import InstantNotFoundError
@@ -17,6 +18,30 @@ from hoodie.table import HoodieTable
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.context import TableContext
 from hoodie.txn.heartbeat import Life, life_of
+
+
+def register(to: Commands) -> None:
+    compaction = to.add_parser("compaction", help="merge log files into base files")
+    acts = compaction.add_subparsers(metavar="plan|run", required=True)
+    add_command(acts, "plan", "schedule a compaction and list what is pending", lambda c, t, _: plan_compaction(c, t))
+    run = add_command(
+        acts,
+        "run",
+        "run what is pending; schedule it first when nothing is",
+        lambda _, t, a: run_compaction(t, instant=a.instant, budget_s=a.budget),
+    )
+    run.add_argument(
+        "--budget", metavar="TIME", type=duration, help="begin no further compaction after this time: 90s, 5m, 1h"
+    )
+    run.add_argument("--instant", metavar="T", help="only the compaction scheduled at T")
+    undo = add_command(
+        to,
+        "rollback",
+        "undo writes that died on the way; a dry run unless --yes is given",
+        lambda c, t, a: rollback(c, t, instant=a.instant, really=a.yes),
+    )
+    undo.add_argument("instant", metavar="INSTANT", nargs="?", help="only this one (default: all whose writer is dead)")
+    undo.add_argument("--yes", action="store_true", help="do it")
 
 
 def plan_compaction(context: TableContext, table: HoodieTable) -> Report:

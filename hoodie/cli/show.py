@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from hoodie.cli.arguments import Commands, add_archived, add_command, add_limit
 from hoodie.cli.report import Report, format_pairs, format_table
 from hoodie.errors import OptionError
 from hoodie.model.files import FileSlice, LogFile
@@ -14,6 +15,39 @@ from hoodie.model.results import CommitResult, format_count, format_size
 from hoodie.table import HoodieTable
 
 _SIZE = "size"
+
+
+def register(to: Commands) -> None:
+    add_command(to, "show", "the table on one page", lambda _, t, __: show(t))
+    found = add_command(
+        to,
+        "timeline",
+        "instants and their states",
+        lambda _, t, a: timeline(t, limit=a.limit or None, archived=a.archived),
+    )
+    add_limit(found)
+    add_archived(found)
+    found = add_command(
+        to,
+        "commits",
+        "what each completed commit did",
+        lambda _, t, a: commits(t, limit=a.limit or None, archived=a.archived),
+    )
+    add_limit(found)
+    add_archived(found)
+    found = add_command(to, "files", "the newest file slices", lambda _, t, a: files(t, partition=a.partition))
+    found.add_argument("--partition", metavar="P", help="only this partition path")
+    found = add_command(
+        to,
+        "explain",
+        "which files a query opens",
+        lambda _, t, a: explain(t, where=a.where, as_of=a.as_of, since=a.since, until=a.until),
+    )
+    found.add_argument("--where", metavar="CONDITION", help="rows to read, as SQL-like text")
+    found.add_argument("--as-of", metavar="TIME", help="as of an instant, 2026-01-31, '2 hours ago'")
+    found.add_argument("--since", metavar="TIME", help="an incremental pull of what was committed after this time")
+    found.add_argument("--until", metavar="TIME", help="where that pull ends (default: the latest commit)")
+    add_command(to, "schema", "columns, types and their roles", lambda _, t, __: schema(t))
 
 
 def show(table: HoodieTable) -> Report:

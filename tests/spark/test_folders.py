@@ -11,6 +11,7 @@ import hoodie
 import pyspark_hoodie
 from pyspark_hoodie import file_index
 from pyspark_hoodie.settings import changed_setting
+from tests.effort import long_but
 
 pytestmark = pytest.mark.spark
 
@@ -179,7 +180,9 @@ def _with_row_copies_answers_are_the_same(spark, table, path, conditions):
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("options", LAYOUTS, ids=["plain", "encoded", "hive", "hive encoded"])
+@pytest.mark.parametrize(
+    "options", long_but([{}, HIVE | ENCODED], LAYOUTS), ids=["plain", "encoded", "hive", "hive encoded"]
+)
 def test_every_layout_prunes_and_answers_as_without(spark, tmp_path, kind, options):
     for column, conditions in CONDITIONS.items():
         rows = many()

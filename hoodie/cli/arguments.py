@@ -1,0 +1,63 @@
+"""What the commands have in common on the command line; each registers its own parser with it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from hoodie.cli.report import Report
+from hoodie.table import HoodieTable
+from hoodie.txn.context import TableContext
+
+Command = Callable[[TableContext, HoodieTable, argparse.Namespace], Report]
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""Where commands are added."""
+
+_DEFAULT_LIMIT = 50
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
+
+
+def add_command(to: Commands, name: str, text: str, command: Command) -> argparse.ArgumentParser:
+    """A command on one table; gives its parser for further arguments."""
+    added = to.add_parser(name, help=text, description=text)
+    added.add_argument("path", metavar="PATH", type=_path, help="the table's folder, or file:///folder")
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(command=command)
+    return added
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=_limit,
+        default=_DEFAULT_LIMIT,
+        help=f"only the newest N (default {_DEFAULT_LIMIT}; 0: all)",
+    )
+
+
+def add_archived(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--archived", action="store_true", help="also what was moved to the archived timeline")
+
+
+def duration(text: str) -> float:
+    """Seconds of `90`, `90s`, `5m` or `1h`."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90s, 5m or 1h")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _path(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("is empty: give the table's folder")
+    return text
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
