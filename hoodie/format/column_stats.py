@@ -211,7 +211,7 @@ def encode_column_stats(files: Mapping[str, Ranges]) -> str | None:
         files: file name -> bounds of its columns, in the order in which they may be left out from the end.
     """
     columns = list(dict.fromkeys(name for ranges in files.values() for name in ranges))
-    entries = {file: [_entry(ranges.get(name)) for name in columns] for file, ranges in files.items()}
+    entries = {file: [entry_of(ranges.get(name)) for name in columns] for file, ranges in files.items()}
     while columns:
         content = {"version": _VERSION, "columns": columns, "files": entries}
         body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
@@ -224,7 +224,8 @@ def encode_column_stats(files: Mapping[str, Ranges]) -> str | None:
     return None
 
 
-def _entry(known: ValueRange | None) -> list[Any] | None:
+def entry_of(known: ValueRange | None) -> list[Any] | None:
+    """How the text has these bounds."""
     if known is None or not known.bounded:
         return None
     if not known.values:
@@ -238,17 +239,24 @@ def decode_column_stats(text: str) -> Mapping[str, Entries]:
 
     A query without it only opens more files.
     """
-    stated, _, body = text.partition(" ")
+    body = json_of_column_stats(text)
     try:
-        if int(stated, 16) != zlib.crc32(body.encode()):
-            return {}
-        content = json.loads(body)
+        content = json.loads(body or "{}")
         if content["version"] != _VERSION:
             return {}
         columns = [str(name) for name in content["columns"]]
         return {str(file): dict(zip(columns, entries, strict=True)) for file, entries in content["files"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
+
+
+def json_of_column_stats(text: str) -> str | None:
+    """The JSON in the text, not yet looked into; None where the text is damaged."""
+    stated, _, body = text.partition(" ")
+    try:
+        return body if int(stated, 16) == zlib.crc32(body.encode()) else None
+    except ValueError:
+        return None
 
 
 def range_of(entry: object, kind: pa.DataType) -> ValueRange:

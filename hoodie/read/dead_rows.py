@@ -41,6 +41,8 @@ class FinalFile(NamedTuple):
     """How many there are, where some are dead."""
     dead: np.ndarray | None = None
     """Row numbers that do not count, ascending; None: all count."""
+    copy_of: tuple[str, ...] = ()
+    """Of a row copy: the logs whose rows it has."""
 
 
 class Part(NamedTuple):
@@ -103,7 +105,10 @@ def find_dead_rows(storage: Storage, context: ReadContext, copied: Sequence[Copi
             gone = np.ones(copy.rows, dtype=bool)
             gone[kept] = False
             dead = np.flatnonzero(gone)
-            files.append(FinalFile(copy.path, copy.size_bytes, copy.instant, copy.rows, dead if len(dead) else None))
+            logs = tuple(share.log for share in copy.shares)
+            files.append(
+                FinalFile(copy.path, copy.size_bytes, copy.instant, copy.rows, dead if len(dead) else None, logs)
+            )
     return files
 
 

@@ -16,6 +16,8 @@ from hoodie.format.column_stats import COLUMN_STATS, converted, decode_column_st
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta_fields import META_FIELDS, RECORD_KEY
 from hoodie.model.statistics import ALL_NULL, UNKNOWN, ValueRange
+from hoodie.options.table import TableConfig
+from hoodie.options.values import KeyGeneratorType
 from hoodie.storage.base import Storage
 from hoodie.txn.context import Snapshot
 
@@ -107,17 +109,40 @@ class FileRanges:
         return found
 
     def _stated_by(self, instant: str) -> _Stated | None:
-        commit = self._snapshot.timeline.commit_at.get(instant)
-        if commit is None:
-            return None
-        metadata = self._snapshot.active.read_commit(commit)
-        text = metadata.extra.get(COLUMN_STATS)
-        if not text or not metadata.schema_json:
-            return None
-        try:
-            return _Stated(decode_column_stats(text), _kinds_of(metadata.schema_json))
-        except CorruptFileError:
-            return None
+        found = statement_of(self._snapshot, instant)
+        return None if found is None else _Stated(decode_column_stats(found.text), found.kinds)
+
+
+class Statement(NamedTuple):
+    """What a commit says of its files, not yet decoded."""
+
+    text: str
+    """For `format/column_stats.py`."""
+    kinds: Kinds
+    """Of the columns in them."""
+
+
+def statement_of(snapshot: Snapshot, instant: str) -> Statement | None:
+    """None where the commit of the instant states nothing."""
+    commit = snapshot.timeline.commit_at.get(instant)
+    if commit is None:
+        return None
+    metadata = snapshot.active.read_commit(commit)
+    text = metadata.extra.get(COLUMN_STATS)
+    if not text or not metadata.schema_json:
+        return None
+    try:
+        return Statement(text, _kinds_of(metadata.schema_json))
+    except CorruptFileError:
+        return None
+
+
+def same_as_key(config: TableConfig, columns: Kinds) -> str | None:
+    """The column whose values are the record keys themselves, if there is one among these."""
+    if config.keygen is not KeyGeneratorType.SIMPLE or len(config.record_key_fields) != 1:
+        return None
+    name = config.record_key_fields[0]
+    return name if name in columns and columns[name] == pa.string() else None
 
 
 class _Stated(NamedTuple):

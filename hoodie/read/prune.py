@@ -11,7 +11,7 @@ is known keeps its slice. Where a function of the user's own merges rows, its va
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,11 +26,9 @@ from hoodie.model.enums import MergeMode
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.plans import ReadContext
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
-from hoodie.options.table import TableConfig
-from hoodie.options.values import KeyGeneratorType
 from hoodie.read.bounds import may_match
 from hoodie.read.condition import Condition
-from hoodie.read.file_ranges import FileRanges, Gathered
+from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
 from hoodie.read.where import Where, condition_of
 from hoodie.txn.context import Snapshot, TableContext
 
@@ -101,9 +99,7 @@ class _Pruner:
 
     def _by_files(self, columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]) -> tuple[int, int]:
         """(slices of whose files nothing is known, footers that were read)"""
-        files = FileRanges(
-            self.context.storage, self.snapshot, columns, same=_same_as_key(self.context.config, columns)
-        )
+        files = FileRanges(self.context.storage, self.snapshot, columns, same=same_as_key(self.context.config, columns))
         merges_freely = self.context.rule.mode is MergeMode.CUSTOM
         gathered: dict[int, Gathered] = {}
         to_read: dict[int, Gathered] = {}
@@ -138,14 +134,6 @@ class _Pruner:
             of_files = [found[at].ranges_of(name) for at in numbers]
             ranges[name] = [path if path[0].bounded else files for path, files in zip(by_path, of_files, strict=True)]
         self.kept[numbers] = may_match(self.where, self.schema, ranges, len(numbers))
-
-
-def _same_as_key(config: TableConfig, columns: Mapping[str, pa.DataType]) -> str | None:
-    """The column whose values are the record keys themselves, if there is one among these."""
-    if config.keygen is not KeyGeneratorType.SIMPLE or len(config.record_key_fields) != 1:
-        return None
-    name = config.record_key_fields[0]
-    return name if name in columns and columns[name] == pa.string() else None
 
 
 def _keeps_its_name(history: ColumnHistory | None, name: str) -> bool:

@@ -1,16 +1,17 @@
-"""A Parquet scan whose partition columns come from what commits state, so that a later filter prunes in Spark's own file index.
+"""A Parquet scan in which Spark's own file index leaves out files by what is known of their columns, in classic sessions.
 
-Spark finds partition columns in the names of folders only. A classic session lets its file index be told the values of each
-folder instead, whatever the folder is called. Only classes of Spark that are public in its jars take part; where one of them
-is another in some Spark, or the index does not have exactly the files that it was given, there is no such scan, and the caller
-reads the files in the ordinary way.
+Spark asks its file index for files once it has the filter of a query. Ours (`bounded_files.java`) is Spark's own but for this one
+answer. Only classes of Spark that are public in its jars take part; where one of them is another in some Spark, or the index
+does not have exactly the files that it was given, there is no such scan, and the caller reads the files in the ordinary way.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
+from importlib.resources import files as resources
 from typing import Any
 
 import pyarrow as pa
@@ -21,163 +22,58 @@ from pyspark_hoodie.schema import spark_schema
 
 _log = logging.getLogger(__name__)
 _BETWEEN = "\0"
-"""In no name of a file, and in no value that is handed over."""
-_NULL = "-"
-_GIVEN = "+"
-_LETTERS = {pa.string(): "s", pa.int32(): "i", pa.int64(): "l", pa.date32(): "i", pa.bool_(): "b"}
-"""How the JVM makes a value of a column's type from text."""
-
-_JAVA = """
-public Object generate(Object[] given) {
-  if (given.length == 1) return count((org.apache.spark.sql.execution.datasources.FileIndex) given[0]);
-  String[] names = ((String) given[0]).split("\\0", -1);
-  java.util.ArrayList files = new java.util.ArrayList();
-  for (int i = 0; i < names.length; i++) files.add(new org.apache.hadoop.fs.Path(names[i]));
-  String[] folders = ((String) given[1]).split("\\0", -1);
-  String[] texts = ((String) given[2]).split("\\0", -1);
-  String kinds = (String) given[3];
-  int width = kinds.length();
-  java.util.ArrayList paths = new java.util.ArrayList();
-  for (int i = 0; i < folders.length; i++) {
-    Object[] row = new Object[width];
-    for (int j = 0; j < width; j++) row[j] = value(kinds.charAt(j), texts[i * width + j]);
-    paths.add(new org.apache.spark.sql.execution.datasources.PartitionPath(
-      new org.apache.spark.sql.catalyst.expressions.GenericInternalRow(row), new org.apache.hadoop.fs.Path(folders[i])));
-  }
-  return new Object[] {
-    org.apache.spark.api.python.PythonUtils.toSeq(files), org.apache.spark.api.python.PythonUtils.toSeq(paths)
-  };
-}
-
-private Object value(char kind, String text) {
-  if (text.charAt(0) == '-') return null;
-  String rest = text.substring(1);
-  if (kind == 's') return UTF8String.fromString(rest);
-  if (kind == 'i') return Integer.valueOf(rest);
-  if (kind == 'l') return Long.valueOf(rest);
-  return Boolean.valueOf(rest);
-}
-
-private Object count(org.apache.spark.sql.execution.datasources.FileIndex index) {
-  scala.collection.immutable.Nil$ all = scala.collection.immutable.Nil$.MODULE$;
-  scala.collection.Iterator folders = index.listFiles(all, all).iterator();
-  int files = 0;
-  while (folders.hasNext())
-    files += ((org.apache.spark.sql.execution.datasources.PartitionDirectory) folders.next()).files().size();
-  return Integer.valueOf(files);
-}
-"""
-"""Two calls in one: files and folders with their values as Spark has them, and how many files an index lists.
-
-One call for each folder from Python would take half a second for a thousand of them. Spark compiles this as it compiles its
-queries, once a session.
-"""
+"""In no name of a file."""
 
 
-def can_hold(kind: pa.DataType) -> bool:
-    """Types whose bounds, when they are equal, are the one value: not floats, where NaN is outside of any bounds."""
-    return kind in _LETTERS
-
-
-def can_tell(value: object) -> bool:
-    """Whether a value can be handed over."""
-    return not (isinstance(value, str) and _BETWEEN in value)
-
-
-def scan_with_values(
-    spark: SparkSession,
-    files: Sequence[str],
-    folders: Mapping[str, Sequence[object]],
-    partition_schema: pa.Schema,
-    data_schema: pa.Schema,
-    options: Mapping[str, str],
+def bounded_scan(
+    spark: SparkSession, names: Sequence[str], bounds: str, schema: pa.Schema, options: Mapping[str, str]
 ) -> DataFrame | None:
-    """The scan of these files, partition columns last; None where this Spark does not make one.
+    """The scan of these files; None where this Spark does not make one.
 
     Args:
-        files: their names as Hadoop has them, each in one of the folders; without escapes.
-        folders: the folder's name -> the values of `partition_schema` in each row of its files.
+        names: as Hadoop has them, without escapes.
+        bounds: what is known of them (`bounds.py`).
     """
     failed = import_module("py4j.protocol").Py4JError  # clients of Connect may lack it
     try:
-        return _scan(spark, files, folders, partition_schema, data_schema, options)
+        return _scan(spark, names, bounds, schema, options)
     except (failed, PySparkException, TypeError, AttributeError) as error:
-        _log.debug("no scan with partition values in this Spark: %s", error)
+        _log.debug("no scan with bounds in this Spark: %s", error)
         return None
 
 
 def _scan(
-    spark: Any,
-    files: Sequence[str],
-    folders: Mapping[str, Sequence[object]],
-    partition_schema: pa.Schema,
-    data_schema: pa.Schema,
-    options: Mapping[str, str],
+    spark: Any, names: Sequence[str], bounds: str, schema: pa.Schema, options: Mapping[str, str]
 ) -> DataFrame | None:
     jvm, session = spark._jvm, spark._jsparkSession
-    sql = jvm.org.apache.spark.sql
-    sources, none = sql.execution.datasources, jvm.scala.Option.empty()
-    texts = [_text(value) for values in folders.values() for value in values]
-    kinds = "".join(_LETTERS[field.type] for field in partition_schema)
-    helper = _helper(jvm)
-    names, paths = helper(*(_BETWEEN.join(each) for each in (files, folders, texts)), kinds)
-    partitioned = _java_schema(jvm, partition_schema)
-    scala_options = jvm.PythonUtils.toScalaMap(_java_map(jvm, options))
-    index = sources.InMemoryFileIndex(
-        session,
-        names,
-        scala_options,
-        none,
-        getattr(getattr(sources, "NoopCache$"), "MODULE$"),
-        jvm.scala.Option.apply(sources.PartitionSpec(partitioned, paths)),
-        none,
-    )
-    if helper(index) != len(files):
-        return None
-    relation = sources.HadoopFsRelation(
-        index,
-        partitioned,
-        _java_schema(jvm, data_schema),
-        none,
-        sources.parquet.ParquetFileFormat(),
-        scala_options,
-        session,
-    )
-    return DataFrame(session.baseRelationToDataFrame(relation), spark)
+    given = jvm.java.util.ArrayList()
+    scala_options = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
+    for each in (session, _BETWEEN.join(names), bounds, spark_schema(schema).json(), scala_options):
+        given.add(each)
+    relation = _compiled(jvm).generate(given.toArray())
+    return None if relation is None else DataFrame(session.baseRelationToDataFrame(relation), spark)
 
 
-def _helper(jvm: Any) -> Any:
-    """The Java above as a function."""
-    generated = jvm.org.apache.spark.sql.catalyst.expressions.codegen
-    nothing = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
-    made = generated.CodeGenerator.compile(generated.CodeAndComment(_JAVA, nothing))._1()
+def _compiled(jvm: Any) -> Any:
+    """An object of the class in Java, one for each JVM.
 
-    def call(*given: Any) -> Any:
-        return made.generate(_object_array(jvm, given))
-
-    return call
-
-
-def _object_array(jvm: Any, given: Sequence[Any]) -> Any:
-    objects = jvm.java.util.ArrayList()
-    for each in given:
-        objects.add(each)
-    return objects.toArray()
+    Spark forgets what it compiled, and py4j does not: it would call the methods of the first class on an object of the next one.
+    """
+    java = _java(old_scala=jvm.scala.util.Properties.versionNumberString().startswith("2.12"))
+    client, kept, made = _latest[-1] if _latest else (None, "", None)
+    if client is not jvm._gateway_client or kept != java:
+        generated = jvm.org.apache.spark.sql.catalyst.expressions.codegen
+        code = generated.CodeAndComment(java, jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap()))
+        made = generated.CodeGenerator.compile(code)._1()
+        _latest[:] = [(jvm._gateway_client, java, made)]
+    return made
 
 
-def _java_map(jvm: Any, options: Mapping[str, str]) -> Any:
-    found = jvm.java.util.HashMap()
-    for key, value in options.items():
-        found.put(key, value)
-    return found
+_latest: list[tuple[Any, str, Any]] = []
+"""The way to the JVM, the text in Java, the object."""
 
 
-def _java_schema(jvm: Any, schema: pa.Schema) -> Any:
-    found = jvm.org.apache.spark.sql.types.DataType.fromJson(spark_schema(schema).json())
-    return found.asNullable()
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return _NULL
-    return _GIVEN + (str(value).lower() if isinstance(value, bool) else str(value))
+@lru_cache(maxsize=2)
+def _java(*, old_scala: bool) -> str:
+    text = resources(__package__).joinpath("bounded_files.java").read_text(encoding="utf-8")
+    return text.replace("scala.collection.immutable.Seq", "scala.collection.Seq") if old_scala else text

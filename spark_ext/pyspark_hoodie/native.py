@@ -23,15 +23,17 @@ from hoodie.format.parquet_footer import has_floats
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
+from hoodie.read.dead_rows import FinalFile
 from hoodie.read.final_rows import plan_final_rows
 from hoodie.read.where import Where
 from hoodie.storage.base import Storage
 from hoodie.txn.context import TableContext
 from pyspark_hoodie.arrow_frame import arrow_frame
+from pyspark_hoodie.bounds import text_of_bounds
 from pyspark_hoodie.engine import SparkEngine
-from pyspark_hoodie.file_index import scan_with_values
+from pyspark_hoodie.file_index import bounded_scan
 from pyspark_hoodie.file_types import FileTypes, Narrow
-from pyspark_hoodie.folders import Grouped, by_folders, by_stated_values
+from pyspark_hoodie.folders import PLAIN, Grouped, by_folders
 from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.settings import changed_setting
@@ -68,12 +70,12 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
     frames = []
     for narrow, files in types.groups(found.files):
         stored = _stored(plan, narrow)
-        groups = by_stated_values if _is_classic(spark) else by_folders
-        for group in groups(context, stored, files):
+        groups = [Grouped(files, PLAIN)] if _is_classic(spark) else by_folders(context, stored, files)
+        for group in groups:
             for together in scans_of(group.files):
                 scanned = group._replace(files=together)
                 sound = types.are_sound(together)
-                frames.append(_scan(spark, context.storage, plan, scanned, stored, narrow, sound=sound, where=where))
+                frames.append(_scan(spark, context, plan, scanned, stored, narrow, sound=sound, where=where))
     if found.rows is not None:
         frames.append(_kept(arrow_frame(spark, found.rows), plan, where))
     if rest or not frames:
@@ -98,7 +100,7 @@ def _merged(
 
 def _scan(
     spark: SparkSession,
-    storage: Storage,
+    context: TableContext,
     plan: ReadPlan,
     group: Grouped,
     stored: pa.Schema,
@@ -111,14 +113,14 @@ def _scan(
 
     `sound`: what the files say of their floating columns holds for Spark. Otherwise it must not compare them by that.
     """
-    full, needed = plan.context.schema, stored.names
+    full, needed, storage = plan.context.schema, stored.names, context.storage
     options = {
         **({} if sound else _unheard(stored)),
         "datetimeRebaseMode": "CORRECTED",  # old dates as they are stored, which is what the engine reads too
         "int96RebaseMode": "CORRECTED",
     }
     with _listed_here(spark, storage):
-        frame = _with_values(spark, storage, group, stored, options)
+        frame = _bounded(spark, context, group.files, stored, {**PLAIN, **options})
         if frame is None:
             files = [_uri(storage, file.path).translate(_GLOB) for file in group.files]
             reader = spark.read.format(_PARQUET).schema(spark_schema(stored)).options(**group.options, **options)
@@ -136,21 +138,20 @@ def _scan(
     return _kept(frame, plan, where)
 
 
-def _with_values(
-    spark: SparkSession, storage: Storage, group: Grouped, stored: pa.Schema, options: dict[str, str]
+def _bounded(
+    spark: SparkSession,
+    context: TableContext,
+    files: Sequence[FinalFile],
+    stored: pa.Schema,
+    options: dict[str, str],
 ) -> DataFrame | None:
-    """The scan of files of which some columns are known by their folders; None where there is none such."""
-    if not group.values:
+    """The scan that leaves out files by a later filter; None where there is none such, or nothing to choose from."""
+    if len(files) < 2 or not _is_classic(spark) or context.storage.local_path("") is None:
         return None
-    folders = {file.path.rpartition("/")[0] for file in group.files}
-    return scan_with_values(
-        spark,
-        [_uri(storage, file.path) for file in group.files],
-        {_uri(storage, folder): values for folder, values in group.values.items() if folder in folders},
-        pa.schema([stored.field(name) for name in group.columns]),
-        pa.schema([field for field in stored if field.name not in group.columns]),
-        options,
-    )
+    bounds = text_of_bounds(context, stored, files)
+    if bounds is None:
+        return None
+    return bounded_scan(spark, [_uri(context.storage, file.path) for file in files], bounds, stored, options)
 
 
 def _is_classic(spark: SparkSession) -> bool:

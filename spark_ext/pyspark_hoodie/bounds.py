@@ -1,0 +1,101 @@
+"""What is known of the columns of files, as text for `bounded_files.java`: nothing is decoded before a filter asks for it.
+
+Known is what partition paths stand for, and what commits of ours state; footers are not read. A row copy has the rows of several
+logs, perhaps of several partitions: what is stated of all of them holds for it.
+
+The text is JSON, and after a NUL each the JSON of a commit, as the commit has it (`hoodie/format/column_stats.py`):
+
+- `columns`: those that something may be known of;
+- `folders`: column -> for each folder, its entry; `folders of files`: for each file, the numbers of its folders;
+- `commits`: for each commit, the number of its schema; `commits of files`: for each file, the number of its commit or -1;
+- `schemas`: column -> what bounds are multiplied with to be Spark's, 0 where the files lack it; columns that the files have in
+  a type of which nothing follows for Spark's are not in it;
+- `logs`: number of a file -> names under which its commit has it, where these are not its own;
+- `key`: the column whose bounds are those of the record key where nothing is stated of itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.format.column_stats import entry_of, has_bounds, json_of_column_stats
+from hoodie.keygen.partition_values import ranges_of_paths
+from hoodie.read.dead_rows import FinalFile
+from hoodie.read.file_ranges import Kinds, same_as_key, statement_of
+from hoodie.txn.context import TableContext
+
+MAX_CHARACTERS = 4 * 1024 * 1024
+"""Of all commits of one scan together: those that say most of its files for their length come first."""
+_BETWEEN = "\0"
+_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
+
+
+def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[FinalFile]) -> str | None:
+    """What is known of columns of `schema`, which has the types of the files; None where nothing is."""
+    kinds = {field.name: field.type for field in schema if has_bounds(field.type)}
+    folders: dict[str, int] = {}
+    of_files = []
+    for file in files:
+        paths = file.copy_of or (file.path,)
+        places = [folders.setdefault(path.rpartition("/")[0], len(folders)) for path in paths]
+        of_files.append(list(dict.fromkeys(places)))
+    by_path = ranges_of_paths(context.config, kinds, list(folders))
+    stated = _stated(context, files)
+    if not by_path and not stated:
+        return None
+    number = {instant: at for at, instant in enumerate(stated)}
+    schemas: dict[str, int] = {}
+    commits = [schemas.setdefault(json.dumps(_units(kinds, stored)), len(schemas)) for _, stored in stated.values()]
+    said = {
+        "columns": list(kinds),
+        "folders": {name: [entry_of(known) for known in each] for name, each in by_path.items()},
+        "folders of files": of_files,
+        "commits": commits,
+        "commits of files": [number.get(file.instant, -1) for file in files],
+        "schemas": [json.loads(each) for each in schemas],
+        "logs": {at: [_name(path) for path in file.copy_of] for at, file in enumerate(files) if file.copy_of},
+        "key": same_as_key(context.config, kinds),
+    }
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    return _BETWEEN.join([text, *(body for body, _ in stated.values())])
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _stated(context: TableContext, files: Sequence[FinalFile]) -> dict[str, tuple[str, Kinds]]:
+    """Instant -> what its commit states, and the types of the columns in its files."""
+    snapshot = context.snapshot()
+    found = {}
+    for instant, count in Counter(file.instant for file in files).items():
+        statement = statement_of(snapshot, instant)
+        body = None if statement is None else json_of_column_stats(statement.text)
+        if statement is not None and body is not None:
+            found[instant] = (len(body) / count, body, statement.kinds)
+    kept, characters = {}, 0
+    for instant in sorted(found, key=lambda instant: found[instant][0]):
+        _, body, kinds = found[instant]
+        characters += len(body)
+        if characters > MAX_CHARACTERS:
+            break
+        kept[instant] = (body, kinds)
+    return kept
+
+
+def _units(kinds: Kinds, stored: Kinds) -> dict[str, int]:
+    found = {name: _unit(kind, stored.get(name)) for name, kind in kinds.items()}
+    return {name: unit for name, unit in found.items() if unit is not None}
+
+
+def _unit(kind: Any, stored: Any) -> int | None:
+    if stored is None:
+        return 0
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(stored):
+        return _MICROSECONDS.get(stored.unit) if (kind.tz is None) == (stored.tz is None) else None
+    return 1 if kind == stored else None
