@@ -1,87 +1,34 @@
-"""hoodie: read and write Apache Hudi tables from Python, over Arrow, with or without Spark."""
+"""hoodie: read and write Apache Hudi tables from Python, over Arrow, with or without Spark.
 
-from hoodie.engine.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
-from hoodie.errors import (
-    CommitConflictError,
-    CommitOutcomeUnknownError,
-    CorruptFileError,
-    DuplicateKeyError,
-    HoodieError,
-    InstantNotFoundError,
-    KeyFieldError,
-    LockError,
-    MissingFileError,
-    OptionError,
-    SchemaError,
-    TableChangedError,
-    TableExistsError,
-    TableNotFoundError,
-    UnsupportedTableError,
-)
-from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
-from hoodie.model.files import FileSlice
-from hoodie.model.instant import Instant, InstantRange
-from hoodie.model.results import CommitResult, History
-from hoodie.options.mergers import register_merger
-from hoodie.options.moments import Moment
-from hoodie.options.read import ReadOptions
-from hoodie.options.table import TableOptions
-from hoodie.options.write import WriteOptions
-from hoodie.read.scan import Scan
-from hoodie.read.where import Where
-from hoodie.table import HoodieTable, create_table, is_table, open_table
-from hoodie.timeline.timeline import Timeline
-from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
+Nothing is imported before a name is used: workers of Spark import a few modules of this package, and are started often.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hoodie.public import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ArrowArrayExportable",
-    "ArrowSchemaExportable",
-    "ArrowStreamExportable",
-    "CommitConflictError",
-    "CommitOutcomeUnknownError",
-    "CommitResult",
-    "CorruptFileError",
-    "DuplicateKeyError",
-    "FileSlice",
-    "History",
-    "HoodieError",
-    "HoodieTable",
-    "Instant",
-    "InstantNotFoundError",
-    "InstantRange",
-    "KeyFieldError",
-    "LockError",
-    "MergeMode",
-    "MissingFileError",
-    "Moment",
-    "OptionError",
-    "QueryType",
-    "ReadOptions",
-    "Rows",
-    "Scan",
-    "SchemaError",
-    "SchemaLike",
-    "TableChangedError",
-    "TableExistsError",
-    "TableNotFoundError",
-    "TableOptions",
-    "TableType",
-    "TableVersion",
-    "Timeline",
-    "UnsupportedTableError",
-    "Where",
-    "WriteOperation",
-    "WriteOptions",
-    "__version__",
-    "create_table",
-    "is_table",
-    "open_table",
-    "register_merger",
-]
+
+def __getattr__(name: str) -> Any:
+    # Python asks a package for its paths and the like before there is anything in it.
+    if not name.startswith("__") or name == "__all__":
+        public = import_module("hoodie.public")
+        if name == "__all__":
+            return [*public.__all__, "__version__"]
+        if name in public.__all__:
+            globals()[name] = found = getattr(public, name)
+            return found
+        if name in globals():  # a module of the package, which is there by now
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """The public names: what completion shows."""
-    return __all__
+    names: list[str] = __getattr__("__all__")
+    return names

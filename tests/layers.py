@@ -14,7 +14,8 @@ LAYERS = (
     ("services",),
     ("writer",),
     ("table",),
-    ("hoodie",),  # the public names of hoodie/__init__.py
+    ("public",),
+    ("hoodie",),  # hoodie/__init__.py, which hands the public names on
     ("cli",),
     ("__main__",),
 )

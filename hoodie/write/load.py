@@ -12,44 +12,32 @@ the same partitions finds its files in their own check (docs/CONCURRENCY.md, "Lo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.engine.base import Engine, Records
-from hoodie.engine.gather import bytes_of, gathered
 from hoodie.engine.local import LocalEngine
-from hoodie.errors import CommitConflictError
-from hoodie.filegroup.chunks import make_chunk
-from hoodie.filegroup.new_groups import NewGroups
 from hoodie.filegroup.run import run_write
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.model.enums import WriteOperation
-from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.payloads import NEW_GROUPS_ONLY, CommitMetadata
-from hoodie.model.plans import DELETED, Chunk, WriteContext, WriteResult
+from hoodie.model.plans import Chunk, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
-from hoodie.storage.base import Storage
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.write.attempt import action_of, require_same_columns
 from hoodie.write.conduct import Conduct, Replaces, Step, labelled
+from hoodie.write.load_part import run_load_part
 from hoodie.write.placement import placement_of
 from hoodie.write.plan import Sizing, Tagged, Target, plan_write
-from hoodie.write.prepare import Preparation, prepare_rows
 from hoodie.write.seal import commit_metadata, publish_files
 from hoodie.write.stage import plan_preparation
-
-FEED_BYTES = 32 * 1024 * 1024
-"""Rows are prepared in pieces of about this size."""
 
 
 def loads_in_one_pass(context: TableContext, operation: WriteOperation, options: WriteOptions) -> bool:
@@ -127,72 +115,6 @@ def run_load(
         seconds=time.monotonic() - started,
         engine=engine.name,
     )
-
-
-def run_load_part(
-    preparation: Preparation,
-    storage: Storage,
-    context: WriteContext,
-    max_file_bytes: int,
-    number: int,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[tuple[int, WriteResult | Chunk]]:
-    """What one worker does with its batches: files that it finished, and chunks of the rows that it leaves to others."""
-    counted = 0
-    with NewGroups(storage, context, number=number, max_file_bytes=max_file_bytes) as groups:
-        for raw in _fed(batches):
-            rows = prepare_rows(raw, preparation)
-            if not (preparation.keygen.record_key_fields or preparation.keys_given):
-                rows = _completed_keys(rows, f"{context.instant}_{number}", counted)
-            counted += rows.num_rows
-            for found in groups.add(_live(rows)):
-                yield number, _left(found, storage, context)
-        for found in groups.finish():
-            yield number, _left(found, storage, context)
-
-
-def _left(found: WriteResult | pa.Table, storage: Storage, context: WriteContext) -> WriteResult | Chunk:
-    """A file as it is; rows as a chunk in the instant's staging folder, which goes with it.
-
-    Raises:
-        CommitConflictError: the folder is gone: another process rolled the instant back.
-    """
-    if not isinstance(found, pa.Table):
-        return found
-    try:
-        return make_chunk(found, storage=storage, stage_to=context.staging)
-    except FileNotFoundError as exc:
-        raise CommitConflictError(
-            f"instant {context.instant} of table {storage.uri} was rolled back by another process while its rows were read; "
-            "nothing of it is visible, run it again"
-        ) from exc
-
-
-def _fed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    waiting: list[pa.RecordBatch] = []
-    size = 0
-    for batch in gathered(batches):
-        waiting.append(batch)
-        size += bytes_of(batch)
-        if size >= FEED_BYTES:
-            yield pa.Table.from_batches(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
-def _live(rows: pa.Table) -> pa.Table:
-    """Rows to store: an insert of a row that is marked as deleted inserts nothing."""
-    if DELETED not in rows.column_names:
-        return rows
-    return rows.filter(pc.invert(rows.column(DELETED))).drop_columns([DELETED])
-
-
-def _completed_keys(rows: pa.Table, prefix: str, first: int) -> pa.Table:
-    """Generated keys, which are the rows' numbers within this piece so far: instant, worker, number within the worker."""
-    join_texts: Any = pc.binary_join_element_wise  # its stubs know no mix of texts and columns
-    numbers = pa.array(np.arange(first, first + rows.num_rows)).cast(pa.string())
-    return rows.set_column(rows.schema.get_field_index(RECORD_KEY), RECORD_KEY, join_texts(prefix, numbers, "_"))
 
 
 def _write_rest(

@@ -46,6 +46,18 @@ class Preparation:
     """The batch's meta columns say keys and paths: deletes from a table that has no key columns."""
 
 
+def prepare_part(
+    preparation: Preparation,
+    storage: Storage | None,
+    stage_to: str | None,
+    memory: Memory | None,
+    _number: int,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[Chunk]:
+    """`run_prepare` as engines call it, with the number of a part of the records."""
+    return run_prepare(preparation, storage, stage_to, batches, memory=memory)
+
+
 def run_prepare(
     preparation: Preparation,
     storage: Storage | None,

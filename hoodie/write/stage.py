@@ -20,7 +20,6 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.plans import Chunk
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
-from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
@@ -29,7 +28,7 @@ from hoodie.write.batch import Batch
 from hoodie.write.conduct import Conduct, Step, labelled, steps_of
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
 from hoodie.write.placement import placement_of
-from hoodie.write.prepare import ADD_IT, Memory, Preparation, require_columns, run_prepare
+from hoodie.write.prepare import ADD_IT, Memory, Preparation, prepare_part, require_columns
 from hoodie.write.schema import Leave, reconcile, storable
 
 log = logging.getLogger("hoodie")
@@ -92,10 +91,10 @@ def staged_batch(
         elif engine.shares_memory:
             memory = Memory(options.memory_limit_bytes, context.storage, rows_folder.path)
             engine = engine.within(options.memory_limit_bytes // 2)
-            chunks = engine.stage(records, partial(_prepare_part, preparation, None, None, memory), label=label)
+            chunks = engine.stage(records, partial(prepare_part, preparation, None, None, memory), label=label)
         else:
             folder = rows_folder.path()
-            prepare = partial(_prepare_part, preparation, context.storage, folder, None)
+            prepare = partial(prepare_part, preparation, context.storage, folder, None)
             chunks = engine.stage(records, prepare, label=label)
             if sum(chunk.size_bytes for chunk in chunks) <= options.driver_max_bytes:
                 # Few rows: what remains costs less here, on the staged files, than as jobs of a cluster.
@@ -134,17 +133,6 @@ class _RowsFolder:
         except OSError as exc:
             log.warning("the staged rows in %s of table %s were not removed: %s", name, self._context.storage.uri, exc)
             self._context.liveness.abandon(name)
-
-
-def _prepare_part(
-    preparation: Preparation,
-    storage: Storage | None,
-    stage_to: str | None,
-    memory: Memory | None,
-    _number: int,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[Chunk]:
-    return run_prepare(preparation, storage, stage_to, batches, memory=memory)
 
 
 def plan_preparation(

@@ -7,10 +7,20 @@ daemon, which stays: what it has imported costs them nothing. Tasks of others ar
 
 from __future__ import annotations
 
-import pandas  # noqa: F401 - pyarrow imports it for the first list that it converts
+from importlib import import_module
+
 from pyspark.daemon import manager
 
-from pyspark_hoodie.engine import spare_next_task  # and with it what tasks run
+from pyspark_hoodie.engine import spare_next_task
+
+for _name in (
+    "pandas",  # pyarrow imports it for the first list that it converts
+    "hoodie.filegroup.run",
+    "hoodie.index.bloom",
+    "hoodie.index.bucket",
+    "hoodie.write.load_part",
+):
+    import_module(_name)
 
 if __name__ == "__main__":
     spare_next_task()

@@ -157,6 +157,7 @@ FILES = (
     "write/attempt.py",
     "write/stage.py",
     "write/load.py",
+    "write/load_part.py",
     "write/seal.py",
     "filegroup/base_writer.py",
 )

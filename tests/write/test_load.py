@@ -122,7 +122,7 @@ def test_what_a_worker_holds_is_bounded_and_partitions_that_come_in_turns_share_
     monkeypatch.setattr(new_groups, "HELD_BYTES", 20_000)
     monkeypatch.setattr(new_groups, "WORTH_BYTES", 5_000)
     monkeypatch.setattr(new_groups, "OPEN_FILES", 2)
-    monkeypatch.setattr("hoodie.write.load.FEED_BYTES", 4_000)
+    monkeypatch.setattr("hoodie.write.load_part.FEED_BYTES", 4_000)
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     hot = rows(3000, part=lambda n: "hot" if n % 10 else f"cold{n % 70}")
     result = load(storage, clock, parts_of(hot))
@@ -136,7 +136,7 @@ def test_more_partitions_than_files_may_be_open_lose_no_row(monkeypatch):
     monkeypatch.setattr(new_groups, "HELD_BYTES", 3_000)
     monkeypatch.setattr(new_groups, "WORTH_BYTES", 100)
     monkeypatch.setattr(new_groups, "OPEN_FILES", 2)
-    monkeypatch.setattr("hoodie.write.load.FEED_BYTES", 2_000)
+    monkeypatch.setattr("hoodie.write.load_part.FEED_BYTES", 2_000)
     storage, clock = new_table(table_type="MERGE_ON_READ")
     given = rows(1000, part=lambda n: f"p{n % 9}")
     load(storage, clock, parts_of(given))
@@ -173,7 +173,7 @@ def test_rows_that_are_marked_as_deleted_are_not_inserted(worth_little):
 @pytest.mark.parametrize("worth", [1, 1 << 40])
 def test_generated_keys_are_unique_over_workers_and_pieces(worth, monkeypatch):
     monkeypatch.setattr(new_groups, "WORTH_BYTES", worth)
-    monkeypatch.setattr("hoodie.write.load.FEED_BYTES", 1_000)
+    monkeypatch.setattr("hoodie.write.load_part.FEED_BYTES", 1_000)
     storage, clock = new_table(table_type="COPY_ON_WRITE", more={"hoodie.datasource.write.recordkey.field": ""})
     result = load(storage, clock, parts_of(rows(300), rows(300)))
     keys = [row["_hoodie_record_key"] for row in meta(storage, clock)]

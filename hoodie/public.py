@@ -1,0 +1,79 @@
+"""The public names, which `hoodie` hands on."""
+
+from hoodie.engine.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
+from hoodie.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    CorruptFileError,
+    DuplicateKeyError,
+    HoodieError,
+    InstantNotFoundError,
+    KeyFieldError,
+    LockError,
+    MissingFileError,
+    OptionError,
+    SchemaError,
+    TableChangedError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedTableError,
+)
+from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import Instant, InstantRange
+from hoodie.model.results import CommitResult, History
+from hoodie.options.mergers import register_merger
+from hoodie.options.moments import Moment
+from hoodie.options.read import ReadOptions
+from hoodie.options.table import TableOptions
+from hoodie.options.write import WriteOptions
+from hoodie.read.scan import Scan
+from hoodie.read.where import Where
+from hoodie.table import HoodieTable, create_table, is_table, open_table
+from hoodie.timeline.timeline import Timeline
+from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
+
+__all__ = [
+    "ArrowArrayExportable",
+    "ArrowSchemaExportable",
+    "ArrowStreamExportable",
+    "CommitConflictError",
+    "CommitOutcomeUnknownError",
+    "CommitResult",
+    "CorruptFileError",
+    "DuplicateKeyError",
+    "FileSlice",
+    "History",
+    "HoodieError",
+    "HoodieTable",
+    "Instant",
+    "InstantNotFoundError",
+    "InstantRange",
+    "KeyFieldError",
+    "LockError",
+    "MergeMode",
+    "MissingFileError",
+    "Moment",
+    "OptionError",
+    "QueryType",
+    "ReadOptions",
+    "Rows",
+    "Scan",
+    "SchemaError",
+    "SchemaLike",
+    "TableChangedError",
+    "TableExistsError",
+    "TableNotFoundError",
+    "TableOptions",
+    "TableType",
+    "TableVersion",
+    "Timeline",
+    "UnsupportedTableError",
+    "Where",
+    "WriteOperation",
+    "WriteOptions",
+    "create_table",
+    "is_table",
+    "open_table",
+    "register_merger",
+]
