@@ -187,11 +187,12 @@ class StagingWriter(DataSourceArrowWriter):
         if table is not None:
             self._request = in_mode(mode, self._request, table)
         write = self._request.write
+        self._folder = scratch_folder(f"rows-{uuid.uuid4().hex}")
         self._preparation: Preparation | None = None
         if not needs_no_rows(write):
             context = TableContext.open(self._storage, LocalEngine())
             self._preparation = plan_preparation(context, schema, operation=write.operation, options=write)
-        self._folder = scratch_folder(f"rows-{uuid.uuid4().hex}")
+            self._storage.mkdirs(self._folder, durable=False)  # here, as no task makes it: one may outlive its write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedChunks:  # type: ignore[override]
         if self._preparation is None:
