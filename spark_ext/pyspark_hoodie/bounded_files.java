@@ -27,10 +27,36 @@ public Object generate(Object[] given) {
   scala.collection.immutable.Map options = (scala.collection.immutable.Map) given[4];
   ArrayList paths = new ArrayList();
   for (int i = 0; i < names.length; i++) paths.add(new Path(names[i]));
-  BoundedFileIndex index = new BoundedFileIndex(session, PythonUtils.toSeq(paths), options, paths, (String) given[2]);
+  StructType parted = ((StructType) DataType.fromJson((String) given[5])).asNullable();
+  scala.Option spec = parted.size() == 0 ? scala.Option.empty() : scala.Option.apply(
+    new PartitionSpec(parted, folders((String) given[6], (String) given[7], (String) given[8])));
+  BoundedFileIndex index = new BoundedFileIndex(session, PythonUtils.toSeq(paths), options, spec, paths, (String) given[2]);
   if (index.count() != names.length) return null;
   return new HadoopFsRelation(
-    index, new StructType(), columns.asNullable(), scala.Option.empty(), new ParquetFileFormat(), options, session);
+    index, parted, columns.asNullable(), scala.Option.empty(), new ParquetFileFormat(), options, session);
+}
+
+/* Folders with the values of the partition columns in all rows of their files. */
+private static Seq folders(String names, String texts, String kinds) {
+  String[] folders = names.split("\0", -1);
+  String[] each = texts.split("\0", -1);
+  int width = kinds.length();
+  ArrayList found = new ArrayList();
+  for (int i = 0; i < folders.length; i++) {
+    Object[] row = new Object[width];
+    for (int j = 0; j < width; j++) row[j] = value(kinds.charAt(j), each[i * width + j]);
+    found.add(new PartitionPath(new GenericInternalRow(row), new Path(folders[i])));
+  }
+  return PythonUtils.toSeq(found);
+}
+
+private static Object value(char kind, String text) {
+  if (text.charAt(0) == '-') return null;
+  String rest = text.substring(1);
+  if (kind == 's') return org.apache.spark.unsafe.types.UTF8String.fromString(rest);
+  if (kind == 'i') return Integer.valueOf(rest);
+  if (kind == 'l') return Long.valueOf(rest);
+  return Boolean.valueOf(rest);
 }
 
 public static class BoundedFileIndex extends InMemoryFileIndex {
@@ -38,9 +64,9 @@ public static class BoundedFileIndex extends InMemoryFileIndex {
   private final Known known;
 
   public BoundedFileIndex(
-      SparkSession session, Seq paths, scala.collection.immutable.Map options, ArrayList files, String text) {
+      SparkSession session, Seq paths, scala.collection.immutable.Map options, scala.Option spec, ArrayList files, String text) {
     super(
-      session, paths, options, scala.Option.empty(), NoopCache$.MODULE$, scala.Option.empty(), scala.Option.empty());
+      session, paths, options, scala.Option.empty(), NoopCache$.MODULE$, spec, scala.Option.empty());
     for (int i = 0; i < files.size(); i++) places.put(((Path) files.get(i)).toUri().getPath(), Integer.valueOf(i));
     known = new Known(text, files);
   }

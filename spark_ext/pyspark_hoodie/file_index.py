@@ -18,40 +18,75 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from pyspark_hoodie.folders import PartitionValues
 from pyspark_hoodie.schema import spark_schema
 
 _log = logging.getLogger(__name__)
 _BETWEEN = "\0"
-"""In no name of a file."""
+"""In no name of a file, and in no value that is handed over."""
+_NULL = "-"
+_GIVEN = "+"
+_LETTERS = {pa.string(): "s", pa.int32(): "i", pa.int64(): "l", pa.date32(): "i", pa.bool_(): "b"}
+"""How the JVM makes a value of a partition column from text."""
 
 
 def bounded_scan(
-    spark: SparkSession, names: Sequence[str], bounds: str, schema: pa.Schema, options: Mapping[str, str]
+    spark: SparkSession,
+    names: Sequence[str],
+    bounds: str,
+    schema: pa.Schema,
+    partitions: PartitionValues,
+    options: Mapping[str, str],
 ) -> DataFrame | None:
-    """The scan of these files; None where this Spark does not make one.
+    """The scan of these files, partition columns last; None where this Spark does not make one.
 
     Args:
         names: as Hadoop has them, without escapes.
         bounds: what is known of them (`bounds.py`).
+        partitions: columns of `schema` that are partition columns to Spark, with folders as Hadoop has them.
     """
     failed = import_module("py4j.protocol").Py4JError  # clients of Connect may lack it
     try:
-        return _scan(spark, names, bounds, schema, options)
+        return _scan(spark, names, bounds, schema, partitions, options)
     except (failed, PySparkException, TypeError, AttributeError) as error:
         _log.debug("no scan with bounds in this Spark: %s", error)
         return None
 
 
 def _scan(
-    spark: Any, names: Sequence[str], bounds: str, schema: pa.Schema, options: Mapping[str, str]
+    spark: Any,
+    names: Sequence[str],
+    bounds: str,
+    schema: pa.Schema,
+    partitions: PartitionValues,
+    options: Mapping[str, str],
 ) -> DataFrame | None:
     jvm, session = spark._jvm, spark._jsparkSession
     given = jvm.java.util.ArrayList()
     scala_options = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
-    for each in (session, _BETWEEN.join(names), bounds, spark_schema(schema).json(), scala_options):
+    data = pa.schema([field for field in schema if field.name not in partitions.columns])
+    parted = pa.schema([schema.field(name) for name in partitions.columns])
+    texts = [_text(value) for values in partitions.folders.values() for value in values]
+    for each in (
+        session,
+        _BETWEEN.join(names),
+        bounds,
+        spark_schema(data).json(),
+        scala_options,
+        spark_schema(parted).json(),
+        _BETWEEN.join(partitions.folders),
+        _BETWEEN.join(texts),
+        "".join(_LETTERS[field.type] for field in parted),
+    ):
         given.add(each)
     relation = _compiled(jvm).generate(given.toArray())
     return None if relation is None else DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return _NULL
+    return _GIVEN + (str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def _compiled(jvm: Any) -> Any:
@@ -60,17 +95,18 @@ def _compiled(jvm: Any) -> Any:
     Spark forgets what it compiled, and py4j does not: it would call the methods of the first class on an object of the next one.
     """
     java = _java(old_scala=jvm.scala.util.Properties.versionNumberString().startswith("2.12"))
-    client, kept, made = _latest[-1] if _latest else (None, "", None)
-    if client is not jvm._gateway_client or kept != java:
-        generated = jvm.org.apache.spark.sql.catalyst.expressions.codegen
-        code = generated.CodeAndComment(java, jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap()))
-        made = generated.CodeGenerator.compile(code)._1()
-        _latest[:] = [(jvm._gateway_client, java, made)]
+    for client, text, made in _compiled_before:
+        if client is jvm._gateway_client and text == java:
+            return made
+    generated = jvm.org.apache.spark.sql.catalyst.expressions.codegen
+    code = generated.CodeAndComment(java, jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap()))
+    made = generated.CodeGenerator.compile(code)._1()
+    _compiled_before.append((jvm._gateway_client, java, made))
     return made
 
 
-_latest: list[tuple[Any, str, Any]] = []
-"""The way to the JVM, the text in Java, the object."""
+_compiled_before: list[tuple[Any, str, Any]] = []
+"""The way to the JVM, the text in Java, the object: one, but where a process starts another JVM."""
 
 
 @lru_cache(maxsize=2)

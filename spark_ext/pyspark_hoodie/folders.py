@@ -1,8 +1,9 @@
-"""Partition columns whose values Spark takes from the folders of hive-style tables in Connect, so that a later filter prunes.
+"""Partition columns whose values Spark has from elsewhere than the files: it prunes by them, also by what a join finds as it runs.
 
-The values come from elsewhere than the files then. So it is done only where both are sure to be the same: the commits that wrote
-the files state that both bounds of the column are that value, and nothing is null; and the folder's text must make that value,
-and the value again the text. All other files are read as ever. Classic sessions have better (`file_index.py`).
+So it is done only where both are sure to be the same: the commits that wrote the files state that both bounds of the column are
+that value, and nothing is null. In classic sessions that is enough, whatever the folders are called, if it holds for all files of a
+scan. In Connect, Spark takes the values from the folders of hive-style tables: there the folder's text must make that value, too,
+and the value again the text; all other files are a scan of their own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,52 @@ class Grouped(NamedTuple):
 
     files: list[FinalFile]
     options: dict[str, str]
+
+
+class PartitionValues(NamedTuple):
+    columns: tuple[str, ...]
+    folders: dict[str, tuple[object, ...]]
+    """Folder -> the values of the columns in all rows of its files."""
+
+
+_VALUES = (pa.string(), pa.int32(), pa.int64(), pa.date32(), pa.bool_())
+"""Types whose bounds, when they are equal, are the one value: not floats, where NaN is outside of any bounds."""
+
+
+def stated_values(context: TableContext, schema: pa.Schema, files: Sequence[FinalFile]) -> PartitionValues:
+    """Partition columns of which commits state the one value in each folder; none unless that is so for all files."""
+    names = dict.fromkeys(context.config.partition_fields)
+    kinds = {field.name: field.type for field in schema if field.name in names and field.type in _VALUES}
+    if not kinds or any(file.copy_of for file in files):  # a row copy has rows of several partitions
+        return PartitionValues((), {})
+    stated = FileRanges(context.storage, context.snapshot(), kinds)
+    columns = list(kinds)
+    folders: dict[str, dict[str, object]] = {}
+    for file in files:
+        folder, _, name = file.path.rpartition("/")
+        known = stated.of_file(name, file.instant) or {}
+        values = {column: _the_value(known[column]) for column in columns if column in known}
+        before = folders.setdefault(folder, values)
+        columns = [column for column in columns if values.get(column, _NO_VALUE) is not _NO_VALUE]
+        columns = [column for column in columns if before[column] == values[column]]
+        if not columns:
+            break
+    if not columns:
+        return PartitionValues((), {})
+    return PartitionValues(
+        tuple(columns), {folder: tuple(values[column] for column in columns) for folder, values in folders.items()}
+    )
+
+
+_NO_VALUE = object()
+
+
+def _the_value(known: ValueRange) -> object:
+    """The one value of all rows, None where all are null."""
+    if not known.values:
+        return None
+    same = known.low is not None and known.low == known.high and not known.nulls
+    return known.low if same and not (isinstance(known.low, str) and "\0" in known.low) else _NO_VALUE
 
 
 def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[FinalFile]) -> list[Grouped]:

@@ -33,7 +33,7 @@ from pyspark_hoodie.bounds import text_of_bounds
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.file_index import bounded_scan
 from pyspark_hoodie.file_types import FileTypes, Narrow
-from pyspark_hoodie.folders import PLAIN, Grouped, by_folders
+from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
 from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.settings import changed_setting
@@ -120,7 +120,7 @@ def _scan(
         "int96RebaseMode": "CORRECTED",
     }
     with _listed_here(spark, storage):
-        frame = _bounded(spark, context, group.files, stored, {**PLAIN, **options})
+        frame = _bounded(spark, context, group.files, stored, options)
         if frame is None:
             files = [_uri(storage, file.path).translate(_GLOB) for file in group.files]
             reader = spark.read.format(_PARQUET).schema(spark_schema(stored)).options(**group.options, **options)
@@ -151,7 +151,15 @@ def _bounded(
     bounds = text_of_bounds(context, stored, files)
     if bounds is None:
         return None
-    return bounded_scan(spark, [_uri(context.storage, file.path) for file in files], bounds, stored, options)
+    partitions = stated_values(context, stored, files)
+    return bounded_scan(
+        spark,
+        [_uri(context.storage, file.path) for file in files],
+        bounds,
+        stored,
+        partitions._replace(folders={_uri(context.storage, path): each for path, each in partitions.folders.items()}),
+        options if partitions.columns else {**PLAIN, **options},
+    )
 
 
 def _is_classic(spark: SparkSession) -> bool:

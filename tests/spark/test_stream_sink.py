@@ -1,7 +1,6 @@
 """Streams into a table: each batch once, after restarts and crashes, beside other streams, with and without `enable`."""
 
 import json
-import time
 from pathlib import Path
 from threading import Event, Timer
 
@@ -14,7 +13,6 @@ import pyspark_hoodie
 from hoodie.errors import CommitConflictError, KeyFieldError, LockError, OptionError, SchemaError
 from hoodie.model.streams import STREAM_KEY
 from hoodie.options.parse import parse_write_options
-from hoodie.txn.heartbeat import EXPIRY_S
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.stream_sink import StreamSink, query_id_of, retried
 from tests.spark.conftest import SPARK, options_of
@@ -149,23 +147,22 @@ def test_a_batch_that_is_stopped_again_and_again_is_written_once(enabled, source
     def held(self, *args, **more):
         done = was(self, *args, **more) if step == "committed" else None
         reached.set()
-        stopping.wait(60)
+        stopping.wait(300)
         return done if step == "committed" else was(self, *args, **more)
 
-    began = time.monotonic()
+    monkeypatch.setattr("hoodie.txn.heartbeat.EXPIRY_S", float("inf"))
     for _ in range(3):
         reached.clear()
         stopping.clear()
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, held)
             query = started(source.stream(), path, checkpoint, **options)
-            assert reached.wait(60)
+            assert reached.wait(300)
             Timer(0.3, stopping.set).start()  # the JVM has then interrupted the thread, and waits for it
             query.stop()
         assert not query.isActive
         assert len(commits_of(path)) == (step == "committed")
     run(source.stream(), path, checkpoint, **options)
-    assert time.monotonic() - began < EXPIRY_S / 2
     assert rows_of(path) == [("a", "p", 1, 1), ("b", "q", 1, 1)]
     assert len(commits_of(path)) == 1
     private = path / ".hoodie" / ".hoodie_py"
