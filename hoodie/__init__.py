@@ -5,7 +5,6 @@ Nothing is imported before a name is used: workers of Spark import a few modules
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +16,8 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     # Python asks a package for its paths and the like before there is anything in it.
     if not name.startswith("__") or name == "__all__":
-        public = import_module("hoodie.public")
+        import hoodie.public as public  # noqa: PLC0415, PLR0402 - `from hoodie` would ask this function again
+
         if name == "__all__":
             return [*public.__all__, "__version__"]
         if name in public.__all__:

@@ -120,6 +120,7 @@ def test_a_small_batch_is_one_chunk_and_nothing_is_none():
 
 def test_chunks_are_staged_where_a_folder_is_given():
     storage = new_storage(FakeClock())
+    storage.mkdirs("rows", durable=False)
     (chunk,) = chunks(rows(("a", "q", 1), ("b", "p", 2), ("c", "q", 3)).to_batches(), storage=storage)
     assert chunk.path.startswith("rows/")
     assert load_chunk(storage, chunk)["v"].to_pylist() == [1, 3, 2]
