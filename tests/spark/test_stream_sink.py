@@ -157,7 +157,10 @@ def test_a_batch_that_is_stopped_again_and_again_is_written_once(enabled, source
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, held)
             query = started(source.stream(), path, checkpoint, **options)
-            assert reached.wait(300)
+            while query.isActive and not reached.wait(0.2):
+                pass
+            # Stopped late in a batch that had committed, Spark may have noted it: then there is none to begin anew.
+            assert reached.is_set() or step == "committed"
             Timer(0.3, stopping.set).start()  # the JVM has then interrupted the thread, and waits for it
             query.stop()
         assert not query.isActive
