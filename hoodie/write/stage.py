@@ -86,11 +86,12 @@ def staged_batch(
         steps = steps_of(placement_of(context.config, conduct, options).step)
         label = labelled(operation, preparation.table_name, Step.READ, steps)
         folder = None
+        if engine.shares_memory:
+            engine = engine.within(options.memory_limit_bytes // 2)
         if isinstance(records, PreparedRows):
             chunks = records.for_(preparation)
         elif engine.shares_memory:
             memory = Memory(options.memory_limit_bytes, context.storage, rows_folder.path)
-            engine = engine.within(options.memory_limit_bytes // 2)
             chunks = engine.stage(records, partial(prepare_part, preparation, None, None, memory), label=label)
         else:
             folder = rows_folder.path()

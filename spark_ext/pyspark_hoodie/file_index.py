@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from pyspark_hoodie.folders import PartitionValues
 from pyspark_hoodie.schema import spark_schema
@@ -31,7 +31,7 @@ _LETTERS = {pa.string(): "s", pa.int32(): "i", pa.int64(): "l", pa.date32(): "i"
 
 
 def bounded_scan(
-    spark: SparkSession,
+    spark: Any,
     names: Sequence[str],
     bounds: str,
     schema: pa.Schema,
@@ -47,40 +47,29 @@ def bounded_scan(
     """
     failed = import_module("py4j.protocol").Py4JError  # clients of Connect may lack it
     try:
-        return _scan(spark, names, bounds, schema, partitions, options)
+        jvm, session = spark._jvm, spark._jsparkSession
+        given = jvm.java.util.ArrayList()
+        scala_options = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
+        data = pa.schema([field for field in schema if field.name not in partitions.columns])
+        parted = pa.schema([schema.field(name) for name in partitions.columns])
+        texts = [_text(value) for values in partitions.folders.values() for value in values]
+        for each in (
+            session,
+            _BETWEEN.join(names),
+            bounds,
+            spark_schema(data).json(),
+            scala_options,
+            spark_schema(parted).json(),
+            _BETWEEN.join(partitions.folders),
+            _BETWEEN.join(texts),
+            "".join(_LETTERS[field.type] for field in parted),
+        ):
+            given.add(each)
+        relation = _compiled(jvm).generate(given.toArray())
+        return None if relation is None else DataFrame(session.baseRelationToDataFrame(relation), spark)
     except (failed, PySparkException, TypeError, AttributeError) as error:
         _log.debug("no scan with bounds in this Spark: %s", error)
         return None
-
-
-def _scan(
-    spark: Any,
-    names: Sequence[str],
-    bounds: str,
-    schema: pa.Schema,
-    partitions: PartitionValues,
-    options: Mapping[str, str],
-) -> DataFrame | None:
-    jvm, session = spark._jvm, spark._jsparkSession
-    given = jvm.java.util.ArrayList()
-    scala_options = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
-    data = pa.schema([field for field in schema if field.name not in partitions.columns])
-    parted = pa.schema([schema.field(name) for name in partitions.columns])
-    texts = [_text(value) for values in partitions.folders.values() for value in values]
-    for each in (
-        session,
-        _BETWEEN.join(names),
-        bounds,
-        spark_schema(data).json(),
-        scala_options,
-        spark_schema(parted).json(),
-        _BETWEEN.join(partitions.folders),
-        _BETWEEN.join(texts),
-        "".join(_LETTERS[field.type] for field in parted),
-    ):
-        given.add(each)
-    relation = _compiled(jvm).generate(given.toArray())
-    return None if relation is None else DataFrame(session.baseRelationToDataFrame(relation), spark)
 
 
 def _text(value: object) -> str:
