@@ -23,10 +23,10 @@ from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.write.attempt import Attempt
 from hoodie.write.batch import Batch, batch_of_no_rows
-from hoodie.write.conduct import Conduct, Replaces
 from hoodie.write.keys import operation_on
 from hoodie.write.layout import with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
+from hoodie.write.operation_rules import OperationRules, Replaces
 from hoodie.write.stage import staged_batch
 from hoodie.write.streams import is_committed
 
@@ -84,7 +84,7 @@ class TableWriter:
                 engine=engine,
                 found_on=found_on,
             ) as batch:
-                if not batch.has_rows and Conduct.of(operation, options).replaces is Replaces.NOTHING:
+                if not batch.has_rows and OperationRules.of(operation, options).replaces is Replaces.NOTHING:
                     return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
                 # Rows that were found in the table have to be looked for again before another try.
                 run = self._attempt if found_on is not None else self._attempts

@@ -9,9 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hoodie.model.enums import Action
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from tests.change_feed import check_feed, check_in_order
-from tests.final_rows import check as check_final_rows
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
+from tests.scan_files import check as check_scan_files
 from tests.small_files import treat_small_files
 
 IDS = st.sampled_from([f"k{n}" for n in range(5)])
@@ -167,7 +167,7 @@ class Histories(RuleBasedStateMachine):
         assert len({row[:2] for row in found}) == len(found), "a key is there twice"
         assert plain(table.scan(query="read_optimized", meta_columns=True)) == self.model.read_optimized()
         if self.known:
-            check_final_rows(table)
+            check_scan_files(table)
 
     @invariant()
     def nothing_is_left_over(self):

@@ -53,8 +53,8 @@ def register(to: Commands) -> None:
 def show(table: HoodieTable) -> Report:
     """The table on one page: configuration, timeline, and what its newest file slices hold."""
     config, timeline, slices = table.config, table.timeline, table.files()
-    logs = [log for piece in slices for log in piece.logs]
-    bases = [piece.base for piece in slices if piece.base is not None]
+    logs = [log for file_slice in slices for log in file_slice.logs]
+    bases = [file_slice.base for file_slice in slices if file_slice.base is not None]
     data: dict[str, Any] = {
         "path": table.uri,
         "name": config.name,
@@ -70,7 +70,7 @@ def show(table: HoodieTable) -> Report:
         "pending": [str(instant) for instant in timeline.pending()],
         "partitions": len(table.partitions()),
         "file_groups": len(slices),
-        "file_groups_with_logs": sum(1 for piece in slices if piece.logs),
+        "file_groups_with_logs": sum(1 for file_slice in slices if file_slice.logs),
         "base_files": len(bases),
         "base_bytes": sum(base.size_bytes for base in bases),
         "log_files": len(logs),
@@ -205,15 +205,15 @@ def explain(
     )
 
 
-def _slice_data(piece: FileSlice) -> dict[str, Any]:
+def _slice_data(file_slice: FileSlice) -> dict[str, Any]:
     return {
-        "partition": piece.group.partition_path,
-        "file_id": piece.group.file_id,
-        "base_instant": piece.base_instant,
-        "base_file": piece.base.name if piece.base else None,
-        "base_bytes": piece.base.size_bytes if piece.base else 0,
-        "log_files": [log.name for log in piece.logs],
-        "log_bytes": _bytes(piece.logs),
+        "partition": file_slice.group.partition_path,
+        "file_id": file_slice.group.file_id,
+        "base_instant": file_slice.base_instant,
+        "base_file": file_slice.base.name if file_slice.base else None,
+        "base_bytes": file_slice.base.size_bytes if file_slice.base else 0,
+        "log_files": [log.name for log in file_slice.logs],
+        "log_bytes": _bytes(file_slice.logs),
     }
 
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.footer_keys import FooterKeys
-from hoodie.filegroup.freed import give_back
 from hoodie.filegroup.slice_reader import with_encoded
 from hoodie.filegroup.staging import open_staged, sink_over
+from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.format.parquet_file import parquet_writer
@@ -124,7 +124,7 @@ class BaseFileWriter:
             self._writer.write_table(_as_opened(rows, self._writer.schema), row_group_size=ROW_GROUP_ROWS)
             if self._large:
                 del waiting, rows
-                give_back()
+                release_unused_memory()
 
     def _named(self, rows: pa.Table) -> pa.Table:
         at = self._schema.get_field_index(FILE_NAME)

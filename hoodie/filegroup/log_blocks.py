@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.filegroup.gone import gone
+from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import LogFile
@@ -120,7 +120,7 @@ def _whole_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
     try:
         data = storage.read(log.path)
     except FileNotFoundError as exc:
-        raise gone(storage, log.path) from exc
+        raise missing_file_error(storage, log.path) from exc
     if not data and not log.committed_bytes:
         return
     committed = log.committed_bytes or 0

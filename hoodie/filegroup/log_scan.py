@@ -55,7 +55,7 @@ class LogRecords:
 
 def read_log_records(
     storage: Storage,
-    piece: FileSlice,
+    file_slice: FileSlice,
     schema: pa.Schema,
     *,
     rule: MergeRule,
@@ -72,7 +72,7 @@ def read_log_records(
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
         UnsupportedTableError: a block, or a way of merging, that this release does not have.
     """
-    return _collected(storage, piece.logs, schema, rule=rule, visible=visible, history=history).reduced()
+    return _collected(storage, file_slice.logs, schema, rule=rule, visible=visible, history=history).reduced()
 
 
 def read_log_rows(

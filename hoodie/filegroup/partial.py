@@ -19,7 +19,7 @@ from hoodie.model.plans import DELETED, WriteContext
 from hoodie.storage.base import Storage
 
 
-def completed_rows(storage: Storage, context: WriteContext, piece: FileSlice | None, rows: pa.Table) -> pa.Table:
+def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlice | None, rows: pa.Table) -> pa.Table:
     """The rows with the stored values of the columns that the batch does not have; null where the key is not stored.
 
     An absent ordering column is completed too: such a row ties with the stored one, so it wins.
@@ -30,8 +30,8 @@ def completed_rows(storage: Storage, context: WriteContext, piece: FileSlice | N
     absent = [name for name in context.schema.names if context.given is not None and name not in context.given]
     if not absent or not rows.num_rows:
         return rows
-    if piece is not None:
-        stored = _stored_rows(storage, context, piece, rows.column(RECORD_KEY).combine_chunks(), absent)
+    if file_slice is not None:
+        stored = _stored_rows(storage, context, file_slice, rows.column(RECORD_KEY).combine_chunks(), absent)
         at = positions_in(rows.column(RECORD_KEY), stored.column(RECORD_KEY).combine_chunks())
         where = pa.array(at, mask=at < 0)
         for name in absent:
@@ -43,13 +43,13 @@ def completed_rows(storage: Storage, context: WriteContext, piece: FileSlice | N
 
 
 def _stored_rows(
-    storage: Storage, context: WriteContext, piece: FileSlice, keys: pa.Array, absent: list[str]
+    storage: Storage, context: WriteContext, file_slice: FileSlice, keys: pa.Array, absent: list[str]
 ) -> pa.Table:
     full = with_meta_fields(context.schema)
     schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in absent)])
     batches = [
         batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
-        for batch in read_slice(storage, piece, schema, rule=context.rule, visible=context.visible, full=full)
+        for batch in read_slice(storage, file_slice, schema, rule=context.rule, visible=context.visible, full=full)
     ]
     return pa.Table.from_batches(batches, schema=schema)
 

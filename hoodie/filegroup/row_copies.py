@@ -2,7 +2,7 @@
 
 A log has to be decoded and merged before a query can look at it. A copy has the same rows, whole and in the table's columns, and for
 each of them the row number in the base file of the row that it replaces; so a reader only has to leave out the rows, of base
-files and of copies, that newer ones replaced (`read/final_rows.py`). Copies decide nothing: a reader to whom one is missing, damaged
+files and of copies, that newer ones replaced (`read/scan_files.py`). Copies decide nothing: a reader to whom one is missing, damaged
 or of another log than it sees takes the log. Other readers and writers never meet them; deleting the folder costs speed only.
 
 `.hoodie/.hoodie_py/rows/<instant>_<number>.parquet` holds the rows of several logs of one commit, one after the other. Columns: those

@@ -17,13 +17,13 @@ from hoodie.filegroup.chunks import matched_rows, new_rows
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
 from hoodie.filegroup.log_writer import write_log_file
-from hoodie.filegroup.meeting import Newer, meet
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, within_batch
 from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import completed_rows
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, REWRITE_BYTES, Rewrite, read_slice, read_task
+from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
 from hoodie.format.column_stats import ranges_of_rows
 from hoodie.model.enums import RowCopies
@@ -87,19 +87,19 @@ def run_write(storage: Storage, context: WriteContext, task: WriteTask) -> Write
 def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> WriteResult:
     """Merge a slice into a new base file. Rows keep their commit times and sequence numbers."""
     attempt = new_attempt()
-    piece = task.slice
-    with NewBaseFile(storage, context, attempt, number=task.number, piece=piece) as writer:
-        rewrite = _rewrite(context, piece)
-        for batch in _stored_rows(storage, context, piece, rewrite):
-            new = rewrite.only_new or piece.base is None
+    file_slice = task.slice
+    with NewBaseFile(storage, context, attempt, number=task.number, file_slice=file_slice) as writer:
+        rewrite = _rewrite(context, file_slice)
+        for batch in _stored_rows(storage, context, file_slice, rewrite):
+            new = rewrite.only_new or file_slice.base is None
             writer.out.write(batch, before=rewrite.before, plain=rewrite.plain, new=new)
     return base_result(
         writer,
         "MERGE",
-        piece,
+        file_slice,
         num_writes=writer.out.rows,
-        total_log_files_compacted=len(piece.logs),
-        total_log_bytes_compacted=sum(log.size_bytes for log in piece.logs),
+        total_log_files_compacted=len(file_slice.logs),
+        total_log_bytes_compacted=sum(log.size_bytes for log in file_slice.logs),
     )
 
 
@@ -109,14 +109,16 @@ def new_attempt() -> int:
 
 
 def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
-    piece = _slice_of(task)
+    file_slice = _slice_of(task)
     rows = _rows_of(storage, context, task)
     if rows is None:
         return None
     live, deleted = _split(rows)
     stamped = stamp(live, context, task.number, file_name=task.file_id)
     name = format_log_file(
-        LogFileName(task.file_id, piece.base_instant, task.log_version, str(WriteToken(task.number, _STAGE, attempt)))
+        LogFileName(
+            task.file_id, file_slice.base_instant, task.log_version, str(WriteToken(task.number, _STAGE, attempt))
+        )
     )
     final = join(task.partition_path, name)
     staged = join(context.staging, name)
@@ -135,15 +137,15 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
         file_id=task.file_id,
         partition_path=task.partition_path,
         path=final,
-        prev_commit=piece.base_instant,
+        prev_commit=file_slice.base_instant,
         num_writes=live.num_rows,
         num_updates=live.num_rows,
         num_deletes=deleted.num_rows,
         total_bytes=size,
         file_size_bytes=size,
         log_version=task.log_version,
-        base_file=piece.base.name if piece.base else "",
-        log_files=(*(log.name for log in piece.logs), name),
+        base_file=file_slice.base.name if file_slice.base else "",
+        log_files=(*(log.name for log in file_slice.logs), name),
     )
     result = WriteResult(
         stat, StagedFile(staged, final, "APPEND"), ranges_of_rows(stamped, commit_time=context.instant)
@@ -157,23 +159,25 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
 
 
 def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
-    piece = _slice_of(task)
+    file_slice = _slice_of(task)
     rows = _rows_of(storage, context, task)
     if rows is None:
         return None
     incoming = _Incoming.of(rows, context, task.number)
-    with NewBaseFile(storage, context, attempt, number=task.number, piece=piece, more_rows=rows.num_rows) as writer:
-        rewrite = _rewrite(context, piece)
-        for batch in _stored_rows(storage, context, piece, rewrite):
+    with NewBaseFile(
+        storage, context, attempt, number=task.number, file_slice=file_slice, more_rows=rows.num_rows
+    ) as writer:
+        rewrite = _rewrite(context, file_slice)
+        for batch in _stored_rows(storage, context, file_slice, rewrite):
             for kept in (batch,) if task.concat else incoming.replace_in(batch, context):
-                new = rewrite.only_new or piece.base is None
+                new = rewrite.only_new or file_slice.base is None
                 writer.out.write(kept, before=rewrite.before, plain=rewrite.plain, new=new)
         inserted = incoming.unmet()
         writer.out.write(inserted)
     result = base_result(
         writer,
         "MERGE",
-        piece,
+        file_slice,
         num_writes=writer.out.rows,
         num_inserts=inserted.num_rows,
         num_updates=incoming.updated,
@@ -182,11 +186,11 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTas
     return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
 
 
-def _rewrite(context: WriteContext, piece: FileSlice) -> Rewrite:
+def _rewrite(context: WriteContext, file_slice: FileSlice) -> Rewrite:
     rule = context.rule
     if rule.fill is not None or rule.merger is not None:
         return Rewrite()  # every value may be looked at
-    if piece.base is not None and piece.base.size_bytes < ENCODED_BYTES:
+    if file_slice.base is not None and file_slice.base.size_bytes < ENCODED_BYTES:
         return Rewrite()
     marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
     looked_at = {RECORD_KEY, *rule.ordering_fields, *marker}
@@ -194,12 +198,14 @@ def _rewrite(context: WriteContext, piece: FileSlice) -> Rewrite:
 
 
 def _stored_rows(
-    storage: Storage, context: WriteContext, piece: FileSlice, rewrite: Rewrite
+    storage: Storage, context: WriteContext, file_slice: FileSlice, rewrite: Rewrite
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a slice for its next base file; without the file name, which the writer gives them."""
     full = with_meta_fields(context.schema)
     schema = full.remove(full.get_field_index(FILE_NAME))
-    return read_slice(storage, piece, schema, rule=context.rule, visible=context.visible, full=full, rewrite=rewrite)
+    return read_slice(
+        storage, file_slice, schema, rule=context.rule, visible=context.visible, full=full, rewrite=rewrite
+    )
 
 
 def _create(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
@@ -334,7 +340,7 @@ class _Incoming:
 
     def replace_in(self, batch: pa.RecordBatch, context: WriteContext) -> Iterator[pa.RecordBatch | pa.Table]:
         """The batch without the rows that lose, then the rows that take their place."""
-        found = meet(batch, self.newer, context.rule, self.met)
+        found = merge_with_stored(batch, self.newer, context.rule, self.met)
         self.updated += found.merged.num_rows
         self.deleted += found.deleted
         yield found.kept
@@ -348,7 +354,7 @@ class _Incoming:
 
 
 class NewBaseFile:
-    """A `BaseFileWriter` with the names of a base file: the next one of the slice `piece`, else the first of a new group."""
+    """A `BaseFileWriter` with the names of a base file: the next one of `file_slice`, else the first of a new group."""
 
     def __init__(
         self,
@@ -357,13 +363,13 @@ class NewBaseFile:
         attempt: int,
         *,
         number: int,
-        piece: FileSlice | None = None,
+        file_slice: FileSlice | None = None,
         partition_path: str = "",
         file_id: str = "",
         more_rows: int = 0,
     ) -> None:
-        self.partition_path = piece.group.partition_path if piece else partition_path
-        self.file_id = piece.group.file_id if piece else file_id
+        self.partition_path = file_slice.group.partition_path if file_slice else partition_path
+        self.file_id = file_slice.group.file_id if file_slice else file_id
         token = str(WriteToken(number, _STAGE, attempt))
         self.name = format_base_file(BaseFileName(self.file_id, token, context.instant))
         self.final = join(self.partition_path, self.name)
@@ -377,8 +383,8 @@ class NewBaseFile:
             avro=_avro(context),
             options=context.files,
             more_rows=more_rows
-            + sum(count for log in (piece.logs if piece else ()) for _, count in log.committed_entries),
-            large=piece is not None and piece.base is not None and piece.base.size_bytes > MAPPED_BYTES,
+            + sum(count for log in (file_slice.logs if file_slice else ()) for _, count in log.committed_entries),
+            large=file_slice is not None and file_slice.base is not None and file_slice.base.size_bytes > MAPPED_BYTES,
         )
 
     def __enter__(self) -> NewBaseFile:
@@ -389,16 +395,16 @@ class NewBaseFile:
         self.out.__exit__(*exc)
 
 
-def base_result(writer: NewBaseFile, marker: str, piece: FileSlice | None, **counts: Any) -> WriteResult:
+def base_result(writer: NewBaseFile, marker: str, file_slice: FileSlice | None, **counts: Any) -> WriteResult:
     """What a finished file comes to; `counts` are fields of its `WriteStat`."""
     stat = WriteStat(
         file_id=writer.file_id,
         partition_path=writer.partition_path,
         path=writer.final,
-        prev_commit=piece.base_instant if piece else None,
+        prev_commit=file_slice.base_instant if file_slice else None,
         total_bytes=writer.out.size_bytes,
         file_size_bytes=writer.out.size_bytes,
-        prev_base_file=piece.base.name if piece and piece.base else None,
+        prev_base_file=file_slice.base.name if file_slice and file_slice.base else None,
         **counts,
     )
     return WriteResult(stat, StagedFile(writer.staged, writer.final, marker), writer.out.ranges)

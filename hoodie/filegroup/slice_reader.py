@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.filegroup.conform import conform
-from hoodie.filegroup.gone import gone
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
-from hoodie.filegroup.meeting import Newer, meet
+from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.filegroup.renamed import renames_for
+from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.parquet_file import check_meta_columns, open_parquet, plain_columns, read_batches, row_bytes
 from hoodie.model.columns import ColumnHistory
@@ -109,7 +109,7 @@ def _sort_keys(times: pa.Array) -> pa.Array:
 
 def read_slice(
     storage: Storage,
-    piece: FileSlice,
+    file_slice: FileSlice,
     schema: pa.Schema,
     *,
     rule: MergeRule,
@@ -129,16 +129,18 @@ def read_slice(
     Where log records of the span have some columns only, rows are made of the `whole` slice: rows of other commits are
     among them then. (Apache Hudi 1.2.0 fails: golden table v9_partial_updates.)
     """
-    if not piece.logs:
-        if piece.base is not None:
-            yield from read_base_file(storage, piece.base, schema, history=history, rewrite=rewrite)
+    if not file_slice.logs:
+        if file_slice.base is not None:
+            yield from read_base_file(storage, file_slice.base, schema, history=history, rewrite=rewrite)
         return
     wanted = merge_columns(schema, rule, full)
-    logs = read_log_records(storage, piece, wanted, rule=rule, visible=visible, history=history)
+    logs = read_log_records(storage, file_slice, wanted, rule=rule, visible=visible, history=history)
     if logs.present is not None and whole is not None:
-        piece, span = whole.slice, None
-        logs = read_log_records(storage, piece, wanted, rule=rule, visible=whole.visible, history=history)
-    merged = merge_with_base(storage, piece.base, logs, wanted, rule=rule, span=span, history=history, rewrite=rewrite)
+        file_slice, span = whole.slice, None
+        logs = read_log_records(storage, file_slice, wanted, rule=rule, visible=whole.visible, history=history)
+    merged = merge_with_base(
+        storage, file_slice.base, logs, wanted, rule=rule, span=span, history=history, rewrite=rewrite
+    )
     for batch in merged:
         yield batch if wanted.names == schema.names else batch.select(schema.names)
 
@@ -169,7 +171,7 @@ def merge_with_base(
         # Each batch rebuilds a hash table of the log keys, so batches grow with them.
         rows = int(min(MAX_BATCH_ROWS, max(MIN_BATCH_ROWS, 2 * len(logs.keys))))
         for batch in read_base_file(storage, base, schema, batch_rows=rows, history=history, rewrite=rewrite):
-            found = meet(keep_rows(batch, None, span), newer, rule, met)
+            found = merge_with_stored(keep_rows(batch, None, span), newer, rule, met)
             yield found.kept
             yield from found.merged.combine_chunks().to_batches()
     fresh = np.flatnonzero(~met[: logs.live])
@@ -264,7 +266,7 @@ class open_base_file:
         try:
             self._input = storage.open_input(base.path, mapped=base.size_bytes <= MAPPED_BYTES)
         except FileNotFoundError as exc:
-            raise gone(storage, base.path) from exc
+            raise missing_file_error(storage, base.path) from exc
         except (pa.ArrowInvalid, OSError) as exc:
             raise CorruptFileError(f"{self._where} cannot be opened: {exc}") from exc
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
-from hoodie.filegroup.freed import give_back
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
+from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.bloom import BloomFilter
 from hoodie.format.parquet_file import read_batches
@@ -77,7 +77,7 @@ def plan_lookup(
     stage_to: str | None,
     prune_by_range: bool,
     max_keys: int = MAX_KEYS_PER_TASK,
-    logs_before_base: Callable[[FileSlice], FileSlice | None] = lambda piece: None,
+    logs_before_base: Callable[[FileSlice], FileSlice | None] = lambda file_slice: None,
     visible: VisibleInstants | None = None,
     stays: bool = False,
 ) -> list[LookupTask]:
@@ -90,16 +90,16 @@ def plan_lookup(
     """
     tasks = []
     shares: dict[str, list[tuple[ChunkPiece, ...]]] = {}
-    for piece in slices:
-        if piece.base is None:
+    for file_slice in slices:
+        if file_slice.base is None:
             continue
-        logs = logs_before_base(piece) if piece.logs else None
-        partition_path = piece.group.partition_path
+        logs = logs_before_base(file_slice) if file_slice.logs else None
+        partition_path = file_slice.group.partition_path
         if partition_path not in shares:
             shares[partition_path] = list(_shares(pieces.get(partition_path, ()), max_keys))
         for share in shares[partition_path]:
             tasks.append(
-                LookupTask(piece.base, share, stage_to, prune_by_range, logs=logs, visible=visible, stays=stays)
+                LookupTask(file_slice.base, share, stage_to, prune_by_range, logs=logs, visible=visible, stays=stays)
             )
     return tasks
 
@@ -216,7 +216,7 @@ def _look_up(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResul
 def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
     result = _look_into(storage, task, sought)
     if task.base.size_bytes > MAPPED_BYTES:
-        give_back()  # its filter and its keys left more behind than the rest of the write needs
+        release_unused_memory()  # its filter and its keys left more behind than the rest of the write needs
     return result
 
 

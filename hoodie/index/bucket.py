@@ -78,16 +78,18 @@ def slices_by_bucket(
         UnsupportedTableError: a file group that is no bucket's, or a second one of a bucket: keys would be missed or doubled.
     """
     found: dict[tuple[str, int], FileSlice] = {}
-    for piece in slices:
-        bucket = bucket_of_file_id(piece.group.file_id)
-        where = f"file group {piece.group.file_id} in partition {piece.group.partition_path!r} of table {table}"
+    for file_slice in slices:
+        bucket = bucket_of_file_id(file_slice.group.file_id)
+        where = (
+            f"file group {file_slice.group.file_id} in partition {file_slice.group.partition_path!r} of table {table}"
+        )
         if bucket is None or bucket >= layout.count:
             raise UnsupportedTableError(
                 f"{where} is none of its {layout.count} buckets: another writer wrote it without the bucket index, or with "
                 "another number of buckets. This release does not write such a table; load its rows into a new one"
             )
-        other = found.setdefault((piece.group.partition_path, bucket), piece)
-        if other is not piece:
+        other = found.setdefault((file_slice.group.partition_path, bucket), file_slice)
+        if other is not file_slice:
             raise UnsupportedTableError(
                 f"{where} is a second one of bucket {bucket}, beside {other.group.file_id}: a second bulk_insert by Apache Hudi "
                 "makes such, and its keys may be stored twice. Nobody can write this table; load its rows into a new one"

@@ -68,4 +68,4 @@ class FileGroup(NamedTuple):
 
 
 def total_bytes(slices: Iterable[FileSlice]) -> int:
-    return sum(piece.size_bytes for piece in slices)
+    return sum(file_slice.size_bytes for file_slice in slices)

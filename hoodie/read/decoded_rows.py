@@ -1,7 +1,7 @@
 """Slices with small logs that no row copies have: their logs are decoded here, and the dead rows of base files found by key.
 
 For logs of other writers, and of tables that keep no copies. The rows are few, so they are handed over as they are; the base
-files stay with whoever reads Parquet natively, as for `final_rows.py`.
+files stay with whoever reads Parquet natively, as for `scan_files.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hoodie.filegroup.slice_reader import merge_columns, read_base_file
 from hoodie.model.files import BaseFile
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import ReadContext, ReadTask
-from hoodie.read.dead_rows import FinalFile
+from hoodie.read.deletion_vectors import ScanFile
 from hoodie.storage.base import Storage
 
 MAX_LOG_BYTES = 32 * 1024 * 1024
@@ -29,7 +29,7 @@ MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
 class DecodedSlice(NamedTuple):
-    file: FinalFile | None
+    file: ScanFile | None
     rows: pa.Table
     """What its logs add: final, as those of the file are."""
 
@@ -70,7 +70,7 @@ def _decode(storage: Storage, context: ReadContext, schema: pa.Schema, task: Rea
         return DecodedSlice(None, logs.data.select(schema.names))
     rows, places, beats = _meet(storage, context, base, logs)
     dead = np.sort(places[beats & (places >= 0)])
-    file = FinalFile(base.path, base.size_bytes, base.instant, rows, dead if len(dead) else None)
+    file = ScanFile(base.path, base.size_bytes, base.instant, rows, dead if len(dead) else None)
     kept = (beats | (places < 0))[: logs.live]
     data = logs.data if kept.all() else logs.data.filter(pa.array(kept))
     return DecodedSlice(file, data.select(schema.names))

@@ -56,22 +56,22 @@ class FileRanges:
         self._same = same
         self._commits: dict[str, _Stated | None] = {}
 
-    def stated(self, pieces: Iterable[FileSlice]) -> Gathered | None:
+    def stated(self, slices: Iterable[FileSlice]) -> Gathered | None:
         """What commits say about all files of the slices; None where nothing is known of a log."""
         known: dict[str, Known] = {}
         unread: dict[str, BaseFile] = {}
-        for piece in pieces:
-            for log in piece.logs:
+        for file_slice in slices:
+            for log in file_slice.logs:
                 of_log = self._of_log(log)
                 if of_log is None:
                     return None
                 known[log.name] = of_log
-            if piece.base is not None:
-                of_base = self.of_file(piece.base.name, piece.base.instant)
+            if file_slice.base is not None:
+                of_base = self.of_file(file_slice.base.name, file_slice.base.instant)
                 if of_base is None:
-                    unread[piece.base.name] = piece.base
+                    unread[file_slice.base.name] = file_slice.base
                 else:
-                    known[piece.base.name] = of_base
+                    known[file_slice.base.name] = of_base
         return Gathered(tuple(known.values()), tuple(unread.values()))
 
     def with_footers(self, found: Mapping[int, Gathered]) -> dict[int, Gathered]:

@@ -136,7 +136,8 @@ def _plan(
         context, snapshot, options, until=until, visible=visible, meta_columns=meta_columns
     )
     tasks = [
-        ReadTask(piece, tuple(columns), span, whole) for piece, whole in zip_longest(slices, wholes[: len(slices)])
+        ReadTask(file_slice, tuple(columns), span, whole)
+        for file_slice, whole in zip_longest(slices, wholes[: len(slices)])
     ]
     # Where its log records hold some columns only, rows of a range are made of the whole slice.
     candidates = [[task.slice] if task.whole is None else [task.slice, task.whole.slice] for task in tasks]

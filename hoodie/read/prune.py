@@ -79,7 +79,7 @@ class _Pruner:
 
     def run(self) -> Pruned:
         total = len(self.candidates)
-        paths = [pieces[0].group.partition_path for pieces in self.candidates]
+        paths = [slices[0].group.partition_path for slices in self.candidates]
         place = {path: at for at, path in enumerate(dict.fromkeys(paths))}
         by_path = ranges_of_paths(self.context.config, self.kinds, list(place))
         single = {name: [(known,) for known in each] for name, each in by_path.items()}
@@ -106,8 +106,8 @@ class _Pruner:
         footers: list[BaseFile] = []
         unknown = 0
         for at in np.flatnonzero(self.kept).tolist():
-            pieces = self.candidates[at]
-            found = None if merges_freely and any(piece.logs for piece in pieces) else files.stated(pieces)
+            slices = self.candidates[at]
+            found = None if merges_freely and any(file_slice.logs for file_slice in slices) else files.stated(slices)
             if found is None or len(footers) + len(found.unread) > MAX_FOOTERS:
                 unknown += 1
             elif found.unread:

@@ -91,8 +91,8 @@ class _Pull:
             touched = self._touched()
             cleaned = self._retention().cleaned(touched)
             found = () if cleaned else (self._snapshot.view.slice_of(group, until=self._then) for group in touched)
-            whole = [piece for piece in found if piece is not None]
-            slices = [self._without_older_base(piece) for piece in whole]
+            whole = [file_slice for file_slice in found if file_slice is not None]
+            slices = [self._without_older_base(file_slice) for file_slice in whole]
         if cleaned:
             if not self._fallback:
                 raise self._cleaned_error(cleaned)
@@ -102,7 +102,7 @@ class _Pull:
             self._then.visible(self._until, self._span.begin if self._timeline.layout == 1 else None), only=rows.only
         )
         everything = self._then.visible(self._until)
-        wholes = tuple(WholeSlice(piece, everything) for piece in whole) if self._timeline.layout == 2 else ()
+        wholes = tuple(WholeSlice(file_slice, everything) for file_slice in whole) if self._timeline.layout == 2 else ()
         return PulledRange(tuple(slices), rows, visible, self._until, wholes)
 
     def _of_newest_files(self) -> PulledRange:
@@ -140,14 +140,14 @@ class _Pull:
                     found[FileGroupId(stat.partition_path, stat.file_id)] = None
         return list(found)
 
-    def _without_older_base(self, piece: FileSlice) -> FileSlice:
+    def _without_older_base(self, file_slice: FileSlice) -> FileSlice:
         """The slice without a base file that is older than the range: none of its rows counts, so it need not be read."""
-        if piece.base is None or self._span.begin is None:
-            return piece
-        commit = self._timeline.commit_at.get(piece.base.instant)
+        if file_slice.base is None or self._span.begin is None:
+            return file_slice
+        commit = self._timeline.commit_at.get(file_slice.base.instant)
         # An archived commit would be in the range only where the whole table is read.
-        position = commit.position if commit is not None else piece.base.instant
-        return piece if sort_key(position) > sort_key(self._span.begin) else piece._replace(base=None)
+        position = commit.position if commit is not None else file_slice.base.instant
+        return file_slice if sort_key(position) > sort_key(self._span.begin) else file_slice._replace(base=None)
 
     def _retention(self) -> Retention:
         return Retention(self._snapshot.view, self._snapshot.active, self._then)

@@ -17,8 +17,8 @@ from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
-from hoodie.read.copied_slices import Task, run_task, with_final_files
 from hoodie.read.plan import plan_read
+from hoodie.read.scan_tasks import Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
 from hoodie.txn.context import TableContext
 
@@ -125,7 +125,7 @@ class Scan:
         self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema, progress: Progress | None = None
     ) -> pa.RecordBatchReader:
         storage, context = self._context.storage, self.plan.context
-        final = with_final_files(storage, context, tasks)
+        final = with_scan_files(storage, context, tasks)
         if progress is not None:
             progress.expect(len(final))
         run = partial(_run_counted, storage, context, progress)

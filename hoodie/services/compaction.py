@@ -32,7 +32,7 @@ from hoodie.txn.gate import PATIENCE_S, PAUSE_S, closed_gate
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
-from hoodie.write.seal import commit_metadata, publish_files
+from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")
 
@@ -55,22 +55,22 @@ def plan_compaction(
     with_logs.sort(key=lambda s: sum(log.size_bytes for log in s.logs), reverse=True)
     operations: list[CompactionOperation] = []
     planned_io = 0
-    for piece in with_logs:
-        log_bytes = sum(log.size_bytes for log in piece.logs)
-        base_bytes = piece.base.size_bytes if piece.base else 0
+    for file_slice in with_logs:
+        log_bytes = sum(log.size_bytes for log in file_slice.logs)
+        base_bytes = file_slice.base.size_bytes if file_slice.base else 0
         io = log_bytes + 2 * base_bytes
         if operations and planned_io + io > target_io_bytes:
             break
         planned_io += io
         operations.append(
             CompactionOperation(
-                partition_path=piece.group.partition_path,
-                file_id=piece.group.file_id,
-                base_instant=piece.base_instant,
-                data_file=piece.base.name if piece.base else None,
-                log_files=tuple(log.name for log in piece.logs),
+                partition_path=file_slice.group.partition_path,
+                file_id=file_slice.group.file_id,
+                base_instant=file_slice.base_instant,
+                data_file=file_slice.base.name if file_slice.base else None,
+                log_files=tuple(log.name for log in file_slice.logs),
                 metrics={
-                    "TOTAL_LOG_FILES": float(len(piece.logs)),
+                    "TOTAL_LOG_FILES": float(len(file_slice.logs)),
                     "TOTAL_LOG_FILES_SIZE": float(log_bytes),
                     "TOTAL_IO_READ_MB": float((log_bytes + base_bytes) // _MB),
                     "TOTAL_IO_WRITE_MB": float(base_bytes // _MB),
@@ -187,7 +187,7 @@ def _run(context: TableContext, instant: Instant, options: FileOptions) -> Commi
                 f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema"
             )
         write_context = replace(transaction.write_context(schema, options), visible=snapshot.timeline.visible())
-        tasks = [CompactTask(number, piece) for number, piece in enumerate(slices)]
+        tasks = [CompactTask(number, file_slice) for number, file_slice in enumerate(slices)]
         results = context.engine.run(
             partial(run_compact, context.storage, write_context), tasks, label=f"compact {context.config.name}"
         )
@@ -232,13 +232,13 @@ def _named_by_pending_writes(context: TableContext, snapshot: Snapshot) -> froze
     return frozenset(groups)
 
 
-def _explained(context: TableContext, piece: FileSlice, timeline: Timeline) -> bool:
+def _explained(context: TableContext, file_slice: FileSlice, timeline: Timeline) -> bool:
     """Whether every log of the slice is accounted for; a slice with another one waits until that is rolled back.
 
     A log file that no active commit names is accounted for when it holds rollback blocks only, when its commit was
     archived, or when its commit completed without it (a dead attempt's leftover, which no reader of ours counts).
     """
-    for item in piece.logs:
+    for item in file_slice.logs:
         if item.committed_bytes is not None:
             continue
         for block in scan_blocks(context.storage.read(item.path)):
@@ -263,8 +263,8 @@ def _planned_slice(snapshot: Snapshot, operation: CompactionOperation, table: st
     for candidate in snapshot.view.file_groups(operation.partition_path):
         if candidate.id != group:
             continue
-        logs = {log.name: log for piece in candidate.slices for log in piece.logs}
-        bases = {piece.base.name: piece.base for piece in candidate.slices if piece.base}
+        logs = {log.name: log for file_slice in candidate.slices for log in file_slice.logs}
+        bases = {file_slice.base.name: file_slice.base for file_slice in candidate.slices if file_slice.base}
         base = bases.get(operation.data_file) if operation.data_file else None
         if (operation.data_file and base is None) or any(name not in logs for name in operation.log_files):
             break

@@ -110,8 +110,8 @@ def as_written(
     group: FileGroup, *, scheduled: str | None = None, completion_of: CompletionOf | None = None
 ) -> FileGroup:
     """The group with the files that are missing, as if they were there."""
-    bases = [piece.base for piece in group.slices if piece.base is not None]
-    logs = [log for piece in group.slices for log in piece.logs]
+    bases = [file_slice.base for file_slice in group.slices if file_slice.base is not None]
+    logs = [log for file_slice in group.slices for log in file_slice.logs]
     bases += [file for file in group.missing if isinstance(file, BaseFile)]
     logs += [file for file in group.missing if isinstance(file, LogFile)]
     ordered = sorted(logs, key=_reading_order)
@@ -191,8 +191,10 @@ def _owner(written: str, begins: Iterable[str], completion_of: CompletionOf) -> 
 
 def sliced_at(group: FileGroup, sees: Callable[[str], bool], completion_of: CompletionOf) -> tuple[FileSlice, ...]:
     """The slices of a group of versions 8 and 9 for a reader who sees fewer instants: logs move to the slices that are left."""
-    bases = [piece.base for piece in group.slices if piece.base is not None and sees(piece.base.instant)]
-    logs = [log for piece in group.slices for log in piece.logs if sees(log.base_instant)]
+    bases = [
+        file_slice.base for file_slice in group.slices if file_slice.base is not None and sees(file_slice.base.instant)
+    ]
+    logs = [log for file_slice in group.slices for log in file_slice.logs if sees(log.base_instant)]
     return fold_slices(group.id, bases, sorted(logs, key=_reading_order), completion_of=completion_of)
 
 
@@ -203,19 +205,19 @@ def merged_slice(slices: Iterable[FileSlice], until: str | None = None) -> FileS
     after the older ones, and its base instant names the log files to come.
     """
     merged: FileSlice | None = None
-    for piece in slices:
-        if until is not None and sort_key(piece.base_instant) > sort_key(until):
+    for file_slice in slices:
+        if until is not None and sort_key(file_slice.base_instant) > sort_key(until):
             break
-        if piece.base is not None or merged is None:
-            merged = piece
+        if file_slice.base is not None or merged is None:
+            merged = file_slice
         else:
-            merged = FileSlice(piece.group, piece.base_instant, merged.base, merged.logs + piece.logs)
+            merged = FileSlice(file_slice.group, file_slice.base_instant, merged.base, merged.logs + file_slice.logs)
     return merged
 
 
-def in_reading_order(piece: FileSlice) -> FileSlice:
+def in_reading_order(file_slice: FileSlice) -> FileSlice:
     """The slice with its logs by instant: of two that a pending compaction parts, one may begin and end late (versions 8 and 9)."""
-    return piece._replace(logs=tuple(sorted(piece.logs, key=_reading_order)))
+    return file_slice._replace(logs=tuple(sorted(file_slice.logs, key=_reading_order)))
 
 
 def _counts(base: BaseFile, timeline: Timeline, committed: CommittedFiles, table: str) -> bool:

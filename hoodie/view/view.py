@@ -146,21 +146,21 @@ class FileSystemView:
         found = []
         for partition_path in chosen:
             for group in self.file_groups(partition_path):
-                piece = None if self.is_replaced(group.id, until=then) else self._merged(group, then)
-                if piece is None:
+                file_slice = None if self.is_replaced(group.id, until=then) else self._merged(group, then)
+                if file_slice is None:
                     continue
                 if then is None and partition_path not in marked:
                     raise MissingFileError(
                         f"{join(partition_path, PARTITION_METADATA)} of table {self._storage.uri} is gone, without which no engine "
                         f"sees the files of partition {partition_path!r}: restore it from a copy, or write a row into the partition"
                     )
-                found.append(piece)
+                found.append(file_slice)
         return found
 
     def written_slices(self, partition_paths: Iterable[str]) -> list[FileSlice]:
         """As `latest_slices`, with files that are gone: for those who read none of them."""
         groups = [group.id for path in sorted(set(partition_paths)) for group in self.file_groups(path)]
-        return [piece for group in groups if (piece := self.written_slice(group)) is not None]
+        return [file_slice for group in groups if (file_slice := self.written_slice(group)) is not None]
 
     def written_slice(self, group: FileGroupId) -> FileSlice | None:
         """As `slice_of`, with files that are gone."""
@@ -184,18 +184,18 @@ class FileSystemView:
         then = self._then(until)
         return time is not None and (then is None or time in then.completed_times)
 
-    def logs_before_base(self, piece: FileSlice) -> FileSlice | None:
+    def logs_before_base(self, file_slice: FileSlice) -> FileSlice | None:
         """The logs of a slice that were written before its base file was: while its compaction was pending.
 
         A key that was deleted before that compaction was scheduled and written again before it ran is in these logs and in
         no base file. None when there are no such logs.
         """
-        if piece.base is None:
+        if file_slice.base is None:
             return None
-        base = piece.base
-        onto = self.committed.written_onto(piece.group.partition_path)
-        older = tuple(log for log in piece.logs if onto.get(log.path) != base.name)
-        return piece._replace(base=None, logs=older) if older else None
+        base = file_slice.base
+        onto = self.committed.written_onto(file_slice.group.partition_path)
+        older = tuple(log for log in file_slice.logs if onto.get(log.path) != base.name)
+        return file_slice._replace(base=None, logs=older) if older else None
 
     def _then(self, until: str | Timeline | None) -> Timeline | None:
         """The reduced timeline of a moment; None for now."""

@@ -33,12 +33,12 @@ from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.write.batch import Batch
-from hoodie.write.conduct import Conduct, Replaces, Step, labelled, steps_of
+from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled, steps_of
 from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.placement import Located, placement_of
 from hoodie.write.plan import CHEAP_BYTES, MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan
+from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.schema import Leave, reconcile
-from hoodie.write.seal import commit_metadata, publish_files
 from hoodie.write.stage import leave_of
 from hoodie.write.streams import committed_since
 
@@ -69,10 +69,10 @@ class Attempt:
         self._context = context
         self._batch = batch
         self._snapshot = snapshot
-        self._conduct = Conduct.of(batch.operation, options)
-        self._schema = _schema_after(context, batch, leave_of(context, self._conduct, options), snapshot)
+        self._rules = OperationRules.of(batch.operation, options)
+        self._schema = _schema_after(context, batch, leave_of(context, self._rules, options), snapshot)
         self._options = options.for_text_ordering() if _orders_texts(context, self._schema) else options
-        self._placement = placement_of(context.config, self._conduct, options)
+        self._placement = placement_of(context.config, self._rules, options)
         self._label = partial(labelled, batch.operation, context.config.name, steps=steps_of(self._placement.step))
 
     def run(self) -> CommitResult:
@@ -115,12 +115,12 @@ class Attempt:
 
     def write(self, transaction: Transaction, plan: WritePlan) -> Written:
         """Make the files, in the staging folder."""
-        context, batch, options, conduct = self._context, self._batch, self._options, self._conduct
+        context, batch, options, rules = self._context, self._batch, self._options, self._rules
         write_context = replace(
             transaction.write_context(self._schema, options.file_options()),
             combine=options.combine or self._placement.combines,
-            given=tuple(batch.given.names) if conduct.partial else None,
-            sort_by_key=conduct.sorts,
+            given=tuple(batch.given.names) if rules.partial else None,
+            sort_by_key=rules.sorts,
             row_copies=how_to_copy(
                 context.rule,
                 wanted=options.copies_rows and context.config.table_type is TableType.MERGE_ON_READ,
@@ -129,7 +129,7 @@ class Attempt:
             ),
             # What is still an upsert where keys are generated brought them along.
             generates_keys=(
-                context.config.generates_keys and conduct.inserts and batch.operation is not WriteOperation.UPSERT
+                context.config.generates_keys and rules.inserts and batch.operation is not WriteOperation.UPSERT
             ),
             held_key_bytes=self._placement.key_bytes_to_hold(batch, len(plan.tasks)),
         )
@@ -165,7 +165,7 @@ class Attempt:
 
     @property
     def _replaces(self) -> bool:
-        return self._conduct.replaces is not Replaces.NOTHING
+        return self._rules.replaces is not Replaces.NOTHING
 
     @property
     def _places_rows(self) -> bool:
@@ -175,7 +175,7 @@ class Attempt:
     def _overwritten(self, snapshot: Snapshot) -> tuple[str, ...]:
         return overwritten_partitions(
             self._batch.operation,
-            self._conduct.replaces,
+            self._rules.replaces,
             self._options,
             of_rows={span.partition_path for chunk in self._batch.chunks for span in chunk.ranges},
             stored=snapshot.view.every_partition(),
@@ -195,7 +195,7 @@ class Attempt:
                 located.plan(self._target(now, ())),
                 partitions,
                 now.view.written_slices(partitions),
-                all_of_it=self._conduct.replaces is Replaces.ALL,
+                all_of_it=self._rules.replaces is Replaces.ALL,
             )
         touched = dict.fromkeys(span.partition_path for chunk in self._batch.chunks for span in chunk.ranges)
         slices = now.view.latest_slices(touched)
@@ -222,7 +222,7 @@ class Attempt:
                 CHEAP_BYTES,
             ),
             busy=frozenset(now.view.pending_compactions()),
-            packs=self._conduct.packs,
+            packs=self._rules.packs,
             table=self._context.storage.uri,
         )
 

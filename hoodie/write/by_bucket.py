@@ -25,7 +25,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
-from hoodie.write.conduct import Conduct, Step
+from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Target, WritePlan, next_log_version, spread
 
 
@@ -58,13 +58,13 @@ class ByBucket:
     starts_anywhere = False
 
     @classmethod
-    def of(cls, config: TableConfig, layout: BucketLayout, conduct: Conduct, options: WriteOptions) -> ByBucket:
+    def of(cls, config: TableConfig, layout: BucketLayout, rules: OperationRules, options: WriteOptions) -> ByBucket:
         if options.stored_keys is not DuplicatePolicy.NONE:
             raise OptionError(
                 f"table {config.name!r} has the bucket index, which looks no keys up, so an insert cannot drop rows of stored keys or "
                 "fail on them: use upsert, or leave the options about duplicates out"
             )
-        return cls(layout, conduct.inserts)
+        return cls(layout, rules.inserts)
 
     def locate(
         self, context: TableContext, batch: Batch, snapshot: Snapshot, label: Callable[[Step], str]
@@ -105,9 +105,9 @@ def plan_bucket_write(
     tasks: list[WriteTask] = []
     based_on: dict[FileGroupId, str] = {}
     for (partition_path, bucket), matches in sorted(rows.items()):
-        piece = stored.get((partition_path, bucket))
-        if piece is not None:
-            based_on[piece.group] = piece.base_instant
+        file_slice = stored.get((partition_path, bucket))
+        if file_slice is not None:
+            based_on[file_slice.group] = file_slice.base_instant
             kind = "merge" if target.table_type is TableType.COPY_ON_WRITE else "append"
         elif inserts:
             kind = "create"
@@ -117,11 +117,11 @@ def plan_bucket_write(
             kind=kind,
             number=len(tasks),
             partition_path=partition_path,
-            file_id=piece.group.file_id if piece else bucket_file_id(bucket),
-            slice=piece,
+            file_id=file_slice.group.file_id if file_slice else bucket_file_id(bucket),
+            slice=file_slice,
             pieces=tuple(pieces[partition_path]),
             updates=tuple(matches),
-            log_version=next_log_version(piece) if piece else 0,
+            log_version=next_log_version(file_slice) if file_slice else 0,
         )
         tasks += spread(task) if kind == "append" else [task]
     # Two writers that start file groups in one partition at once may start the same bucket: one of them has to go again.

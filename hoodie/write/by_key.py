@@ -21,7 +21,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
 from hoodie.txn.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
-from hoodie.write.conduct import Conduct, Step
+from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Tagged, Target, WritePlan, plan_write
 
 
@@ -64,16 +64,16 @@ class ByKey:
     starts_anywhere = True
 
     @classmethod
-    def of(cls, config: TableConfig, conduct: Conduct, options: WriteOptions) -> ByKey:
+    def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByKey:
         return cls(
-            step=Step.LOOK_UP if conduct.looks_up else None,
-            looks_up=conduct.looks_up,
-            refuses_stored=conduct.refuses_stored,
-            inserts=conduct.inserts,
-            updates=conduct.updates,
-            concat=conduct.concat,
+            step=Step.LOOK_UP if rules.looks_up else None,
+            looks_up=rules.looks_up,
+            refuses_stored=rules.refuses_stored,
+            inserts=rules.inserts,
+            updates=rules.updates,
+            concat=rules.concat,
             # Rows of one key must meet in one task where they are to be combined, which ranges do not promise.
-            ranged=conduct.sort is SortMode.GLOBAL_SORT and not options.combine,
+            ranged=rules.sort is SortMode.GLOBAL_SORT and not options.combine,
             prune_by_range=options.index.prune_by_ranges,
             stays=config.table_type is TableType.MERGE_ON_READ,
         )
@@ -116,7 +116,7 @@ class ByKey:
 
 
 def _bases(slices: Sequence[FileSlice]) -> dict[FileGroupId, str]:
-    return {piece.group: piece.base.name for piece in slices if piece.base is not None}
+    return {file_slice.group: file_slice.base.name for file_slice in slices if file_slice.base is not None}
 
 
 def _refuse_stored(context: TableContext, batch: Batch, lookups: Sequence[LookupResult]) -> None:

@@ -77,7 +77,7 @@ def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOpti
         return asked_layout(
             index.bucket_count, index.bucket_fields, record_key=config.record_key_fields, table=config.name
         )
-    if not looks_bucketed(piece.group.file_id for piece in slices):
+    if not looks_bucketed(file_slice.group.file_id for file_slice in slices):
         if asked:
             raise OptionError(
                 f"options contradict table {config.name!r} at {config.uri}: hoodie.index.type=BUCKET, but its file ids do not "
@@ -100,13 +100,13 @@ def _derived(
     context: TableContext, slices: list[FileSlice], index: IndexOptions, *, asked: bool
 ) -> BucketLayout | None:
     config = context.config
-    greatest = max(bucket_of_file_id(piece.group.file_id) or 0 for piece in slices)
+    greatest = max(bucket_of_file_id(file_slice.group.file_id) or 0 for file_slice in slices)
     choices = hash_field_choices(config.record_key_fields) or [()]
     if index.bucket_fields:
         choices = [index.bucket_fields]
     elif asked and index.bucket_count:
         choices = choices[:1]  # as Apache Hudi understands these options
-    bases: list[BaseFile] = [piece.base for piece in slices if piece.base is not None]
+    bases: list[BaseFile] = [file_slice.base for file_slice in slices if file_slice.base is not None]
     told = index.bucket_count if asked else None
     possible = [Evidence(fields, 0, greatest) for fields in choices if not told or told > greatest]
     for found in evidence_of(context.storage, bases[:_MAX_FILES], greatest=greatest, choices=choices):

@@ -32,27 +32,27 @@ from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.write.attempt import action_of, require_same_columns
-from hoodie.write.conduct import Conduct, Replaces, Step, labelled
 from hoodie.write.load_part import run_load_part
+from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled
 from hoodie.write.placement import placement_of
 from hoodie.write.plan import Sizing, Tagged, Target, plan_write
-from hoodie.write.seal import commit_metadata, publish_files
+from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.stage import plan_preparation
 
 
 def loads_in_one_pass(context: TableContext, operation: WriteOperation, options: WriteOptions) -> bool:
     """Whether nothing about this write depends on other rows: stored ones, those of the batch, or those of a stream's past."""
-    conduct = Conduct.of(operation, options)
+    rules = OperationRules.of(operation, options)
     alone = (
-        conduct.inserts
-        and not (conduct.looks_up or conduct.deletes or conduct.partial or options.combine)
-        and conduct.replaces is Replaces.NOTHING
-        and conduct.sort not in (SortMode.GLOBAL_SORT, SortMode.PARTITION_SORT)
-        and placement_of(context.config, conduct, options).starts_anywhere
+        rules.inserts
+        and not (rules.looks_up or rules.deletes or rules.partial or options.combine)
+        and rules.replaces is Replaces.NOTHING
+        and rules.sort not in (SortMode.GLOBAL_SORT, SortMode.PARTITION_SORT)
+        and placement_of(context.config, rules, options).starts_anywhere
         and options.stream is None
     )
     # An insert fills small files up: where there are none it is as a bulk_insert.
-    return alone and (not conduct.packs or not context.active.load().commits)
+    return alone and (not rules.packs or not context.active.load().commits)
 
 
 def run_load(

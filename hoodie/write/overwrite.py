@@ -18,7 +18,7 @@ from dataclasses import replace
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.options.write import WriteOptions
-from hoodie.write.conduct import Replaces
+from hoodie.write.operation_rules import Replaces
 from hoodie.write.plan import WritePlan
 
 
@@ -60,9 +60,9 @@ def replacing(plan: WritePlan, partitions: Iterable[str], slices: Iterable[FileS
     """
     ids: dict[str, list[str]] = {partition_path: [] for partition_path in partitions}
     based_on = dict(plan.based_on)
-    for piece in slices:
-        ids[piece.group.partition_path].append(piece.group.file_id)
-        based_on[piece.group] = piece.base_instant
+    for file_slice in slices:
+        ids[file_slice.group.partition_path].append(file_slice.group.file_id)
+        based_on[file_slice.group] = file_slice.base_instant
     touched = None if all_of_it else frozenset(ids) | (plan.inserted_partitions or frozenset())
     replaced = {partition_path: tuple(sorted(found)) for partition_path, found in sorted(ids.items())}
     return replace(plan, based_on=based_on, inserted_partitions=touched, replaced=replaced)

@@ -18,7 +18,7 @@ from hoodie.txn.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.by_bucket import ByBucket
 from hoodie.write.by_key import ByKey
-from hoodie.write.conduct import Conduct, Step
+from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Target, WritePlan
 
 
@@ -68,12 +68,12 @@ class Placement(Protocol):
         """Take note of files that this process has published."""
 
 
-def placement_of(config: TableConfig, conduct: Conduct, options: WriteOptions) -> Placement:
+def placement_of(config: TableConfig, rules: OperationRules, options: WriteOptions) -> Placement:
     """The placement that the table's index asks for.
 
     Raises:
         OptionError: the write asks for what this index cannot do.
     """
     if config.buckets is not None:
-        return ByBucket.of(config, config.buckets, conduct, options)
-    return ByKey.of(config, conduct, options)
+        return ByBucket.of(config, config.buckets, rules, options)
+    return ByKey.of(config, rules, options)

@@ -90,8 +90,8 @@ class Target:
 def plan_write(tagged: Tagged, target: Target) -> WritePlan:
     """Tasks for a tagged batch."""
     by_partition: dict[str, list[FileSlice]] = {}
-    for piece in target.slices:
-        by_partition.setdefault(piece.group.partition_path, []).append(piece)
+    for file_slice in target.slices:
+        by_partition.setdefault(file_slice.group.partition_path, []).append(file_slice)
     found: dict[FileGroupId, list[LookupResult]] = {}
     for result in tagged.lookups if tagged.updates else ():
         if result.matched:
@@ -100,23 +100,23 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
     based_on: dict[FileGroupId, str] = {}
     for partition_path, pieces in tagged.pieces.items():
         inserts = _insert_shares(tagged, partition_path, by_partition.get(partition_path, []), target)
-        for piece in by_partition.get(partition_path, []):
-            matches = tuple(m for r in found.get(piece.group, ()) for m in r.matches)
-            share = inserts.pop(piece.group.file_id, None)
+        for file_slice in by_partition.get(partition_path, []):
+            matches = tuple(m for r in found.get(file_slice.group, ()) for m in r.matches)
+            share = inserts.pop(file_slice.group.file_id, None)
             if not matches and share is None:
                 continue
             merge = target.table_type is TableType.COPY_ON_WRITE or share is not None
-            based_on[piece.group] = piece.base_instant
+            based_on[file_slice.group] = file_slice.base_instant
             task = WriteTask(
                 kind="merge" if merge else "append",
                 number=len(tasks),
                 partition_path=partition_path,
-                file_id=piece.group.file_id,
-                slice=piece,
+                file_id=file_slice.group.file_id,
+                slice=file_slice,
                 pieces=tuple(pieces),
                 updates=matches,
                 inserts=share,
-                log_version=next_log_version(piece),
+                log_version=next_log_version(file_slice),
                 concat=tagged.concat,
             )
             tasks += [task] if merge else spread(task)
@@ -138,9 +138,9 @@ def spread(append: WriteTask) -> list[WriteTask]:
     ]
 
 
-def next_log_version(piece: FileSlice) -> int:
+def next_log_version(file_slice: FileSlice) -> int:
     """One above every log file of the slice that storage lists, uncommitted ones included."""
-    return 1 + max((log.version for log in piece.logs if log.base_instant == piece.base_instant), default=0)
+    return 1 + max((log.version for log in file_slice.logs if log.base_instant == file_slice.base_instant), default=0)
 
 
 def _insert_shares(
@@ -159,11 +159,11 @@ def _insert_shares(
     room: list[tuple[str, int]] = []
     left = fresh
     if target.packs:
-        capacities = [(piece, _capacity(piece, fresh, row_bytes, target)) for piece in slices]
-        with_room = [(piece, capacity) for piece, capacity in capacities if capacity > 0]
-        for piece, capacity in sorted(with_room, key=lambda each: each[0].size_bytes):
+        capacities = [(file_slice, _capacity(file_slice, fresh, row_bytes, target)) for file_slice in slices]
+        with_room = [(file_slice, capacity) for file_slice, capacity in capacities if capacity > 0]
+        for file_slice, capacity in sorted(with_room, key=lambda each: each[0].size_bytes):
             if left > 0:
-                room.append((piece.group.file_id, min(capacity, left)))
+                room.append((file_slice.group.file_id, min(capacity, left)))
                 left -= min(capacity, left)
     per_file = max(1, int(target.sizing.max_file_bytes / row_bytes))
     files = math.ceil(left / per_file) if left > 0 else 0
@@ -199,20 +199,20 @@ def _key_ranges(pieces: Sequence[ChunkPiece], rows: int) -> list[Inserts]:
     return [Inserts(tuple(share), (), rows=sum(p.span.length for p in share)) for share in shares]
 
 
-def _capacity(piece: FileSlice, fresh: int, row_bytes: float, target: Target) -> int:
+def _capacity(file_slice: FileSlice, fresh: int, row_bytes: float, target: Target) -> int:
     """Rows that a small file takes; 0 for files that are full, in a pending compaction, or too dear to rewrite."""
     sizing = target.sizing
     if (
-        piece.base is None
-        or piece.logs
-        or piece.group in target.busy
-        or piece.base.size_bytes >= sizing.small_file_bytes
+        file_slice.base is None
+        or file_slice.logs
+        or file_slice.group in target.busy
+        or file_slice.base.size_bytes >= sizing.small_file_bytes
     ):
         return 0
     worth = max(sizing.max_growth * fresh * row_bytes, sizing.cheap_bytes)
-    if target.table_type is TableType.MERGE_ON_READ and piece.base.size_bytes > worth:
+    if target.table_type is TableType.MERGE_ON_READ and file_slice.base.size_bytes > worth:
         return 0
-    return int((sizing.max_file_bytes - piece.base.size_bytes) / row_bytes)
+    return int((sizing.max_file_bytes - file_slice.base.size_bytes) / row_bytes)
 
 
 def _row_bytes(tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str) -> float:

@@ -25,8 +25,8 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
 from hoodie.view.columns import refuse_to_write
 from hoodie.write.batch import Batch
-from hoodie.write.conduct import Conduct, Step, labelled, steps_of
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
+from hoodie.write.operation_rules import OperationRules, Step, labelled, steps_of
 from hoodie.write.placement import placement_of
 from hoodie.write.prepare import ADD_IT, Memory, Preparation, prepare_part, require_columns
 from hoodie.write.schema import Leave, reconcile, storable
@@ -82,8 +82,8 @@ def staged_batch(
     preparation = plan_preparation(context, batch_schema, operation=operation, options=options)
     rows_folder = _RowsFolder(context)
     try:
-        conduct = Conduct.of(operation, options)
-        steps = steps_of(placement_of(context.config, conduct, options).step)
+        rules = OperationRules.of(operation, options)
+        steps = steps_of(placement_of(context.config, rules, options).step)
         label = labelled(operation, preparation.table_name, Step.READ, steps)
         folder = None
         if engine.shares_memory:
@@ -100,7 +100,7 @@ def staged_batch(
             if sum(chunk.size_bytes for chunk in chunks) <= options.driver_max_bytes:
                 # Few rows: what remains costs less here, on the staged files, than as jobs of a cluster.
                 engine, folder = LocalEngine().within(options.memory_limit_bytes), None
-        if conduct.sort is SortMode.GLOBAL_SORT:
+        if rules.sort is SortMode.GLOBAL_SORT:
             chunks = sorted_chunks(chunks)
         given = _taken(context, batch_schema, operation)
         yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder, started, found_on)
@@ -148,8 +148,8 @@ def plan_preparation(
     snapshot = context.snapshot(max_age_s=_PREPARED_ON_S)
     refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
     config = context.config
-    conduct = Conduct.of(operation, options)
-    deletes = conduct.deletes
+    rules = OperationRules.of(operation, options)
+    deletes = rules.deletes
     by_meta = carries_keys(config, operation, batch_schema.names)
     if config.generates_keys and operation is WriteOperation.DELETE:
         require_stored_keys(batch_schema.names, config)
@@ -157,12 +157,12 @@ def plan_preparation(
         require = partial(require_columns, batch_schema.names, table=config.name)
         require(config.record_key_fields, what="record key")
         require(config.partition_fields, what="partition", fix=_ADD_TO_DELETE if deletes else ADD_IT)
-    if not (deletes or conduct.partial):
+    if not (deletes or rules.partial):
         require_columns(batch_schema.names, config.ordering_fields, what="ordering", table=config.name)
     given = _taken(context, batch_schema, operation)
     if deletes and snapshot.schema is None:
         raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
-    schema = reconcile(snapshot.schema, given, table_name=config.name, leave=leave_of(context, conduct, options))
+    schema = reconcile(snapshot.schema, given, table_name=config.name, leave=leave_of(context, rules, options))
     keygen = table_keys(context, snapshot, options)
     return Preparation(
         schema,
@@ -170,8 +170,8 @@ def plan_preparation(
         deletes,
         config.name,
         context.rule.ordering_fields,
-        given=tuple(given.names) if conduct.partial else None,
-        sort_by_key=conduct.sorts,
+        given=tuple(given.names) if rules.partial else None,
+        sort_by_key=rules.sorts,
         marker=context.rule.delete_marker or options.delete_marker,
         keys_given=by_meta,
     )
@@ -179,20 +179,20 @@ def plan_preparation(
 
 def _taken(context: TableContext, batch_schema: pa.Schema, operation: WriteOperation) -> pa.Schema:
     """The columns of the input that are taken, in the types that a table stores: of a delete only those that make keys."""
-    if Conduct.of(operation, WriteOptions()).deletes:
+    if OperationRules.of(operation, WriteOptions()).deletes:
         names = key_columns(context.config)
         batch_schema = pa.schema([field for field in batch_schema if field.name in names])
     return storable(batch_schema)
 
 
-def leave_of(context: TableContext, conduct: Conduct, options: WriteOptions) -> Leave:
+def leave_of(context: TableContext, rules: OperationRules, options: WriteOptions) -> Leave:
     """How far the columns of a batch may differ from those of the table."""
     config = context.config
     return Leave(
         keys=frozenset((*config.record_key_fields, *config.partition_fields)),
-        keys_only=conduct.deletes,
-        partial=conduct.partial,
-        upserts=conduct.updates and conduct.inserts,
+        keys_only=rules.deletes,
+        partial=rules.partial,
+        upserts=rules.updates and rules.inserts,
         null_for_missing=options.null_for_missing,
         integers_to_floating=options.integers_to_floating,
     )

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from hoodie.format.column_stats import entry_of, has_bounds, json_of_column_stats
 from hoodie.keygen.partition_values import ranges_of_paths
-from hoodie.read.dead_rows import FinalFile
+from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.file_ranges import Kinds, same_as_key, statement_of
 from hoodie.txn.context import TableContext
 
@@ -35,7 +35,7 @@ _BETWEEN = "\0"
 _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 
 
-def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[FinalFile]) -> str | None:
+def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[ScanFile]) -> str | None:
     """What is known of columns of `schema`, which has the types of the files; None where nothing is."""
     kinds = {field.name: field.type for field in schema if has_bounds(field.type)}
     folders: dict[str, int] = {}
@@ -69,7 +69,7 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _stated(context: TableContext, files: Sequence[FinalFile]) -> dict[str, tuple[str, Kinds]]:
+def _stated(context: TableContext, files: Sequence[ScanFile]) -> dict[str, tuple[str, Kinds]]:
     """Instant -> what its commit states, and the types of the columns in its files."""
     snapshot = context.snapshot()
     found = {}

@@ -16,7 +16,7 @@ from pyspark.sql.functions import col
 from hoodie.engine.base import Engine
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError, TableExistsError, TableNotFoundError
-from hoodie.filegroup.freed import give_back
+from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.model.enums import WriteOperation
 from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
@@ -34,8 +34,8 @@ from hoodie.table import HoodieTable
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
-from hoodie.write.conduct import Conduct
 from hoodie.write.create import create_at
+from hoodie.write.operation_rules import OperationRules
 from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
 from pyspark_hoodie.engine import SparkEngine
@@ -110,7 +110,7 @@ def write_records(
     write = request.write
     if needs_no_rows(write):
         return remember(table, table.writer.write_no_rows(write.operation, write))
-    if Conduct.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
+    if OperationRules.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
         df = _in_key_order(df, table.config)
     engine = SparkEngine(df.sparkSession)
     result = None
@@ -120,7 +120,7 @@ def write_records(
         result = table.writer.write(
             df, schema, write.operation, write, engine=engine, repeatable=True, found_on=found_on
         )
-    give_back()  # the driver has better use for memory than to keep it for the next batch
+    release_unused_memory()  # the driver has better use for memory than to keep it for the next batch
     return remember(table, replace(result, jobs=engine.jobs))
 
 

@@ -37,7 +37,6 @@ from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import TableContext
 from hoodie.write.prepare import Preparation, run_prepare
 from hoodie.write.stage import PreparedRows, plan_preparation
-from pyspark_hoodie.briefly import briefly
 from pyspark_hoodie.dataframe import (
     APPEND,
     OVERWRITE,
@@ -49,6 +48,7 @@ from pyspark_hoodie.dataframe import (
 )
 from pyspark_hoodie.engine import conformed
 from pyspark_hoodie.schema import arrow_schema, given_schema, selected_schema, spark_schema
+from pyspark_hoodie.short_errors import short_errors
 from pyspark_hoodie.stream_source import CommitStream, source_plan_options
 from pyspark_hoodie.stream_staging import BatchStager
 
@@ -73,27 +73,27 @@ class DefaultSource(DataSource):
     def name(cls) -> str:
         return "hoodie"
 
-    @briefly
+    @short_errors
     def schema(self) -> StructType:
         path, options = self._target()
         context = TableContext.open(open_storage(path), LocalEngine())
         return spark_schema(_plan(path, source_plan_options(context, options)).output)
 
-    @briefly
+    @short_errors
     def reader(self, schema: StructType) -> DataSourceReader:
         _say_once()
         return SliceReader(*self._target(), schema)
 
-    @briefly
+    @short_errors
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         _say_once()
         return StagingWriter(*self._target(), given_schema(schema), mode=OVERWRITE if overwrite else APPEND)
 
-    @briefly
+    @short_errors
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return CommitStream(*self._target(), schema)
 
-    @briefly
+    @short_errors
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """`overwrite`: output mode complete."""
         _say_once()
@@ -203,7 +203,7 @@ class StagingWriter(DataSourceArrowWriter):
         except HoodieError as error:
             return StagedChunks(error=error)
 
-    @briefly
+    @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Runs once, with the message of the one attempt of each task that counts."""
         staged = [each for each in messages if isinstance(each, StagedChunks)]

@@ -26,7 +26,7 @@ from hoodie.engine.packing import groups_for, packed
 from hoodie.engine.progress import EVERY_S, LOG, Progress
 from hoodie.errors import HoodieError
 from hoodie.filegroup.conform import as_type, conform
-from hoodie.filegroup.freed import give_back
+from hoodie.filegroup.unused_memory import release_unused_memory
 from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
 
 T = TypeVar("T")
@@ -205,7 +205,7 @@ def spare_next_task() -> None:
     a directory that Python keeps. After the task it looks through all objects for garbage.
     """
     _leave_modules_alone()
-    give_back()  # a worker stays for as long as the executor, whether it gets another task of ours or not
+    release_unused_memory()  # a worker stays for as long as the executor, whether it gets another task of ours or not
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter):
             sys.path_importer_cache.pop(path, None)

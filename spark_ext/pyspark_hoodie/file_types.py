@@ -18,7 +18,7 @@ from hoodie.format.avro_schema import record_type
 from hoodie.format.parquet_footer import SOUND_FLOATS, has_floats
 from hoodie.model.files import BaseFile
 from hoodie.model.plans import ReadPlan, ReadTask
-from hoodie.read.dead_rows import FinalFile
+from hoodie.read.deletion_vectors import ScanFile
 from hoodie.storage.base import Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.context import TableContext
@@ -52,13 +52,13 @@ class FileTypes:
                 found.append(self._by_instant[instant])
         return not any(_needs_care(kind, self._table[name]) for narrow in found for name, kind in narrow.items())
 
-    def are_sound(self, files: Iterable[FinalFile]) -> bool:
+    def are_sound(self, files: Iterable[ScanFile]) -> bool:
         """Whether what the files say of floating columns holds for Spark (`hoodie/format/parquet_footer.py`)."""
         return all(file.instant in self._sound for file in files)
 
-    def groups(self, files: Iterable[FinalFile]) -> list[tuple[Narrow, list[FinalFile]]]:
+    def groups(self, files: Iterable[ScanFile]) -> list[tuple[Narrow, list[ScanFile]]]:
         """Files of one scan each."""
-        found: dict[str, tuple[Narrow, list[FinalFile]]] = {}
+        found: dict[str, tuple[Narrow, list[ScanFile]]] = {}
         for file in files:
             narrow = self._of(file.path, file.instant)
             found.setdefault(str(narrow), (narrow, []))[1].append(file)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie.keygen.partition_values import ranges_of_paths
 from hoodie.model.statistics import ValueRange
-from hoodie.read.dead_rows import FinalFile
+from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.file_ranges import FileRanges
 from hoodie.txn.context import TableContext
 
@@ -26,7 +26,7 @@ PLAIN = {"recursiveFileLookup": "true"}
 class Grouped(NamedTuple):
     """Files of one scan, and what tells its reader how to take their folders."""
 
-    files: list[FinalFile]
+    files: list[ScanFile]
     options: dict[str, str]
 
 
@@ -40,7 +40,7 @@ _VALUES = (pa.string(), pa.int32(), pa.int64(), pa.date32(), pa.bool_())
 """Types whose bounds, when they are equal, are the one value: not floats, where NaN is outside of any bounds."""
 
 
-def stated_values(context: TableContext, schema: pa.Schema, files: Sequence[FinalFile]) -> PartitionValues:
+def stated_values(context: TableContext, schema: pa.Schema, files: Sequence[ScanFile]) -> PartitionValues:
     """Partition columns of which commits state the one value in each folder; none unless that is so for all files."""
     names = dict.fromkeys(context.config.partition_fields)
     kinds = {field.name: field.type for field in schema if field.name in names and field.type in _VALUES}
@@ -76,7 +76,7 @@ def _the_value(known: ValueRange) -> object:
     return known.low if same and not (isinstance(known.low, str) and "\0" in known.low) else _NO_VALUE
 
 
-def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[FinalFile]) -> list[Grouped]:
+def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFile]) -> list[Grouped]:
     """The files in at most two groups: those whose partition columns, all of them in `schema`, folders stand for, and others."""
     config = context.config
     kinds = {field.name: field.type for field in schema if field.name in config.partition_fields}
@@ -89,8 +89,8 @@ def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[FinalFi
     place = {folder: at for at, folder in enumerate(distinct)}
     values = ranges_of_paths(config, kinds, distinct)
     stated = FileRanges(context.storage, context.snapshot(), kinds)
-    sure: list[FinalFile] = []
-    others: list[FinalFile] = []
+    sure: list[ScanFile] = []
+    others: list[ScanFile] = []
     for file, folder in zip(files, folders, strict=True):
         says = {name: each[place[folder]] for name, each in values.items()}
         holds = stated.of_file(file.path.rpartition("/")[2], file.instant)

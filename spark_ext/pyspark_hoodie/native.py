@@ -1,6 +1,6 @@
 """A read plan as a DataFrame: rows that are final in their files are Spark's own Parquet scan, the rest goes through the engine.
 
-Final are those of base files without logs, and of base files and row copies but for the dead ones (`hoodie/read/final_rows.py`).
+Final are those of base files without logs, and of base files and row copies but for the dead ones (`hoodie/read/scan_files.py`).
 The scan names exactly the plan's files. Folders take no part in it but where their text is sure to be the column's value
 (`folders.py`): Spark would otherwise add or retype columns by folder names such as `day=01`.
 """
@@ -23,18 +23,18 @@ from hoodie.format.parquet_footer import has_floats
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
-from hoodie.read.dead_rows import FinalFile
-from hoodie.read.final_rows import plan_final_rows
+from hoodie.read.deletion_vectors import ScanFile
+from hoodie.read.scan_files import plan_scan_files
 from hoodie.read.where import Where
 from hoodie.storage.base import Storage
 from hoodie.txn.context import TableContext
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.bounds import text_of_bounds
+from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.file_index import bounded_scan
 from pyspark_hoodie.file_types import FileTypes, Narrow
 from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
-from pyspark_hoodie.left_out import scans_of, without_dead_rows
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.settings import changed_setting
 from pyspark_hoodie.where import filter_column, quoted
@@ -65,7 +65,7 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
             suited.append(task)
         else:
             rest.append(task)
-    found = plan_final_rows(context.storage, plan.context, suited, _stored(plan, {}))
+    found = plan_scan_files(context.storage, plan.context, suited, _stored(plan, {}))
     rest += found.rest
     frames = []
     for narrow, files in types.groups(found.files):
@@ -125,7 +125,7 @@ def _scan(
             files = [_uri(storage, file.path).translate(_GLOB) for file in group.files]
             reader = spark.read.format(_PARQUET).schema(spark_schema(stored)).options(**group.options, **options)
             frame = _loaded(spark, reader, files)
-    frame = without_dead_rows(spark, frame, group.files)
+    frame = without_deleted_rows(spark, frame, group.files)
     floats = set() if sound else {field.name for field in stored if pa.types.is_floating(field.type)}
     if narrow or floats:
         types = {field.name: field.dataType for field in spark_schema(full).fields}
@@ -141,7 +141,7 @@ def _scan(
 def _bounded(
     spark: SparkSession,
     context: TableContext,
-    files: Sequence[FinalFile],
+    files: Sequence[ScanFile],
     stored: pa.Schema,
     options: dict[str, str],
 ) -> DataFrame | None:

@@ -30,9 +30,9 @@ from hoodie.read.plan import plan_read
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.txn.context import Snapshot, TableContext
-from pyspark_hoodie.briefly import briefly
 from pyspark_hoodie.dataframe import parse_query
 from pyspark_hoodie.schema import arrow_schema, selected_schema, spark_schema
+from pyspark_hoodie.short_errors import short_errors
 
 VERSION = 1
 """Of the JSON of an offset."""
@@ -63,7 +63,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
 
     # -- offsets -----------------------------------------------------------------------------------------------------
 
-    @briefly
+    @short_errors
     def initialOffset(self) -> dict[str, Any]:
         """The same as long as this object lives; Spark asks again for the first batch."""
         if self._initial is None:
@@ -79,7 +79,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
             self._start = self._initial
         return format_offset(self._initial)
 
-    @briefly
+    @short_errors
     def latestOffset(self, *args: Any) -> dict[str, Any]:
         """Where the next batch ends. Spark gives its start and a limit from 4.2 on, nothing before."""
         start = parse_offset(args[0], path=self._path) if args else self._start
@@ -100,7 +100,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
             return _API.ReadMaxBytes(self._stream.max_bytes)
         return _API.ReadAllAvailable()
 
-    @briefly
+    @short_errors
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = _limit(self._context.snapshot()) or BEGINNING
 
@@ -119,7 +119,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
-    @briefly
+    @short_errors
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One for each file slice that commits in (start, end] wrote to."""
         begin, until = (parse_offset(each, path=self._path) for each in (start, end))

@@ -25,9 +25,9 @@ from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.timeline.active import scratch_folder
 from hoodie.txn.context import TableContext
-from pyspark_hoodie.briefly import briefly
 from pyspark_hoodie.dataframe import in_mode, open_for_write
 from pyspark_hoodie.engine import conformed
+from pyspark_hoodie.short_errors import short_errors
 from pyspark_hoodie.stream_sink import APPEND, COMPLETE, mode_of, query_id_of, retried, stream_writer
 
 log = logging.getLogger("hoodie")
@@ -79,7 +79,7 @@ class BatchStager(_ArrowWriter or object):  # type: ignore[misc]
             return StagedRows(error=error)
         return StagedRows(path if rows else None)
 
-    @briefly
+    @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Runs with the message of the one attempt of each task that counts; again for a batch that Spark repeats."""
         staged = [each for each in messages if isinstance(each, StagedRows)]

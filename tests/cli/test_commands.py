@@ -134,12 +134,12 @@ def test_commits_tells_what_each_commit_did(make_table, run):
 def test_files_names_base_and_log_files_of_a_partition(make_table, run):
     table = make_table()
     _, found, _ = run("files", table.uri, "--partition", "sf")
-    (piece,) = found["file_slices"]
+    (file_slice,) = found["file_slices"]
     (expected,) = [s for s in table.files() if s.group.partition_path == "sf"]
-    assert piece["file_id"] == expected.group.file_id
-    assert piece["base_file"] == expected.base.name
-    assert piece["log_files"] == [log.name for log in expected.logs]
-    assert piece["log_bytes"] == sum(log.size_bytes for log in expected.logs) > 0
+    assert file_slice["file_id"] == expected.group.file_id
+    assert file_slice["base_file"] == expected.base.name
+    assert file_slice["log_files"] == [log.name for log in expected.logs]
+    assert file_slice["log_bytes"] == sum(log.size_bytes for log in expected.logs) > 0
 
 
 def test_schema_names_types_and_roles(make_table, run):
@@ -190,7 +190,7 @@ def test_compaction_run_schedules_when_nothing_is_pending(make_table, run):
     table = make_table()
     _, done, _ = run("compaction", "run", table.uri)
     assert done["scheduled"] == done["commits"][0]["instant"]
-    assert all(not piece.logs for piece in table.files())
+    assert all(not file_slice.logs for file_slice in table.files())
     status, nothing, _ = run("compaction", "run", table.uri)
     assert (status, nothing["commits"]) == (DONE, [])
 
@@ -284,15 +284,15 @@ def test_defaults_of_all_jobs_count_for_python_and_for_the_command(make_table, t
     table = make_table()
     monkeypatch.setenv("HOODIE_CONF_DIR", str(tmp_path))
     assert main(["compaction", "run", table.uri]) == DONE
-    assert {codec_of(table, piece) for piece in table.files()} == {"GZIP"}
+    assert {codec_of(table, file_slice) for file_slice in table.files()} == {"GZIP"}
     other = hoodie.create_table(tmp_path / "other", rows([1]).schema, record_key="uuid", table_type="COPY_ON_WRITE")
     assert other.config.table_type is hoodie.TableType.COPY_ON_WRITE, "what is said wins over the defaults"
     other.insert(rows([1]))
-    assert {codec_of(other, piece) for piece in other.files()} == {"GZIP"}
+    assert {codec_of(other, file_slice) for file_slice in other.files()} == {"GZIP"}
 
 
-def codec_of(table, piece):
-    return pq.ParquetFile(f"{table.uri}/{piece.base.path}").metadata.row_group(0).column(0).compression
+def codec_of(table, file_slice):
+    return pq.ParquetFile(f"{table.uri}/{file_slice.base.path}").metadata.row_group(0).column(0).compression
 
 
 def test_compaction_runs_in_another_process_while_a_writer_keeps_upserting(make_table):

@@ -31,8 +31,8 @@ def rows(version, ids=("a", "b"), parts=("x", "y")):
 
 def newest(table, partition="x"):
     """The path of the file that was written last into the partition."""
-    (piece,) = [each for each in table.files() if each.group.partition_path == partition]
-    return piece.logs[-1].path if piece.logs else piece.base.path
+    (file_slice,) = [each for each in table.files() if each.group.partition_path == partition]
+    return file_slice.logs[-1].path if file_slice.logs else file_slice.base.path
 
 
 def read_all(table):
@@ -115,15 +115,15 @@ def test_a_log_in_the_middle_and_the_logs_beside_a_pending_compaction(tmp_path):
     table = table_of(tmp_path / "t", MOR)
     table.schedule_compaction()
     table.upsert(rows(4))
-    (piece,) = [each for each in table.files() if each.group.partition_path == "x"]
-    assert len(piece.logs) == 3
-    for log in piece.logs:
+    (file_slice,) = [each for each in table.files() if each.group.partition_path == "x"]
+    assert len(file_slice.logs) == 3
+    for log in file_slice.logs:
         (tmp_path / "t" / log.path).rename(tmp_path / "away")
         with pytest.raises(MissingFileError) as told:
             hoodie.open_table(tmp_path / "t").scan()
         assert log.path in str(told.value)
         (tmp_path / "away").rename(tmp_path / "t" / log.path)
-    (tmp_path / "t" / piece.logs[0].path).unlink()
+    (tmp_path / "t" / file_slice.logs[0].path).unlink()
     with pytest.raises(HoodieError):
         table.compact()
 
@@ -169,7 +169,7 @@ def test_the_file_that_makes_a_folder_a_partition(tmp_path, table_type):
 @pytest.mark.parametrize("table_type", [COW, MOR])
 def test_files_of_replaced_groups_and_of_dropped_partitions_may_be_gone(tmp_path, table_type):
     table = table_of(tmp_path / "t", table_type)
-    replaced = [piece.group for piece in table.files()]
+    replaced = [file_slice.group for file_slice in table.files()]
     table.insert_overwrite(rows(4, ["c"], ["y"]))
     table.delete_partitions(["x"])
     shutil.rmtree(tmp_path / "t" / "x")
@@ -240,7 +240,7 @@ def test_a_reader_beside_a_writer_and_a_cleaner_looks_again(tmp_path):
     table = opened(storage)
 
     def overtaken():
-        old = [tmp_path / "t" / piece.base.path for piece in table.files()]
+        old = [tmp_path / "t" / file_slice.base.path for file_slice in table.files()]
         hoodie.open_table(tmp_path / "t").upsert(rows(4))
         for path in old:
             path.unlink()

@@ -158,7 +158,7 @@ FILES = (
     "write/stage.py",
     "write/load.py",
     "write/load_part.py",
-    "write/seal.py",
+    "write/publish.py",
     "filegroup/base_writer.py",
 )
 ROOT = Path(hoodie.__file__).parent

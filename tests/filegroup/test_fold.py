@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.filegroup.fold import Entries, combined_rows, fold, folded_rows, usable_values
-from hoodie.filegroup.meeting import Newer, meet
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, without_value
+from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.model.enums import Fill, MergeMode
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.plans import MergeRule
@@ -96,7 +96,7 @@ def test_logs_are_folded_and_meet_the_base_as_record_by_record(name, logs, base)
         is_delete=entries.is_delete[chosen],
         commit_time_deletes=entries.yields[chosen],
     )
-    met = meet(table(base).to_batches()[0], newer, rule, np.zeros(len(chosen), dtype=bool))
+    met = merge_with_stored(table(base).to_batches()[0], newer, rule, np.zeros(len(chosen), dtype=bool))
     final = {}
     for stored in base:
         found = expected.get(stored.key)

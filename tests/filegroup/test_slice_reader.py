@@ -45,9 +45,9 @@ def read(storage, *blocks, columns=(RECORD_KEY, "val"), where=None, span=None, b
         storage.create_new(name, block)
         logs.append(LogFile("", "f", t(1), version, name, len(block), len(block)))
     visible = VisibleInstants(frozenset(map(t, range(1, 10))), frozenset(), t(1))
-    piece = FileSlice(FileGroupId("", "f"), t(1), base, tuple(logs))
+    file_slice = FileSlice(FileGroupId("", "f"), t(1), base, tuple(logs))
     context = ReadContext("/t", FULL, rule, visible, where)
-    batches = list(read_task(storage, context, ReadTask(piece, columns, span)))
+    batches = list(read_task(storage, context, ReadTask(file_slice, columns, span)))
     assert all(tuple(batch.schema.names) == columns for batch in batches)
     return pa.Table.from_batches(batches, pa.schema([FULL.field(name) for name in columns]))
 

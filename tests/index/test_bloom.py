@@ -222,7 +222,7 @@ def test_a_base_file_without_keys_is_told_by_name():
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def piece(file_id, partition="p", *, base=True, logs=()):
+def file_slice(file_id, partition="p", *, base=True, logs=()):
     found = BaseFile(partition, file_id, t(1), f"{file_id}_0-0-0_{t(1)}.parquet", 1) if base else None
     return FileSlice(FileGroupId(partition, file_id), t(1), found, tuple(logs))
 
@@ -234,7 +234,7 @@ def planned(tasks):
 def test_a_task_for_each_base_file_in_a_partition_of_the_batch():
     pieces = pieces_by_partition([chunk(["a"]), chunk(["b"], "q"), chunk(["c", "d"])])
     assert {name: [part.number for part in parts] for name, parts in pieces.items()} == {"p": [0, 2], "q": [1]}
-    slices = [piece("f"), piece("g"), piece("h", base=False), piece("i", "q"), piece("j", "r")]
+    slices = [file_slice("f"), file_slice("g"), file_slice("h", base=False), file_slice("i", "q"), file_slice("j", "r")]
     tasks = plan_lookup(pieces, slices, stage_to="to", prune_by_range=False)
     assert planned(tasks) == [("f", [(0, 1), (2, 2)]), ("g", [(0, 1), (2, 2)]), ("i", [(1, 1)])]
     assert {(task.stage_to, task.prune_by_range, task.logs) for task in tasks} == {("to", False, None)}
@@ -244,7 +244,7 @@ def test_a_task_for_each_base_file_in_a_partition_of_the_batch():
 def test_the_candidates_of_a_hot_file_are_split_over_tasks_each_row_once_and_in_order(most):
     lengths = (3, 4, 5, 12, 1, 1)
     pieces = pieces_by_partition([chunk(["k"] * n) for n in lengths])
-    tasks = plan_lookup(pieces, [piece("f"), piece("g")], stage_to=None, prune_by_range=True, max_keys=most)
+    tasks = plan_lookup(pieces, [file_slice("f"), file_slice("g")], stage_to=None, prune_by_range=True, max_keys=most)
     for file_id in "fg":
         mine = [task for task in tasks if task.base.file_id == file_id]
         assert all(sum(part.span.length for part in task.pieces) <= max(most, *lengths) for task in mine)
@@ -285,7 +285,7 @@ def test_small_files_of_a_partition_are_looked_into_together(monkeypatch):
         task("large", "p", 11),
         task("d", "p", 1),
         task("e", "q", 1),
-        task("logged", "q", 1, logs=piece("logged", "q", base=False)),
+        task("logged", "q", 1, logs=file_slice("logged", "q", base=False)),
         task("f", "q", 1),
     ]
     packs = packed_lookups(tasks)
@@ -352,7 +352,7 @@ def test_keys_that_were_read_are_kept_at_once_where_the_file_stays(tmp_path, mon
 def test_logs_older_than_their_base_file_go_with_every_task_of_it():
     pieces = pieces_by_partition([chunk(["k"] * 3), chunk(["k"] * 3)])
     visible = VisibleInstants(frozenset(), frozenset(), None)
-    slices = [piece("f", logs=["log"]), piece("g")]
+    slices = [file_slice("f", logs=["log"]), file_slice("g")]
     asked = []
 
     def older(found):

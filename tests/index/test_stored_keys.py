@@ -167,7 +167,7 @@ def test_small_files_that_a_process_wrote_are_not_opened_for_their_keys(table_ty
             hoodie.open_table(path).delete(pa.table({"id": ["k1", "k35"]}))
     assert opened == []
     storage = LocalStorage(path)
-    newest = [piece.base.path for piece in hoodie.open_table(path).files()]
+    newest = [file_slice.base.path for file_slice in hoodie.open_table(path).files()]
     held = {base: KNOWN_FILES.get(KNOWN_FILES.name_of(storage, base)) for base in newest}
     assert newest
     for base, file in held.items():

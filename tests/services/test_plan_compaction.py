@@ -8,7 +8,7 @@ T = "20260101000000001"
 MB = 1024 * 1024
 
 
-def piece(file_id, *logs, base=0, partition="p"):
+def file_slice(file_id, *logs, base=0, partition="p"):
     """Sizes in bytes; without a base file when that is None."""
     found = None if base is None else BaseFile(partition, file_id, T, f"{file_id}.parquet", base)
     names = tuple(LogFile(partition, file_id, T, n, f".{file_id}.log.{n}", size) for n, size in enumerate(logs, 1))
@@ -25,16 +25,16 @@ def ids(plan):
 
 
 def test_slices_with_the_largest_logs_come_first():
-    assert ids(planned([piece("a", 5), piece("b", 1, 1, 8), piece("c", 7, base=100)])) == ["b", "c", "a"]
+    assert ids(planned([file_slice("a", 5), file_slice("b", 1, 1, 8), file_slice("c", 7, base=100)])) == ["b", "c", "a"]
 
 
 def test_slices_without_logs_are_left_out():
-    assert ids(planned([piece("a"), piece("b", 1), piece("c", base=5)])) == ["b"]
+    assert ids(planned([file_slice("a"), file_slice("b", 1), file_slice("c", base=5)])) == ["b"]
     assert planned([]).operations == ()
 
 
 def test_excluded_groups_are_left_out_of_their_partition_only():
-    slices = [piece("a", 3), piece("b", 2), piece("a", 1, partition="q")]
+    slices = [file_slice("a", 3), file_slice("b", 2), file_slice("a", 1, partition="q")]
     assert [(o.partition_path, o.file_id) for o in planned(slices, excluded=["a"]).operations] == [
         ("p", "b"),
         ("q", "a"),
@@ -43,7 +43,7 @@ def test_excluded_groups_are_left_out_of_their_partition_only():
 
 def test_a_plan_ends_where_its_io_would_pass_the_bound():
     # A slice costs its logs once and its base file twice: 10 + 2 * 5, 8 + 2 * 1, 6.
-    slices = [piece("a", 10, base=5), piece("b", 8, base=1), piece("c", 6)]
+    slices = [file_slice("a", 10, base=5), file_slice("b", 8, base=1), file_slice("c", 6)]
     assert ids(planned(slices, most=36)) == ["a", "b", "c"]
     assert ids(planned(slices, most=35)) == ["a", "b"]
     assert ids(planned(slices, most=30)) == ["a", "b"]
@@ -51,11 +51,11 @@ def test_a_plan_ends_where_its_io_would_pass_the_bound():
 
 
 def test_a_plan_takes_one_slice_however_large():
-    assert ids(planned([piece("a", 10, base=5), piece("b", 1)], most=1)) == ["a"]
+    assert ids(planned([file_slice("a", 10, base=5), file_slice("b", 1)], most=1)) == ["a"]
 
 
 def test_an_operation_names_the_files_and_what_they_cost():
-    plan = planned([piece("a", 2 * MB, 3 * MB, base=4 * MB + 1), piece("b", 1, base=None)])
+    plan = planned([file_slice("a", 2 * MB, 3 * MB, base=4 * MB + 1), file_slice("b", 1, base=None)])
     assert plan.version == 2
     assert plan.operations[0] == CompactionOperation(
         partition_path="p",

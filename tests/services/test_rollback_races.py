@@ -5,7 +5,7 @@ import pytest
 from hoodie.errors import InstantNotFoundError
 from hoodie.services.rollback import rollback_instant
 from hoodie.timeline.active import ActiveTimeline
-from hoodie.write.seal import commit_metadata
+from hoodie.write.publish import commit_metadata
 from tests.memory_tables import Input, batch, new_table, opened
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from hoodie.model.names import ROW_COPIES, parse_row_copy
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
-from tests.final_rows import check
 from tests.memory_tables import Input, batch, new_table, opened, stray_files
+from tests.scan_files import check
 
 ROWS = [Input(f"k{n}", "a", n, 1) for n in range(4)]
 

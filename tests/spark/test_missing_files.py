@@ -17,13 +17,13 @@ def test_what_is_lost_is_told(load, tmp_path, table_type, lost):
     table = hoodie.create_table(path, record_key="id", partition_by="p", ordering="ts", table_type=table_type)
     for version in (1, 2):
         table.upsert(pa.table({"id": ["a", "b"], "p": ["x", "y"], "ts": [version] * 2, "v": [version] * 2}))
-    (piece,) = [each for each in table.files() if each.group.partition_path == "x"]
+    (file_slice,) = [each for each in table.files() if each.group.partition_path == "x"]
     assert load(path).count() == 2
     before = load(path)
     told = "x/"
     match lost:
         case "file":
-            told = (piece.logs[-1] if piece.logs else piece.base).path
+            told = (file_slice.logs[-1] if file_slice.logs else file_slice.base).path
             (path / told).unlink()
         case "partition":
             shutil.rmtree(path / "x")

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import ROW_COPIES
-from hoodie.read.dead_rows import FinalFile
-from pyspark_hoodie import left_out
+from hoodie.read.deletion_vectors import ScanFile
+from pyspark_hoodie import deletion_filter
 from pyspark_hoodie.arrow_frame import arrow_frame
-from pyspark_hoodie.left_out import scans_of, without_dead_rows
+from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of
 
@@ -218,8 +218,8 @@ def test_row_numbers_are_those_of_the_file_where_row_groups_and_pages_are_skippe
     table = pa.table({"n": np.arange(1000)})
     pq.write_table(table, path, row_group_size=300, data_page_size=64, write_batch_size=10, write_page_index=True)
     dead = np.array([0, 7, 299, 300, 555, 556, 999])
-    file = FinalFile(str(path), path.stat().st_size, "1", 1000, dead)
-    frame = without_dead_rows(spark, spark.read.parquet(f"file:{path}"), [file])
+    file = ScanFile(str(path), path.stat().st_size, "1", 1000, dead)
+    frame = without_deleted_rows(spark, spark.read.parquet(f"file:{path}"), [file])
     for where in ("n > 550 and n < 560", "n >= 299 and n <= 301", "n in (7, 8, 999)", "n >= 0"):
         expected = sorted(row[0] for row in spark.range(1000).toDF("n").where(where).collect() if row[0] not in dead)
         assert sorted(row["n"] for row in frame.where(where).collect()) == expected
@@ -232,12 +232,12 @@ def test_files_of_one_size_are_told_apart(spark, tmp_path):
         rows = pa.table({"n": np.arange(10) + 10 * number})
         pq.write_table(rows, path, compression="none", use_dictionary=False, write_statistics=False)
         dead = np.array([number, number + 1]) if number < 3 else None
-        files.append(FinalFile(str(path), path.stat().st_size, "1", 10 if number < 3 else 0, dead))
+        files.append(ScanFile(str(path), path.stat().st_size, "1", 10 if number < 3 else 0, dead))
     assert len({file.size_bytes for file in files}) == 1
     found = []
     for together in scans_of(files):
         frame = spark.read.parquet(*[f"file:{file.path}" for file in together])
-        found += [row["n"] for row in without_dead_rows(spark, frame, together).collect()]
+        found += [row["n"] for row in without_deleted_rows(spark, frame, together).collect()]
     assert sorted(found) == sorted(set(range(50)) - {0, 1, 11, 12, 22, 23})
 
 
@@ -246,8 +246,8 @@ def test_a_file_without_dead_rows_keeps_all_of_them_beside_one_that_has_some(spa
     for rows_, dead in ((300, np.arange(0, 300, 3)), (1000, None)):
         path = tmp_path / f"{rows_}.parquet"
         pq.write_table(pa.table({"n": np.arange(rows_)}), path)
-        files.append(FinalFile(str(path), path.stat().st_size, "1", rows_ if dead is not None else 0, dead))
-    frame = without_dead_rows(spark, spark.read.parquet(*[f"file:{file.path}" for file in files]), files)
+        files.append(ScanFile(str(path), path.stat().st_size, "1", rows_ if dead is not None else 0, dead))
+    frame = without_deleted_rows(spark, spark.read.parquet(*[f"file:{file.path}" for file in files]), files)
     found = sorted(row["n"] for row in frame.collect())
     assert found == sorted([*range(1000), *(n for n in range(300) if n % 3)])
 
@@ -265,7 +265,7 @@ def test_frames_of_one_snapshot_and_of_the_next_meet_in_one_query(enabled, chang
 
 def test_dead_rows_are_handed_over_once_for_a_snapshot(enabled, changed, monkeypatch):
     handed = []
-    monkeypatch.setattr(left_out, "arrow_frame", lambda *args: handed.append(args) or arrow_frame(*args))
+    monkeypatch.setattr(deletion_filter, "arrow_frame", lambda *args: handed.append(args) or arrow_frame(*args))
     load(enabled, changed).collect()
     load(enabled, changed).where("qty > 3").collect()
     lasting = hasattr(DataFrame, "scalar")  # Spark 4

@@ -77,7 +77,7 @@ def test_slices_with_and_without_logs_meet_in_one_frame(door, load, tmp_path):
         df = door.createDataFrame(rows, DDL)
         df.write.format("hoodie").options(**options).mode("append").save(str(path))
     table = hoodie.open_table(path)
-    assert {bool(piece.logs) for piece in table.files()} == {True, False}
+    assert {bool(file_slice.logs) for file_slice in table.files()} == {True, False}
     same(load(path), table.scan(meta_columns=True))
     since = table.timeline.commits[0].time
     pulled = load(

@@ -8,7 +8,7 @@ import pytest
 from hoodie.errors import CommitConflictError
 from hoodie.lock import liveness_for
 from hoodie.txn.gate import GATE, PATIENCE_S, PAUSE_S, closed_gate, wait_at_gate
-from hoodie.write.seal import commit_metadata
+from hoodie.write.publish import commit_metadata
 from hoodie.writer import FIRST_BACK_OFF_S, MAX_BACK_OFF_S, MAX_TRIES
 from tests.memory_tables import Input, batch, new_table, opened
 
@@ -130,8 +130,8 @@ def test_a_scheduler_gets_its_turn_beside_writers_without_gaps():
             thread.join()
     assert not failed
     assert [i.time for i in opened(storage).timeline.pending()] == [instant]
-    (piece,) = opened(storage).files()
-    assert piece.base_instant == instant
+    (file_slice,) = opened(storage).files()
+    assert file_slice.base_instant == instant
 
 
 def test_a_write_whose_log_is_there_and_whose_commit_is_not_is_waited_for(monkeypatch):

@@ -56,11 +56,11 @@ def build(timeline_files, listing, commits=(), pending=()):
     return {group.id.file_id: group.slices for group in groups}
 
 
-def shown(piece):
+def shown(file_slice):
     return (
-        int(piece.base_instant[14:]),
-        piece.base.name if piece.base else None,
-        [found.name for found in piece.logs],
+        int(file_slice.base_instant[14:]),
+        file_slice.base.name if file_slice.base else None,
+        [found.name for found in file_slice.logs],
     )
 
 
@@ -68,8 +68,8 @@ def test_a_slice_for_each_base_file_oldest_first_and_groups_by_file_id():
     names = [base("b", 1), base("a", 2), base("a", 1)]
     found = build(["1.commit", "2.commit"], files(*names), {1: stats(names[0], names[2]), 2: stats(names[1])})
     assert list(found) == ["a", "b"]
-    assert [shown(piece) for piece in found["a"]] == [(1, base("a", 1), []), (2, base("a", 2), [])]
-    assert [shown(piece) for piece in found["b"]] == [(1, base("b", 1), [])]
+    assert [shown(file_slice) for file_slice in found["a"]] == [(1, base("a", 1), []), (2, base("a", 2), [])]
+    assert [shown(file_slice) for file_slice in found["b"]] == [(1, base("b", 1), [])]
     assert found["a"][0].group == FileGroupId(PART, "a")
     assert found["a"][0].base.path == f"{PART}/{base('a', 1)}"
     assert found["a"][0].base.size_bytes == 100
@@ -79,7 +79,7 @@ def test_logs_belong_to_the_slice_that_they_are_named_with_in_reading_order():
     logs = [log("a", 1, 10), log("a", 1, 2, "10-0-0"), log("a", 1, 2, "9-0-0"), log("a", 3, 1)]
     names = [base("a", 1), base("a", 3), *logs]
     found = build(["1.commit", "3.commit"], files(*names), {1: stats(names[0]), 3: stats(names[1])})
-    assert [shown(piece) for piece in found["a"]] == [
+    assert [shown(file_slice) for file_slice in found["a"]] == [
         (1, base("a", 1), [logs[2], logs[1], logs[0]]),
         (3, base("a", 3), [logs[3]]),
     ]
@@ -87,7 +87,7 @@ def test_logs_belong_to_the_slice_that_they_are_named_with_in_reading_order():
 
 def test_a_group_of_logs_only():
     found = build(["1.deltacommit"], files(log("a", 1)))
-    assert [shown(piece) for piece in found["a"]] == [(1, None, [log("a", 1)])]
+    assert [shown(file_slice) for file_slice in found["a"]] == [(1, None, [log("a", 1)])]
     assert merged_slice(found["a"]) == found["a"][0]
 
 
@@ -100,21 +100,21 @@ def test_change_logs_folders_and_other_files_make_no_slice():
 def test_base_files_of_pending_and_of_unknown_instants_are_ignored():
     names = [base("a", 1), base("a", 2), base("a", 3), base("b", 2)]
     found = build(["1.commit", "2.inflight"], files(*names), {1: stats(names[0])})
-    assert {file_id: [shown(piece) for piece in slices] for file_id, slices in found.items()} == {
+    assert {file_id: [shown(file_slice) for file_slice in slices] for file_id, slices in found.items()} == {
         "a": [(1, base("a", 1), [])]
     }
 
 
 def test_base_files_of_archived_instants_count_whatever_their_size():
     found = build(["5.commit"], files(base("a", 1), sizes={base("a", 1): 0}))
-    assert [shown(piece) for piece in found["a"]] == [(1, base("a", 1), [])]
+    assert [shown(file_slice) for file_slice in found["a"]] == [(1, base("a", 1), [])]
 
 
 def test_of_two_attempts_the_one_that_the_commit_names_counts():
     kept, stray = base("a", 1, "0-0-1"), base("a", 1, "0-0-2")
     for listing in (files(kept, stray), files(stray, kept)):
         found = build(["1.commit"], listing, {1: stats(kept)})
-        assert [shown(piece) for piece in found["a"]] == [(1, kept, [])]
+        assert [shown(file_slice) for file_slice in found["a"]] == [(1, kept, [])]
 
 
 def test_a_group_of_strays_only_is_none():
@@ -139,7 +139,7 @@ def test_logs_carry_their_committed_size():
     named, listed, unknown = log("a", 1, 1), log("a", 1, 2), log("a", 1, 3)
     stat = WriteStat("a", PART, f"{PART}/{named}", file_size_bytes=60, log_files=(named, listed))
     found = build(["1.deltacommit"], files(named, listed, unknown), {1: CommitMetadata(write_stats={PART: (stat,)})})
-    assert [piece.committed_bytes for piece in found["a"][0].logs] == [60, 0, None]
+    assert [file_slice.committed_bytes for file_slice in found["a"][0].logs] == [60, 0, None]
 
 
 def test_a_pending_compaction_begins_a_slice_that_readers_get_merged_with_the_one_before():
@@ -150,14 +150,14 @@ def test_a_pending_compaction_begins_a_slice_that_readers_get_merged_with_the_on
         {1: stats(names[0]), 2: stats(names[1]), 4: stats(names[2])},
         pending={"a": 3},
     )
-    assert [shown(piece) for piece in found["a"]] == [(1, names[0], [names[1]]), (3, None, [names[2]])]
+    assert [shown(file_slice) for file_slice in found["a"]] == [(1, names[0], [names[1]]), (3, None, [names[2]])]
     assert shown(merged_slice(found["a"])) == (3, names[0], [names[1], names[2]])
 
 
 def test_a_pending_compaction_without_later_logs_begins_a_slice_too():
     names = [base("a", 1), log("a", 1), base("b", 1)]
     found = build(["1.deltacommit", "2.compaction.requested"], files(*names), {1: stats(*names)}, pending={"a": 2})
-    assert [shown(piece) for piece in found["a"]] == [(1, names[0], [names[1]]), (2, None, [])]
+    assert [shown(file_slice) for file_slice in found["a"]] == [(1, names[0], [names[1]]), (2, None, [])]
     assert shown(merged_slice(found["a"])) == (2, names[0], [names[1]])
     assert len(found["b"]) == 1
 

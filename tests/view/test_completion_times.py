@@ -66,12 +66,13 @@ class Table:
         return FileSystemView(self.storage, active, active.load(), archived)
 
 
-def shown(piece):
-    return (int(piece.base_instant[14:]), piece.base.name if piece.base else None, [each.name for each in piece.logs])
+def shown(file_slice):
+    base = file_slice.base.name if file_slice.base else None
+    return (int(file_slice.base_instant[14:]), base, [each.name for each in file_slice.logs])
 
 
 def slices(view, file_id="a"):
-    return [shown(piece) for piece in view.group_of(FileGroupId("p", file_id)).slices]
+    return [shown(file_slice) for file_slice in view.group_of(FileGroupId("p", file_id)).slices]
 
 
 def test_a_log_that_was_completed_before_a_compaction_began_is_part_of_it():
@@ -91,8 +92,8 @@ def test_a_log_that_was_begun_before_a_compaction_and_completed_after_belongs_be
     table.commit(5, 8, base(5), kind="commit")
     # 4 was completed at 6, when the compaction of instant 5 had been planned: it is not in its base file either.
     assert slices(table.view()) == [(1, base(1), []), (5, base(5), [log(3), log(4)])]
-    (piece,) = table.view().latest_slices()
-    assert shown(piece) == (5, base(5), [log(3), log(4)])
+    (file_slice,) = table.view().latest_slices()
+    assert shown(file_slice) == (5, base(5), [log(3), log(4)])
 
 
 def test_logs_around_a_pending_compaction_are_merged_in_the_order_of_their_instants():
@@ -103,8 +104,8 @@ def test_logs_around_a_pending_compaction_are_merged_in_the_order_of_their_insta
     table.schedule(6, log(4))
     table.commit(7, 9, log(7))
     assert slices(table.view()) == [(1, base(1), [log(4)]), (6, None, [log(3), log(7)])]
-    (piece,) = table.view().latest_slices()
-    assert shown(piece) == (6, base(1), [log(3), log(4), log(7)])
+    (file_slice,) = table.view().latest_slices()
+    assert shown(file_slice) == (6, base(1), [log(3), log(4), log(7)])
 
 
 def test_log_files_of_instants_that_are_not_completed_are_not_there():
@@ -157,9 +158,9 @@ def test_a_group_is_replaced_when_the_replacecommit_is_completed():
     table.commit(1, 2, base(1))
     table.commit(3, 6, base(3, "c"), kind="replacecommit", replaced=["a"])
     view = table.view()
-    assert [piece.group.file_id for piece in view.latest_slices()] == ["c"]
+    assert [file_slice.group.file_id for file_slice in view.latest_slices()] == ["c"]
     before = view.timeline.completed_by(t(5))
-    assert [piece.group.file_id for piece in view.latest_slices(until=before)] == ["a"]
+    assert [file_slice.group.file_id for file_slice in view.latest_slices(until=before)] == ["a"]
     assert view.is_replaced(GROUP)
     assert not view.is_replaced(GROUP, until=before)
 
@@ -192,10 +193,10 @@ def test_the_slices_of_every_order_of_completion_hold_every_log_once():
         assert owned == {log(n): 25 if done[n] >= 25 else 1 for n in (3, 4, 7)}
         for position in range(19, 61):
             then = view.timeline.completed_by(t(position))
-            piece = view.slice_of(GROUP, until=then)
+            file_slice = view.slice_of(GROUP, until=then)
             newest = 25 if position >= 60 else 1
             expected = [n for n in (3, 4, 7) if done[n] <= position and (newest == 1 or done[n] >= 25)]
-            assert [each.name for each in piece.logs] == [log(n) for n in expected], (order, position)
+            assert [each.name for each in file_slice.logs] == [log(n) for n in expected], (order, position)
 
 
 def test_an_instant_of_layout_2_names_its_file():

@@ -50,7 +50,7 @@ class Table:
 
 
 def names(slices):
-    return [piece.base.name if piece.base else None for piece in slices]
+    return [file_slice.base.name if file_slice.base else None for file_slice in slices]
 
 
 def test_partitions_are_the_folders_with_partition_metadata():
@@ -102,8 +102,8 @@ def test_pending_compactions_are_read_from_their_plans():
     table.put(f".hoodie/{t(2)}.compaction.requested", encode_compaction_plan(plan))
     view = table.view()
     assert view.pending_compactions() == {FileGroupId("p", "a"): t(2)}
-    (piece,) = view.latest_slices(["p"])
-    assert (piece.base_instant, piece.base.name, [found.name for found in piece.logs]) == (
+    (file_slice,) = view.latest_slices(["p"])
+    assert (file_slice.base_instant, file_slice.base.name, [found.name for found in file_slice.logs]) == (
         t(2),
         base("a", 1),
         [log("a", 1)],
@@ -127,9 +127,9 @@ def test_logs_that_were_written_before_the_base_file_of_their_slice():
     table.commit(3, f"p/{early}", kind="deltacommit", onto=base("a", 1))
     table.commit(4, f"p/{late}", kind="deltacommit", onto=base("a", 2))
     view = table.view()
-    (piece,) = view.latest_slices(["p"])
-    older = view.logs_before_base(piece)
+    (file_slice,) = view.latest_slices(["p"])
+    older = view.logs_before_base(file_slice)
     assert older.base is None
     assert [found.name for found in older.logs] == [early]
-    assert view.logs_before_base(piece._replace(logs=piece.logs[1:])) is None
-    assert view.logs_before_base(piece._replace(base=None)) is None
+    assert view.logs_before_base(file_slice._replace(logs=file_slice.logs[1:])) is None
+    assert view.logs_before_base(file_slice._replace(base=None)) is None

@@ -43,7 +43,7 @@ def bucket_of(key, count=4):
 
 def check_layout(table, count=4):
     """One file group a bucket and partition, and every key in its own."""
-    groups = [(piece.group.partition_path, int(piece.group.file_id[:8])) for piece in table.files()]
+    groups = [(file_slice.group.partition_path, int(file_slice.group.file_id[:8])) for file_slice in table.files()]
     assert max(Counter(groups).values()) == 1
     assert all(number < count for _, number in groups)
     for row in table.scan(meta_columns=True).to_arrow().to_pylist():
@@ -80,12 +80,12 @@ def test_on_merge_on_read_new_keys_of_a_bucket_go_to_its_log():
     storage, clock = new_table(table_type=MOR, more=BUCKET)
     table = opened(storage, clock)
     first = table.upsert(batch(rows(range(20))))
-    bases = [piece.base for piece in table.files()]
+    bases = [file_slice.base for file_slice in table.files()]
     second = table.upsert(batch(rows(range(10, 40), val=1)))
     assert (first.inserted, first.index) == (20, {"bucket": 4})
     assert (second.inserted, second.updated) == (0, 30)
-    assert [piece.base for piece in table.files()] == bases
-    assert all(len(piece.logs) == 1 for piece in table.files())
+    assert [file_slice.base for file_slice in table.files()] == bases
+    assert all(len(file_slice.logs) == 1 for file_slice in table.files())
     assert len(values(table)) == 40
 
 
@@ -411,10 +411,10 @@ def test_overwrites_begin_every_bucket_anew(kind):
     storage, clock = new_table(table_type=kind, more=BUCKET)
     table = opened(storage, clock)
     table.upsert(batch(rows(range(20)) + rows(range(20), "b")))
-    before = {piece.group for piece in table.files()}
+    before = {file_slice.group for file_slice in table.files()}
     table.insert_overwrite(batch(rows(range(5, 9), val=1)))
     assert values(table) == {(f"k{n}", "a"): 1 for n in range(5, 9)} | {(f"k{n}", "b"): 0 for n in range(20)}
-    assert all(piece.group not in before for piece in table.files() if piece.group.partition_path == "a")
+    assert all(file_slice.group not in before for file_slice in table.files() if file_slice.group.partition_path == "a")
     check_layout(table)
     table.upsert(batch(rows(range(7, 12), val=2)))
     table.delete_partitions(["b"])

@@ -51,12 +51,12 @@ def test_first_rows_of_a_bucket_make_a_base_file_with_its_number():
 
 @pytest.mark.parametrize(("table_type", "kind"), [(MOR, "append"), (COW, "merge")])
 def test_rows_of_a_bucket_that_is_there_go_to_its_file_group_new_keys_too(table_type, kind):
-    piece = stored(1, logs=2)
-    made = plan([rows("a", 1, 2, 3), rows("a", 1, 0, chunk=1)], [piece], table_type=table_type)
+    file_slice = stored(1, logs=2)
+    made = plan([rows("a", 1, 2, 3), rows("a", 1, 0, chunk=1)], [file_slice], table_type=table_type)
     (task,) = made.tasks
-    assert (task.kind, task.file_id, task.slice, task.log_version) == (kind, piece.group.file_id, piece, 3)
+    assert (task.kind, task.file_id, task.slice, task.log_version) == (kind, file_slice.group.file_id, file_slice, 3)
     assert [m.number for m in task.updates] == [0, 1]
-    assert made.based_on == {piece.group: "001"}
+    assert made.based_on == {file_slice.group: "001"}
     assert made.inserted_partitions == frozenset()
 
 

@@ -35,8 +35,8 @@ def values(scan):
 
 
 def logs_of(table):
-    (piece,) = table.files()
-    return piece.logs
+    (file_slice,) = table.files()
+    return file_slice.logs
 
 
 @pytest.mark.parametrize(

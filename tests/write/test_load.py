@@ -100,7 +100,7 @@ def test_sequence_numbers_and_file_names_are_unique_and_rows_name_their_file(wor
     load(storage, clock, parts_of(*given), **{"hoodie.parquet.max.file.size": "8000"})
     found = meta(storage, clock)
     assert len({row["_hoodie_commit_seqno"] for row in found}) == len(found) == 1820
-    names = {piece.base.name for piece in opened(storage, clock).files()}
+    names = {file_slice.base.name for file_slice in opened(storage, clock).files()}
     assert {row["_hoodie_file_name"] for row in found} == names
     assert len({parse_base_file(name).file_id for name in names}) == len(names) > 3
     assert all(parse_write_token(parse_base_file(name).write_token) for name in names)
@@ -127,7 +127,7 @@ def test_what_a_worker_holds_is_bounded_and_partitions_that_come_in_turns_share_
     hot = rows(3000, part=lambda n: "hot" if n % 10 else f"cold{n % 70}")
     result = load(storage, clock, parts_of(hot))
     assert stored(storage, clock) == expected(hot)
-    files = [piece.group.partition_path for piece in opened(storage, clock).files()]
+    files = [file_slice.group.partition_path for file_slice in opened(storage, clock).files()]
     assert files.count("hot") <= 2
     assert result.files == len(files) <= 10
 

@@ -5,7 +5,7 @@ import pytest
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.options.write import WriteOptions
-from hoodie.write.conduct import Conduct
+from hoodie.write.operation_rules import OperationRules
 from hoodie.write.overwrite import matching_partitions, overwritten_partitions, replacing
 from hoodie.write.plan import WritePlan
 
@@ -34,7 +34,7 @@ def test_patterns_name_stored_partitions(patterns, expected):
 
 def overwritten(operation, *, of_rows=(), **options):
     given = WriteOptions(operation=operation, **options)
-    replaces = Conduct.of(operation, given).replaces
+    replaces = OperationRules.of(operation, given).replaces
     return overwritten_partitions(operation, replaces, given, of_rows=of_rows, stored=["a", "b", "c"])
 
 

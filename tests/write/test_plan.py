@@ -28,7 +28,7 @@ def chunk(count, partition="p", first=0):
     return make_chunk(pa.table({RECORD_KEY: keys, PARTITION_PATH: [partition] * count}))
 
 
-def piece(file_id, size=100, *, partition="p", logs=(), base_instant=T):
+def file_slice(file_id, size=100, *, partition="p", logs=(), base_instant=T):
     base = BaseFile(partition, file_id, T, f"{file_id}_0-0-0_{T}.parquet", size)
     found = tuple(LogFile(partition, file_id, instant, version, "", 1) for instant, version in logs)
     return FileSlice(FileGroupId(partition, file_id), base_instant, base, found)
@@ -85,7 +85,7 @@ def test_the_first_rows_of_a_partition_make_a_new_file(kind):
 
 @BOTH
 def test_updates_go_to_the_file_that_holds_the_key(kind):
-    a, b, c = piece("a"), piece("b"), piece("c")
+    a, b, c = file_slice("a"), file_slice("b"), file_slice("c")
     lookups = [looked_up(a, (0, [0, 2]), (1, [1])), looked_up(b, (0, [1])), looked_up(c)]
     found = plan([chunk(3), chunk(2)], [a, b, c], lookups, kind=kind, small=0, most=10**6)
     way = "merge" if kind is COW else "append"
@@ -99,7 +99,7 @@ def test_updates_go_to_the_file_that_holds_the_key(kind):
 
 @BOTH
 def test_deletes_make_no_inserts_and_touch_no_other_file(kind):
-    a, b = piece("a"), piece("b")
+    a, b = file_slice("a"), file_slice("b")
     found = plan([chunk(5)], [a, b], [looked_up(a, (0, [1])), looked_up(b)], kind=kind, inserts=False)
     assert shown(found) == [("merge" if kind is COW else "append", "a", 1, 0)]
     assert found.inserted_partitions == frozenset()
@@ -109,12 +109,12 @@ def test_deletes_make_no_inserts_and_touch_no_other_file(kind):
 
 @BOTH
 def test_where_every_row_is_stored_there_is_nothing_to_insert(kind):
-    a = piece("a")
+    a = file_slice("a")
     assert len(plan([chunk(2)], [a], [looked_up(a, (0, [0, 1]))], kind=kind).tasks) == 1
 
 
 def test_new_rows_fill_small_files_smallest_first_and_then_make_new_ones():
-    a, b, c = piece("a", 400), piece("b", 100), piece("c", 500)
+    a, b, c = file_slice("a", 400), file_slice("b", 100), file_slice("c", 500)
     lookups = [looked_up(found) for found in (a, b, c)]
     found = plan([chunk(200)], [a, b, c], lookups)
     # 1000 bytes a file of 10 bytes a row: b has room for 90 rows, a for 60; c is not small; 50 are left.
@@ -125,29 +125,29 @@ def test_new_rows_fill_small_files_smallest_first_and_then_make_new_ones():
 
 
 def test_the_smallest_file_is_filled_before_another_is_touched():
-    a, b = piece("a", 400), piece("b", 100)
+    a, b = file_slice("a", 400), file_slice("b", 100)
     assert shown(plan([chunk(50)], [a, b], [looked_up(a), looked_up(b)])) == [("merge", "b", 0, 50)]
 
 
 def test_a_hot_file_that_was_looked_into_by_several_tasks_is_still_one_task():
-    a = piece("a", 100)
+    a = file_slice("a", 100)
     found = plan([chunk(9)], [a], [looked_up(a, (0, [0, 1])), looked_up(a, (0, [5])), looked_up(a)])
     assert shown(found) == [("merge", "a", 3, 6)]
     assert all_new_rows(found) == [["k2", "k3", "k4", "k6", "k7", "k8"]]
 
 
 def test_a_small_file_that_takes_all_needs_no_hashing():
-    a = piece("a", 100)
+    a = file_slice("a", 100)
     (task,) = plan([chunk(90)], [a], [looked_up(a)]).tasks
     assert (task.kind, task.inserts.rows) == ("merge", 90)
     assert (task.inserts.low, task.inserts.high, task.inserts.of) == (0, 1, 1)
 
 
 def test_updates_and_inserts_of_one_file_are_one_task():
-    a = piece("a", 100)
+    a = file_slice("a", 100)
     assert shown(plan([chunk(9)], [a], [looked_up(a, (0, [0, 1]))])) == [("merge", "a", 2, 7)]
     assert shown(plan([chunk(90)], [a], [looked_up(a, (0, [0, 1]))], kind=MOR)) == [("merge", "a", 2, 88)]
-    large = piece("a", 499)
+    large = file_slice("a", 499)
     found = plan([chunk(9)], [large], [looked_up(large, (0, [0, 1]))], kind=MOR)
     assert [(kind, updates, inserts) for kind, _, updates, inserts in shown(found)] == [
         ("append", 2, 0),
@@ -157,60 +157,60 @@ def test_updates_and_inserts_of_one_file_are_one_task():
 
 @BOTH
 def test_bulk_insert_makes_new_files_only(kind):
-    a = piece("a", 100)
+    a = file_slice("a", 100)
     found = plan([chunk(150)], [a], kind=kind, pack=False, concat=True, most=10**6)
     assert [(t.kind, t.inserts.rows, t.concat) for t in found.tasks] == [("create", 150, False)]
     assert found.based_on == {}
 
 
 def test_insert_adds_to_small_files_without_looking_at_keys():
-    a = piece("a", 100)
+    a = file_slice("a", 100)
     (task,) = plan([chunk(3)], [a], concat=True, most=10**6).tasks
     assert (task.kind, task.concat, task.updates) == ("merge", True, ())
 
 
 @pytest.mark.parametrize(("size", "packed"), [(99, True), (100, False), (101, False)])
 def test_files_from_the_small_file_limit_on_take_no_rows(size, packed):
-    a = piece("a", size)
+    a = file_slice("a", size)
     found = plan([chunk(3)], [a], [LookupResult(a.base, (), "range", 10)], small=100)
     assert (found.tasks[0].kind == "merge") == packed
 
 
 @pytest.mark.parametrize(("rows", "packed"), [(9, False), (10, True), (50, True)])
 def test_on_merge_on_read_a_base_file_is_rewritten_for_inserts_only_while_they_are_a_fair_part_of_it(rows, packed):
-    a = piece("a", MAX_GROWTH * 10 * ROW)
+    a = file_slice("a", MAX_GROWTH * 10 * ROW)
     assert (plan([chunk(rows)], [a], [looked_up(a)], kind=MOR).tasks[0].kind == "merge") == packed
     assert plan([chunk(rows)], [a], [looked_up(a)], kind=COW).tasks[0].kind == "merge"
 
 
 @pytest.mark.parametrize(("batches", "packed"), [(1, True), (2, False)])
 def test_a_sparing_writer_fills_a_base_file_with_two_batches_of_inserts(batches, packed):
-    a = piece("a", batches * 110)  # a footer makes a file a little larger than its rows
+    a = file_slice("a", batches * 110)  # a footer makes a file a little larger than its rows
     found = plan([chunk(10)], [a], [looked_up(a)], kind=MOR, growth=SPARING_GROWTH)
     assert (found.tasks[0].kind == "merge") == packed
 
 
 def test_on_merge_on_read_a_slice_with_logs_takes_no_inserts():
-    a = piece("a", 100, logs=[(T, 1)])
+    a = file_slice("a", 100, logs=[(T, 1)])
     found = plan([chunk(90)], [a], [looked_up(a, (0, [0]))], kind=MOR)
     assert [t.kind for t in found.tasks] == ["append", "create"]
 
 
 def test_file_groups_of_a_pending_compaction_take_no_inserts_but_updates():
-    a, b = piece("a", 100), piece("b", 100)
+    a, b = file_slice("a", 100), file_slice("b", 100)
     lookups = [looked_up(a, (0, [0])), looked_up(b)]
     found = plan([chunk(60)], [a, b], lookups, kind=MOR, busy=["a"])
     assert shown(found) == [("append", "a", 1, 0), ("merge", "b", 0, 59)]
 
 
 def test_a_group_without_a_base_file_takes_no_inserts():
-    logs_only = piece("a", logs=[(T, 1)])._replace(base=None)
+    logs_only = file_slice("a", logs=[(T, 1)])._replace(base=None)
     found = plan([chunk(3)], [logs_only], kind=MOR, most=10**6)
     assert [t.kind for t in found.tasks] == ["create"]
 
 
 def test_the_size_of_a_row_is_that_of_the_partition_else_guessed_from_the_batch():
-    a, other = piece("a", 600), piece("o", 100, partition="q")
+    a, other = file_slice("a", 600), file_slice("o", 100, partition="q")
     small_rows = LookupResult(other.base, (), "keys", 100)  # of 1 byte, in another partition
     assert len(plan([chunk(300)], [a], [looked_up(a), small_rows]).tasks) == 3
     source = chunk(300)
@@ -232,7 +232,7 @@ def test_every_new_row_goes_to_exactly_one_file_and_every_task_has_its_own_numbe
     firsts = np.cumsum([0, *lengths]).tolist()
     chunks = [chunk(count, first=first) for count, first in zip(lengths, firsts)]
     chunks.append(chunk(30, "q"))
-    slices = [piece(f"f{n}", size) for n, size in enumerate(sizes)] + [piece("g", 50, partition="q")]
+    slices = [file_slice(f"f{n}", size) for n, size in enumerate(sizes)] + [file_slice("g", 50, partition="q")]
     owner = {
         (number, row): data.draw(st.integers(-1, len(sizes) - 1))
         for number, count in enumerate(lengths)
@@ -260,7 +260,7 @@ def test_every_new_row_goes_to_exactly_one_file_and_every_task_has_its_own_numbe
 @pytest.mark.parametrize(("most", "tasks"), [(1_000_000, 1), (1_000, 3)])
 def test_updates_of_a_hot_file_group_are_spread_over_log_files_by_key(monkeypatch, most, tasks):
     monkeypatch.setattr("hoodie.write.plan.APPEND_BYTES", most)
-    batch, hot, cool = chunk(200), piece("hot", logs=[(T, 4)]), piece("cool")
+    batch, hot, cool = chunk(200), file_slice("hot", logs=[(T, 4)]), file_slice("cool")
     assert 2_000 < batch.size_bytes <= 3_000
     found = plan([batch], [hot, cool], [looked_up(hot, (0, range(1, 200))), looked_up(cool, (0, [0]))], kind=MOR).tasks
     mine = [task for task in found if task.file_id == "hot"]
@@ -272,7 +272,7 @@ def test_updates_of_a_hot_file_group_are_spread_over_log_files_by_key(monkeypatc
 
 
 def test_files_that_are_cheap_to_rewrite_take_few_rows_too():
-    tiny, large = piece("tiny", 200), piece("large", 400)
+    tiny, large = file_slice("tiny", 200), file_slice("large", 400)
     for cheap, files in ((0, {"create"}), (300, {"merge"})):
         found = plan_write(
             Tagged(pieces_by_partition([chunk(2)]), [looked_up(tiny), looked_up(large)]),
@@ -283,10 +283,10 @@ def test_files_that_are_cheap_to_rewrite_take_few_rows_too():
 
 
 def test_log_versions_are_above_every_log_of_the_slice_s_own_instant():
-    assert next_log_version(piece("a")) == 1
-    assert next_log_version(piece("a", logs=[(T, 1), (T, 7), (T, 3)])) == 8
+    assert next_log_version(file_slice("a")) == 1
+    assert next_log_version(file_slice("a", logs=[(T, 1), (T, 7), (T, 3)])) == 8
     # Merged over a pending compaction: the older slice's logs are named with another instant.
-    merged = piece("a", logs=[(T, 1), (T, 7), (LATER, 2)], base_instant=LATER)
+    merged = file_slice("a", logs=[(T, 1), (T, 7), (LATER, 2)], base_instant=LATER)
     assert next_log_version(merged) == 3
     assert plan([chunk(1)], [merged], [looked_up(merged, (0, [0]))], kind=MOR).tasks[0].log_version == 3
     assert plan([chunk(1)], [merged], [looked_up(merged, (0, [0]))], kind=MOR).based_on == {merged.group: LATER}

@@ -7,7 +7,7 @@ from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import Storage
 
 
-def gone(storage: Storage, path: str) -> HoodieError:
+def missing_file_error(storage: Storage, path: str) -> HoodieError:
     """The error to raise: the table may have been deleted as a whole since the task was planned."""
     if not (storage.exists(PROPERTIES) or storage.exists(PROPERTIES_BACKUP)):
         return TableNotFoundError(f"table {storage.uri} is gone: it was deleted after this operation had begun")

@@ -8,8 +8,8 @@ from hoodie.errors import CorruptFileError
 from hoodie.filegroup.row_copies import read_row_copy
 from hoodie.format.log_block import rollback_block
 from hoodie.model.names import ROW_COPIES, LogFileName, format_log_file, join, parse_log_file
-from tests.final_rows import check, plan_of
 from tests.memory_tables import Input, batch, keys, new_table, opened
+from tests.scan_files import check, plan_of
 
 IDS = st.sampled_from([f"k{n}" for n in range(6)])
 PARTS = st.sampled_from(["a", "b/c"])

@@ -3,7 +3,7 @@
 The last word on a key stands in one place: a row of the base file, or of a row copy (`filegroup/row_copies.py`) of a log.
 What was replaced or deleted is left out by its row number, so every other row is final: filters may be pushed to the files and
 columns pruned, as no row has to meet another one. Which row numbers these are is found out here, from a few narrow columns
-(`dead_rows.py`).
+(`deletion_vectors.py`).
 
 Where logs are not all covered by copies of exactly what the snapshot sees they are decoded: here when they are small
 (`decoded_rows.py`), else by `slice_reader`, row by row.
@@ -24,32 +24,32 @@ from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants, sort_key
 from hoodie.model.names import ROW_COPIES, parse_row_copy
 from hoodie.model.plans import ReadContext, ReadTask
-from hoodie.read.dead_rows import Copied, FinalFile, Part
 from hoodie.read.decoded_rows import decode_slices, split_by_size
-from hoodie.read.known_rows import known_dead_rows, known_row_copy
+from hoodie.read.deletion_vectors import Copied, Part, ScanFile
+from hoodie.read.vector_cache import known_deletion_vectors, known_row_copy
 from hoodie.storage.base import FileInfo, Storage
 
 
 @dataclass(frozen=True)
-class FinalRows:
-    files: tuple[FinalFile, ...]
+class ScanFiles:
+    files: tuple[ScanFile, ...]
     rows: pa.Table | None
     """Final rows that stand in none of the files."""
     rest: tuple[ReadTask, ...]
     """What has to be merged row by row."""
 
 
-def plan_final_rows(storage: Storage, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema) -> FinalRows:
+def plan_scan_files(storage: Storage, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema) -> ScanFiles:
     """Files and dead rows of these slices; `schema` are the columns that decoded rows have.
 
     Raises:
         CorruptFileError, UnsupportedTableError: of files that have to be looked into for it.
     """
     bases = [task.slice.base for task in tasks if not task.slice.logs and task.slice.base is not None]
-    files = [FinalFile(base.path, base.size_bytes, base.instant) for base in bases]
+    files = [ScanFile(base.path, base.size_bytes, base.instant) for base in bases]
     logged = [task for task in tasks if task.slice.logs]
     if not logged or not can_be_copied(context.rule) or context.history is not None:
-        return FinalRows(tuple(files), None, tuple(logged))
+        return ScanFiles(tuple(files), None, tuple(logged))
     copied = plan_copied_slices(storage, context, logged)
     files += copied.files
     small, rest = split_by_size([task for task in copied.others if _mergeable(task)])
@@ -62,11 +62,11 @@ def plan_final_rows(storage: Storage, context: ReadContext, tasks: Sequence[Read
         tables.append(found.rows)
         files += [found.file] if found.file is not None else []
     rows = pa.concat_tables(tables) if tables else None
-    return FinalRows(tuple(files), rows if rows is None or rows.num_rows else None, tuple(rest))
+    return ScanFiles(tuple(files), rows if rows is None or rows.num_rows else None, tuple(rest))
 
 
 class CopiedSlices(NamedTuple):
-    files: Sequence[FinalFile]
+    files: Sequence[ScanFile]
     """Base files and copies of the slices whose logs are all in copies."""
     parts: Mapping[str, Part]
     """Path of a log file -> its rows in a copy."""
@@ -82,7 +82,7 @@ def plan_copied_slices(storage: Storage, context: ReadContext, tasks: Sequence[R
     """
     parts = _parts_of(storage, tasks)
     covered = [_covered(storage, task, parts, context.visible) for task in tasks]
-    files = known_dead_rows(storage, context, [copied for copied in covered if copied is not None])
+    files = known_deletion_vectors(storage, context, [copied for copied in covered if copied is not None])
     if files is None:
         return CopiedSlices((), parts, tasks)
     return CopiedSlices(files, parts, [task for task, copied in zip(tasks, covered, strict=True) if copied is None])

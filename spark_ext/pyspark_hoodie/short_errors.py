@@ -12,7 +12,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def briefly(method: Callable[P, R]) -> Callable[P, R]:
+def short_errors(method: Callable[P, R]) -> Callable[P, R]:
     """The method, whose errors of ours come without the frames in which they were found."""
 
     @wraps(method)

@@ -1,7 +1,7 @@
 """Slices whose logs stand in row copies, read by this process: files of final rows, streamed without their dead rows.
 
 No log is decoded and no keys are compared: base files and copies are read once, side by side, and what newer rows replaced is left
-out by its row number (`final_rows.py` finds these numbers). All other slices are merged row by row (`filegroup/slice_reader.py`).
+out by its row number (`scan_files.py` finds these numbers). All other slices are merged row by row (`filegroup/slice_reader.py`).
 
 A copy decides nothing here either. Where it turns out to be gone or damaged while it is read, its rows come from the logs that it is
 a copy of: they stand there in the same order.
@@ -23,8 +23,8 @@ from hoodie.filegroup.slice_reader import filter_errors, keep_rows, merge_column
 from hoodie.model.files import LogFile
 from hoodie.model.instant import InstantRange
 from hoodie.model.plans import ChangeTask, ReadContext, ReadTask
-from hoodie.read.dead_rows import FinalFile
-from hoodie.read.final_rows import plan_copied_slices
+from hoodie.read.deletion_vectors import ScanFile
+from hoodie.read.scan_files import plan_copied_slices
 from hoodie.storage.base import Storage
 
 MAX_ENTRIES = 4_000_000
@@ -36,22 +36,20 @@ them too."""
 
 
 @dataclass(frozen=True)
-class FinalTask:
+class FileTask:
     """Read the rows of one file that count."""
 
-    file: FinalFile
+    file: ScanFile
     columns: tuple[str, ...]
     span: InstantRange | None
     copy_of: tuple[tuple[int, LogFile], ...] = ()
     """Of a row copy: where in it the rows of each of these logs begin."""
 
 
-Task = ReadTask | ChangeTask | FinalTask
+Task = ReadTask | ChangeTask | FileTask
 
 
-def with_final_files(
-    storage: Storage, context: ReadContext, tasks: Sequence[ReadTask | ChangeTask]
-) -> tuple[Task, ...]:
+def with_scan_files(storage: Storage, context: ReadContext, tasks: Sequence[ReadTask | ChangeTask]) -> tuple[Task, ...]:
     """The tasks, with those of slices whose logs are in copies replaced by the files of their final rows: copies stand last.
 
     Raises:
@@ -81,9 +79,9 @@ def with_final_files(
         if id(task) not in replaced:
             planned.append(task)
         elif base is not None and base.path in files:
-            planned.append(FinalTask(files[base.path], columns, span))
+            planned.append(FileTask(files[base.path], columns, span))
     planned += [
-        FinalTask(file, columns, span, tuple(sorted(copy_of.get(path, ()))))
+        FileTask(file, columns, span, tuple(sorted(copy_of.get(path, ()))))
         for path, file in files.items()
         if path in copies
     ]
@@ -96,7 +94,7 @@ def _entries(tasks: Iterable[ReadTask]) -> int:
 
 def run_task(storage: Storage, context: ReadContext, task: Task) -> Iterator[pa.RecordBatch]:
     """`run_read`, also of the final rows of one file."""
-    if not isinstance(task, FinalTask):
+    if not isinstance(task, FileTask):
         yield from run_read(storage, context, task)
         return
     schema = needed_columns(context, task.columns, task.span)
@@ -107,7 +105,7 @@ def run_task(storage: Storage, context: ReadContext, task: Task) -> Iterator[pa.
             yield kept if len(schema) == len(task.columns) else kept.select(task.columns)
 
 
-def _living(storage: Storage, context: ReadContext, task: FinalTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _living(storage: Storage, context: ReadContext, task: FileTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     at = 0
     try:
         for batch in read_base_file(storage, task.file, schema):
@@ -120,7 +118,7 @@ def _living(storage: Storage, context: ReadContext, task: FinalTask, schema: pa.
 
 
 def _from_logs(
-    storage: Storage, context: ReadContext, task: FinalTask, schema: pa.Schema, at: int
+    storage: Storage, context: ReadContext, task: FileTask, schema: pa.Schema, at: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a copy from row `at` on, without the copy."""
     wanted = merge_columns(schema, context.rule, context.schema)

@@ -42,7 +42,7 @@ class Replaces(Enum):
 
 
 @dataclass(frozen=True)
-class Conduct:
+class OperationRules:
     looks_up: bool
     """Each key is looked for in the stored files."""
     inserts: bool
@@ -63,7 +63,7 @@ class Conduct:
     sort: SortMode
 
     @classmethod
-    def of(cls, operation: WriteOperation, options: WriteOptions) -> Conduct:
+    def of(cls, operation: WriteOperation, options: WriteOptions) -> OperationRules:
         upserts = operation is WriteOperation.UPSERT
         stored_keys = options.stored_keys if options.operation is operation else DuplicatePolicy.NONE
         replaces = _REPLACES.get(operation, Replaces.NOTHING)

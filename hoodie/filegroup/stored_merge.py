@@ -31,7 +31,7 @@ class Newer:
 
 
 @dataclass(frozen=True)
-class Met:
+class MergedBatch:
     kept: pa.RecordBatch
     """Stored rows that stay as they are."""
     merged: pa.Table
@@ -39,7 +39,7 @@ class Met:
     deleted: int = 0
 
 
-def meet(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met: np.ndarray) -> Met:
+def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met: np.ndarray) -> MergedBatch:
     """Merge the records with the stored rows of a batch; `batch` and `newer.rows` have the same columns.
 
     A key that an insert has stored twice in a file meets its newer record once, in the first of its rows; the others stay
@@ -58,7 +58,7 @@ def meet(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met: np.ndarray) 
         rows, entries = rows[once], entries[once]
         met[entries] = True
     if not len(rows):
-        return Met(batch, newer.rows.slice(0, 0))
+        return MergedBatch(batch, newer.rows.slice(0, 0))
     stored = ordering_of(batch, rule)
     if newer.ordering is None or stored is None:
         wins = np.ones(len(rows), dtype=bool)
@@ -76,7 +76,7 @@ def meet(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met: np.ndarray) 
         merged = _merged(older, newer, entries[live], wins[live], rule)
     keep = np.ones(batch.num_rows, dtype=bool)
     keep[rows[replaced]] = False
-    return Met(batch.filter(pa.array(keep)), merged, deleted=int((replaced & dead).sum()))
+    return MergedBatch(batch.filter(pa.array(keep)), merged, deleted=int((replaced & dead).sum()))
 
 
 def _merged(older: pa.Table, newer: Newer, entries: np.ndarray, wins: np.ndarray, rule: MergeRule) -> pa.Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 
-def give_back() -> None:
+def release_unused_memory() -> None:
     """Return what Arrow's pool and the C library hold and nobody uses."""
     pa.default_memory_pool().release_unused()
     # This pool is the C library, which keeps freed blocks of up to 32 MB: footers have filters of that size.

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from hoodie.filegroup.row_copies import RowCopy, read_row_copy
 from hoodie.model.plans import ReadContext
-from hoodie.read.dead_rows import Copied, FinalFile, find_dead_rows
+from hoodie.read.deletion_vectors import Copied, ScanFile, find_deletion_vectors
 from hoodie.storage.base import FileInfo, Storage
 
 CAPACITY_BYTES = 64 * 1024 * 1024
@@ -53,7 +53,7 @@ class Known(Generic[V]):
 
 
 _copies: Known[RowCopy] = Known(CAPACITY_BYTES)
-_dead: Known[tuple[FinalFile, ...]] = Known(CAPACITY_BYTES)
+_dead: Known[tuple[ScanFile, ...]] = Known(CAPACITY_BYTES)
 
 
 def known_row_copy(storage: Storage, info: FileInfo) -> RowCopy | None:
@@ -69,19 +69,21 @@ def known_row_copy(storage: Storage, info: FileInfo) -> RowCopy | None:
     return copy
 
 
-def known_dead_rows(storage: Storage, context: ReadContext, copied: Sequence[Copied]) -> Sequence[FinalFile] | None:
-    """`find_dead_rows`, asked once for the same slices and the same copies.
+def known_deletion_vectors(
+    storage: Storage, context: ReadContext, copied: Sequence[Copied]
+) -> Sequence[ScanFile] | None:
+    """`find_deletion_vectors`, asked once for the same slices and the same copies.
 
     Raises:
         CorruptFileError: a base file cannot be read.
     """
     if storage.local_path("") is None:
-        return find_dead_rows(storage, context, copied)
+        return find_deletion_vectors(storage, context, copied)
     types = tuple(str(field.type) for field in context.schema if field.name in context.rule.ordering_fields)
     key = (storage.uri, context.rule, types, tuple(copied))
     found = _dead.get(key)
     if found is None:
-        files = find_dead_rows(storage, context, copied)
+        files = find_deletion_vectors(storage, context, copied)
         if files is None:
             return None
         found = tuple(files)

@@ -7,8 +7,8 @@ import pytest
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.run import run_read
 from hoodie.model.names import ROW_COPIES
-from hoodie.read import copied_slices
-from hoodie.read.copied_slices import FinalTask, with_final_files
+from hoodie.read import scan_tasks
+from hoodie.read.scan_tasks import FileTask, with_scan_files
 from tests.memory_tables import Input, batch, keys, new_table, opened
 
 ROWS = 400
@@ -29,7 +29,7 @@ def table_with_logs(partitions=("a",), **options):
 
 def planned(table, **query):
     plan = table.scan(**query).plan
-    return with_final_files(table._context.storage, plan.context, plan.tasks)
+    return with_scan_files(table._context.storage, plan.context, plan.tasks)
 
 
 def merged_rows(table, **query):
@@ -46,7 +46,7 @@ def in_order(rows):
 def test_slices_with_copies_are_read_file_by_file():
     table = opened(*table_with_logs())
     tasks = planned(table)
-    assert all(isinstance(task, FinalTask) for task in tasks)
+    assert all(isinstance(task, FileTask) for task in tasks)
     assert [bool(task.copy_of) for task in tasks] == [False, *[True] * (len(tasks) - 1)]
     assert in_order(table.scan().to_arrow()) == merged_rows(table)
 
@@ -76,7 +76,7 @@ def test_a_copy_that_fails_while_it_is_read_gives_way_to_its_logs(how, batch_row
     expected = merged_rows(table)
     scan = table.scan()
     context = scan.plan.context
-    tasks = with_final_files(storage, context, scan.plan.tasks)
+    tasks = with_scan_files(storage, context, scan.plan.tasks)
     for info in storage.list(ROW_COPIES):
         data = storage.read(info.path)
         if how == "gone":
@@ -85,9 +85,9 @@ def test_a_copy_that_fails_while_it_is_read_gives_way_to_its_logs(how, batch_row
             storage.replace(info.path, data[: len(data) // 2])
         else:
             storage.replace(info.path, damaged_page(data, "val"))
-    read = copied_slices.read_base_file
-    monkeypatch.setattr(copied_slices, "read_base_file", lambda *args: read(*args, batch_rows=batch_rows))
-    found = [b for task in tasks for b in copied_slices.run_task(storage, context, task)]
+    read = scan_tasks.read_base_file
+    monkeypatch.setattr(scan_tasks, "read_base_file", lambda *args: read(*args, batch_rows=batch_rows))
+    found = [b for task in tasks for b in scan_tasks.run_task(storage, context, task)]
     assert in_order(pa.Table.from_batches(found, scan.schema)) == expected
 
 
@@ -95,8 +95,8 @@ def test_rows_that_were_given_before_a_copy_failed_are_not_given_again(monkeypat
     storage, clock = table_with_logs()
     table = opened(storage, clock)
     scan = table.scan()
-    tasks = with_final_files(storage, scan.plan.context, scan.plan.tasks)
-    read = copied_slices.read_base_file
+    tasks = with_scan_files(storage, scan.plan.context, scan.plan.tasks)
+    read = scan_tasks.read_base_file
 
     def failing(storage, file, schema):
         for number, rows in enumerate(read(storage, file, schema, batch_rows=16)):
@@ -104,8 +104,8 @@ def test_rows_that_were_given_before_a_copy_failed_are_not_given_again(monkeypat
                 raise CorruptFileError("a page is damaged")
             yield rows
 
-    monkeypatch.setattr(copied_slices, "read_base_file", failing)
-    found = [b for task in tasks for b in copied_slices.run_task(storage, scan.plan.context, task)]
+    monkeypatch.setattr(scan_tasks, "read_base_file", failing)
+    found = [b for task in tasks for b in scan_tasks.run_task(storage, scan.plan.context, task)]
     assert in_order(pa.Table.from_batches(found, scan.schema)) == merged_rows(table)
 
 
@@ -120,16 +120,16 @@ def test_a_damaged_base_file_is_an_error_with_copies_as_without_them():
 
 def test_copies_of_many_partitions_are_not_read_for_one_of_them():
     table = opened(*table_with_logs(partitions=[f"p{n}" for n in range(8)]))
-    assert not any(isinstance(task, FinalTask) for task in planned(table, where="part = 'p3'"))
-    assert all(isinstance(task, FinalTask) for task in planned(table))
+    assert not any(isinstance(task, FileTask) for task in planned(table, where="part = 'p3'"))
+    assert all(isinstance(task, FileTask) for task in planned(table))
     for query in ({}, {"where": "part = 'p3'"}):
         assert in_order(table.scan(**query).to_arrow()) == merged_rows(table, **query)
 
 
 def test_logs_beyond_the_bound_are_merged_slice_by_slice(monkeypatch):
     table = opened(*table_with_logs())
-    monkeypatch.setattr(copied_slices, "MAX_ENTRIES", 10)
-    assert not any(isinstance(task, FinalTask) for task in planned(table))
+    monkeypatch.setattr(scan_tasks, "MAX_ENTRIES", 10)
+    assert not any(isinstance(task, FileTask) for task in planned(table))
     assert in_order(table.scan().to_arrow()) == merged_rows(table)
 
 
@@ -142,5 +142,5 @@ def test_a_copy_whose_footer_has_a_column_under_another_name_is_passed_over():
         place = data.index(b"val", footer)  # the schema stands first in it
         storage.replace(info.path, data[:place] + b"vam" + data[place + 3 :])
     table = opened(storage, clock)
-    assert not any(isinstance(task, FinalTask) for task in planned(table))
+    assert not any(isinstance(task, FileTask) for task in planned(table))
     assert in_order(table.scan().to_arrow()) == expected

@@ -1,18 +1,18 @@
-"""What an engine gets that reads the files of `read/final_rows.py` by itself, held against the embedded engine."""
+"""What an engine gets that reads the files of `read/scan_files.py` by itself, held against the embedded engine."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.filegroup.run import run_read
-from hoodie.read.final_rows import plan_final_rows
+from hoodie.read.scan_files import plan_scan_files
 
 NAMES = ["id", "part", "val", "ts", "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 
 
 def plan_of(table, **query):
     scan = table.changes(**query, meta_columns=True) if "since" in query else table.scan(**query, meta_columns=True)
-    return scan, plan_final_rows(table._context.storage, scan.plan.context, scan.plan.tasks, scan.schema)
+    return scan, plan_scan_files(table._context.storage, scan.plan.context, scan.plan.tasks, scan.schema)
 
 
 def final_rows(table, scan, found):

@@ -11,7 +11,7 @@ from hoodie.model.names import marker_path
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.storage.faults import FaultStorage
-from hoodie.write.seal import commit_metadata, ensure_partition, publish_files
+from hoodie.write.publish import commit_metadata, ensure_partition, publish_files
 from tests.memory_tables import FakeClock, new_storage
 
 T = "20260101000000001"

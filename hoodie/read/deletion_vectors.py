@@ -30,7 +30,7 @@ from hoodie.model.statistics import UNKNOWN, ValueRange
 from hoodie.storage.base import Storage
 
 
-class FinalFile(NamedTuple):
+class ScanFile(NamedTuple):
     """A Parquet file of which all rows are final but those in `dead`."""
 
     path: str
@@ -78,7 +78,7 @@ class _Entries:
     ordering: pa.Array | None
 
 
-def find_dead_rows(storage: Storage, context: ReadContext, copied: Sequence[Copied]) -> list[FinalFile] | None:
+def find_deletion_vectors(storage: Storage, context: ReadContext, copied: Sequence[Copied]) -> list[ScanFile] | None:
     """The files of these slices, each once; None where a copy turns out to be damaged.
 
     Raises:
@@ -96,9 +96,7 @@ def find_dead_rows(storage: Storage, context: ReadContext, copied: Sequence[Copi
         if each.base is not None and each.base_counts:
             base = each.base
             rows = _footer(storage, base, ()).rows if len(dead) else 0
-            files.append(
-                FinalFile(base.path, base.size_bytes, base.instant, rows, np.sort(dead) if len(dead) else None)
-            )
+            files.append(ScanFile(base.path, base.size_bytes, base.instant, rows, np.sort(dead) if len(dead) else None))
     alive = winners[entries.kinds[winners] == ROW]
     for copy, kept in zip(copies, _grouped(entries.copies[alive], entries.rows[alive], len(copies)), strict=True):
         if len(kept):
@@ -107,7 +105,7 @@ def find_dead_rows(storage: Storage, context: ReadContext, copied: Sequence[Copi
             dead = np.flatnonzero(gone)
             logs = tuple(share.log for share in copy.shares)
             files.append(
-                FinalFile(copy.path, copy.size_bytes, copy.instant, copy.rows, dead if len(dead) else None, logs)
+                ScanFile(copy.path, copy.size_bytes, copy.instant, copy.rows, dead if len(dead) else None, logs)
             )
     return files
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.read.dead_rows import FinalFile
-from hoodie.read.known_rows import Known
+from hoodie.read.deletion_vectors import ScanFile
+from hoodie.read.vector_cache import Known
 from pyspark_hoodie.arrow_frame import arrow_frame
 
 MAX_BITMAP_BYTES = 64 * 1024 * 1024
@@ -33,7 +33,7 @@ _CLASHES = 4
 _BITS_OF_WORD = 64
 
 
-def scans_of(files: Sequence[FinalFile]) -> Iterator[list[FinalFile]]:
+def scans_of(files: Sequence[ScanFile]) -> Iterator[list[ScanFile]]:
     """The files in as few scans as it takes for each file with dead rows to be the only one of its size."""
     left = list(files)
     while left:
@@ -42,14 +42,14 @@ def scans_of(files: Sequence[FinalFile]) -> Iterator[list[FinalFile]]:
         left = later
 
 
-def _first_scan(files: Sequence[FinalFile]) -> tuple[list[FinalFile], list[FinalFile]]:
+def _first_scan(files: Sequence[ScanFile]) -> tuple[list[ScanFile], list[ScanFile]]:
     whole = [file for file in files if file.dead is None]
     dead = [file for file in files if file.dead is not None]
     if whole and _slots_wanted(min(len(dead), MAX_FILES), len(whole)) > MAX_SLOTS:
         return whole, dead
     sizes = {file.size_bytes for file in whole}
-    taken: list[FinalFile] = []
-    later: list[FinalFile] = []
+    taken: list[ScanFile] = []
+    later: list[ScanFile] = []
     bitmap_bytes = 0
     for file in dead:
         more = bitmap_bytes + _words(file.rows) * 8
@@ -62,7 +62,7 @@ def _first_scan(files: Sequence[FinalFile]) -> tuple[list[FinalFile], list[Final
     return [*whole, *taken], later
 
 
-def without_dead_rows(spark: SparkSession, scan: DataFrame, files: Sequence[FinalFile]) -> DataFrame:
+def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[ScanFile]) -> DataFrame:
     """The scan, which must be of just these files (`scans_of`), without their dead rows."""
     if all(file.dead is None for file in files):
         return scan
@@ -113,7 +113,7 @@ class _Bitmap(NamedTuple):
     """Slot of a size: itself, shifted right by these, all combined by XOR, the lowest bits."""
 
 
-def _bitmap(files: Sequence[FinalFile]) -> _Bitmap:
+def _bitmap(files: Sequence[ScanFile]) -> _Bitmap:
     dead = [file for file in files if file.dead is not None]
     counts = [_words(file.rows) for file in dead]
     words = np.zeros(sum(counts) + 1, dtype=np.int64)
