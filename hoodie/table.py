@@ -260,7 +260,9 @@ class HoodieTable:
             self._refuse_bare_keys(data)
             return self.write(data, WriteOperation.DELETE, options)
         request = self._asked(WriteOperation.DELETE, options)
-        return self.writer.write_found(lambda found_on: self._delete_found(where, request.write, found_on))
+        return self.writer.write_found(
+            lambda found_on: self._delete_found(where, request.write, found_on), request.write.concurrency
+        )
 
     def _refuse_bare_keys(self, data: object) -> None:
         if isinstance(data, str):
@@ -510,9 +512,9 @@ class HoodieTable:
         """
         write = self._request(options).write
         check_seconds(wait_s, "wait_s")
-        return compaction.schedule_compaction(
-            self._context, target_io_bytes=write.compaction.target_io_mb * 1024 * 1024, wait_s=wait_s
-        )
+        context = self._context.with_concurrency(write.concurrency)
+        target_io_bytes = write.compaction.target_io_mb * 1024 * 1024
+        return compaction.schedule_compaction(context, target_io_bytes=target_io_bytes, wait_s=wait_s)
 
     @undisturbed()
     def run_compaction(
@@ -531,9 +533,10 @@ class HoodieTable:
         Raises:
             InstantNotFoundError: no compaction is pending at that instant.
         """
-        files = self._request(options).write.file_options()
+        write = self._request(options).write
         check_seconds(budget_s, "budget_s", or_none=True)
-        return compaction.run_compaction(self._context, options=files, instant=instant, budget_s=budget_s)
+        context = self._context.with_concurrency(write.concurrency)
+        return compaction.run_compaction(context, options=write.file_options(), instant=instant, budget_s=budget_s)
 
     def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
         """Merge log files into base files now: schedule a compaction and run all that are pending.
@@ -563,9 +566,10 @@ class HoodieTable:
         Raises:
             InstantNotFoundError: there is no such instant, or it is completed.
         """
+        context = self._context.with_concurrency(self._request(None).write.concurrency)
         if instant is None:
-            return rollback_failed(self._context)
-        return [instant] if rollback_instant(self._context, instant) else []
+            return rollback_failed(context)
+        return [instant] if rollback_instant(context, instant) else []
 
     def pending_compactions(self) -> tuple[Instant, ...]:
         """The compactions that were scheduled and have not been run to their end."""

@@ -15,6 +15,7 @@ from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, Missin
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_writable
+from hoodie.options.services import ConcurrencyOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.inline import after_commit
 from hoodie.services.rollback import rollback_failed
@@ -101,17 +102,18 @@ class TableWriter:
         after_commit(context, options)
         return result
 
-    def write_found(self, write: Callable[[Timeline], CommitResult]) -> CommitResult:
+    def write_found(self, write: Callable[[Timeline], CommitResult], concurrency: ConcurrencyOptions) -> CommitResult:
         """Run a write of rows that a condition finds in the table itself; each try evaluates the condition anew.
 
         `write` gets the timeline of the moment before it does so, and hands it to `self.write`: a row that was changed since,
         and may not fit the condition any more, is not written.
         """
-        return self._retried(lambda: write(self.context.snapshot().timeline))
+        context = self.context.with_concurrency(concurrency)
+        return self._retried(context, lambda: write(context.snapshot().timeline))
 
     def _begun(self, operation: WriteOperation, options: WriteOptions) -> tuple[TableContext, WriteOptions]:
         check_writable(self.context.config)
-        context = replace(self.context, lock_timeout_s=options.concurrency.lock_timeout_s)
+        context = self.context.with_concurrency(options.concurrency)
         return context, replace(
             options, operation=operation
         )  # which combine.before.* counts goes by what is really done
@@ -141,14 +143,14 @@ class TableWriter:
         except CommitOutcomeUnknownError:
             raise
         except Exception:
-            self._roll_back_quietly()
+            _roll_back_quietly(context)
             raise
         if result.instant is None:
-            self._roll_back_quietly()
+            _roll_back_quietly(context)
         return result
 
     def _attempts(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
-        return self._retried(lambda: self._attempt(context, batch, options))
+        return self._retried(context, lambda: self._attempt(context, batch, options))
 
     def _attempt(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
         snapshot = context.snapshot(context.kept_view())
@@ -164,32 +166,33 @@ class TableWriter:
             self.context = replace(self.context, config=found.config)
         return found
 
-    def _retried(self, run: Callable[[], CommitResult]) -> CommitResult:
+    def _retried(self, context: TableContext, run: Callable[[], CommitResult]) -> CommitResult:
         """Run again on a new snapshot while other writers are faster; each lost try is rolled back first."""
         for tries in range(1, MAX_TRIES + 1):
             try:
                 return run()
             except CommitConflictError:
-                rollback_failed(self.context)
+                rollback_failed(context)
                 if tries == MAX_TRIES:
                     raise
                 # Writers that lost together must not meet again: each waits a while of its own.
-                self.context.clock.pause(random.uniform(0, min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)))
+                context.clock.pause(random.uniform(0, min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)))
             except CommitOutcomeUnknownError:
                 raise  # it may have landed: what is to be undone, the next write finds out
             except MissingFileError:
-                self._roll_back_quietly()
+                _roll_back_quietly(context)
                 # What this process kept of the table hid it. A fresh listing says which commit's file it is.
-                self.context.ask(lambda snapshot: snapshot.view.latest_slices())
+                context.ask(lambda snapshot: snapshot.view.latest_slices())
                 raise
             except Exception:
                 # Known to have failed: leave nothing pending. What cannot be undone now, the next write undoes.
-                self._roll_back_quietly()
+                _roll_back_quietly(context)
                 raise
         raise AssertionError("unreachable")
 
-    def _roll_back_quietly(self) -> None:
-        try:
-            rollback_failed(self.context)
-        except Exception:  # noqa: BLE001 - the error that brought us here is the one to report
-            return
+
+def _roll_back_quietly(context: TableContext) -> None:
+    try:
+        rollback_failed(context)
+    except Exception:  # noqa: BLE001 - the error that brought us here is the one to report
+        return

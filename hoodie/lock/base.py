@@ -1,11 +1,15 @@
-"""The lock seam: one writer at a time per table, and whether the writer of an instant still lives."""
+"""The lock seam: one writer at a time per table, and whether the writer of an instant still lives.
+
+Where a new lock goes: `lock/providers.py`.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from hoodie.errors import OptionError
 
@@ -74,13 +78,25 @@ class Liveness(Protocol):
         ...
 
 
-def wait_for(
-    attempt: Callable[[], bool],
-    timeout_s: float,
-    *,
-    sleep: Callable[[float], None],
-    monotonic: Callable[[], float],
-) -> bool:
+class Coordination(NamedTuple):
+    """What the writers of one table agree by. `coordinate` in `lock/providers.py` chooses it."""
+
+    lock: Lock
+    liveness: Liveness
+
+
+class Waiting(NamedTuple):
+    """How an implementation waits; tests give a clock of their own."""
+
+    sleep: Callable[[float], None] = time.sleep
+    monotonic: Callable[[], float] = time.monotonic
+    """Seconds."""
+
+
+WAITING = Waiting()
+
+
+def wait_for(attempt: Callable[[], bool], timeout_s: float, waiting: Waiting) -> bool:
     """Try until it succeeds (True) or `timeout_s` is over (False); at least once, with growing pauses between.
 
     Raises:
@@ -88,12 +104,12 @@ def wait_for(
     """
     if not (math.isfinite(timeout_s) and timeout_s >= 0):
         raise OptionError(f"a lock timeout of {timeout_s} s makes no sense: give a finite number of seconds, 0 or more")
-    deadline_s = monotonic() + timeout_s
+    deadline_s = waiting.monotonic() + timeout_s
     pause_s = FIRST_PAUSE_S
     while not attempt():
-        left_s = deadline_s - monotonic()
+        left_s = deadline_s - waiting.monotonic()
         if left_s <= 0:
             return False
-        sleep(min(pause_s, left_s))
+        waiting.sleep(min(pause_s, left_s))
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
     return True

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hoodie.errors import LockError, UnsupportedTableError
-from hoodie.lock.base import wait_for
+from hoodie.lock.base import WAITING, Waiting, wait_for
 from hoodie.lock.os_lock import HeldFile, holder_text, try_lock
 from hoodie.storage.base import Storage
 
@@ -22,23 +21,16 @@ class FileLock:
     """`Lock` by flock on `.hoodie/.hoodie_py/table.lock`, a file that is never deleted.
 
     The system frees it when the process dies, kill -9 included. It excludes hoodie's writers on this machine, and
-    on others where the file system carries flock between machines. `sleep` and `monotonic` rule the waiting.
+    on others where the file system carries flock between machines.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, storage: Storage, waiting: Waiting = WAITING) -> None:
         path = storage.local_path(LOCK_PATH)
         if path is None:
             raise UnsupportedTableError(f"{storage.uri} is not on a local disk: no file of it can be locked")
         self._storage = storage
         self._path = path
-        self._sleep = sleep
-        self._monotonic = monotonic
+        self._waiting = waiting
         self._held: HeldFile | None = None
 
     def __repr__(self) -> str:
@@ -66,7 +58,7 @@ class FileLock:
             _held_here[name] = held
             return True
 
-        if not wait_for(attempt, timeout_s, sleep=self._sleep, monotonic=self._monotonic):
+        if not wait_for(attempt, timeout_s, self._waiting):
             raise LockError(
                 f"the lock of table {self._storage.uri} was not granted within {timeout_s} s: "
                 f"{holder_text(self._path)} holds {LOCK_PATH}; nothing was written: "

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
 from hoodie.errors import LockError
-from hoodie.lock.base import wait_for
+from hoodie.lock.base import WAITING, Waiting, wait_for
+from hoodie.lock.held import lets_go
 from hoodie.lock.liveness import live_path
 from hoodie.storage.base import Storage
 
@@ -44,7 +44,8 @@ def _grants_of(storage: Storage) -> _Grants:
         return _grants.setdefault(storage, _Grants())
 
 
-def held_by_this_thread() -> dict[object, Callable[[], None]]:
+@lets_go
+def _held_by_this_thread() -> dict[object, Callable[[], None]]:
     """What this thread holds of all storages, and how to let go of each."""
     me = threading.get_ident()
     with _grants_mutex:
@@ -61,17 +62,10 @@ def held_by_this_thread() -> dict[object, Callable[[], None]]:
 class InProcessLock:
     """`Lock` between the threads of this process, one for each storage object."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, storage: Storage, waiting: Waiting = WAITING) -> None:
         self._uri = storage.uri
         self._grants = _grants_of(storage)
-        self._sleep = sleep
-        self._monotonic = monotonic
+        self._waiting = waiting
 
     def __repr__(self) -> str:
         return f"InProcessLock({self._uri!r})"
@@ -92,7 +86,7 @@ class InProcessLock:
                 self._grants.holder = (self, me)
                 return True
 
-        if not wait_for(attempt, timeout_s, sleep=self._sleep, monotonic=self._monotonic):
+        if not wait_for(attempt, timeout_s, self._waiting):
             holder = self._grants.holder
             raise LockError(
                 f"the lock of table {self._uri} was not granted within {timeout_s} s: "

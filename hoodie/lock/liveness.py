@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from hoodie.errors import LockError, UnsupportedTableError
-from hoodie.lock.base import wait_for
+from hoodie.lock.base import WAITING, Waiting, wait_for
 from hoodie.lock.os_lock import HeldFile, holder_text, is_locked, read_holder, try_lock
 from hoodie.storage.base import Storage
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
@@ -31,23 +30,16 @@ class FileLiveness:
 
     The answer False needs the dead holder's host to be this one: whether another machine's locks can be seen from
     here depends on the file system, so for a mark from there that is not locked the answer is None. A mark made
-    just before a power cut may be missing, which is None too. `sleep` and `monotonic` rule the short waits.
+    just before a power cut may be missing, which is None too.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, storage: Storage, waiting: Waiting = WAITING) -> None:
         root = storage.local_path("")
         if root is None:
             raise UnsupportedTableError(f"{storage.uri} is not on a local disk: no file of it can be locked")
         self._storage = storage
         self._root = root
-        self._sleep = sleep
-        self._monotonic = monotonic
+        self._waiting = waiting
 
     def hold(self, instant: str) -> None:
         path = self._path(instant)
@@ -137,7 +129,7 @@ class FileLiveness:
 
     def _briefly(self, attempt: Callable[[], bool]) -> None:
         # A lock that refuses us may be no holder's but that of somebody who asks `is_alive` at this moment.
-        wait_for(attempt, _PROBE_S, sleep=self._sleep, monotonic=self._monotonic)
+        wait_for(attempt, _PROBE_S, self._waiting)
 
 
 _held_here: dict[str, HeldFile] = {}

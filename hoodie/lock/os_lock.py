@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hoodie.errors import LockError
+from hoodie.lock.held import lets_go
 
 _MODE = 0o666  # less the umask: another user's writer must be able to see who holds the lock
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
@@ -82,7 +83,8 @@ class _OfThread(threading.local):
 _of_this_thread = _OfThread()
 
 
-def held_by_this_thread() -> dict[object, Callable[[], None]]:
+@lets_go
+def _held_by_this_thread() -> dict[object, Callable[[], None]]:
     """The files that this thread has locked, and how to let go of each as a killed process would."""
     held = [file for file in _of_this_thread.files if file.is_open]
     return {file: partial(file.let_go, holder_stays=True) for file in held}

@@ -433,13 +433,11 @@ MEMORY_LIMIT_MB = Key(
     "Without Spark: how many MB a write may hold. Half of it is for rows of the batch; more rows than that are staged on disk. As "
     "many files are written at once as fit into the other half, at least one.",
 )
-WRITE_CHECKS = (
-    _check(
-        "hoodie.write.lock.provider",
-        "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
-        "writers on one machine share a lock file without any option, and no other lock is taken",
-        "Lock between writers. Whatever it says, all processes of one machine share a lock file in the table.",
-    ),
+LOCK_PROVIDER = _check(
+    "hoodie.write.lock.provider",
+    "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    "writers on one machine share a lock file without any option, and no other lock is taken",
+    "Lock between writers. Whatever it says, all processes of one machine share a lock file in the table.",
 )
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -745,7 +743,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(UPSERT_PARALLELISM, INSERT_PARALLELISM, BULK_PARALLELISM, DELETE_PARALLELISM, DRIVER_MAX_BYTES),
             MEMORY_LIMIT_MB,
             ROW_COPIES,
-            *WRITE_CHECKS,
+            LOCK_PROVIDER,
         ),
         "Files": (
             *(MAX_FILE_SIZE, SMALL_FILE_LIMIT, COMPRESSION, RECORD_SIZE),

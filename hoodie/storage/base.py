@@ -38,6 +38,11 @@ class Storage(Protocol):
         """The root, as users write it; for messages and for full paths in metadata."""
         ...
 
+    @property
+    def lock_root(self) -> Storage:
+        """The storage whose locks guard this one: itself, or where it wraps another, that one's."""
+        ...
+
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """Bytes from `offset`, at most `length` of them (to the end when None).
 

@@ -43,6 +43,10 @@ class LocalStorage:
     def uri(self) -> str:
         return self._root
 
+    @property
+    def lock_root(self) -> LocalStorage:
+        return self
+
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         checked_range(path, offset=offset, length=length)
         with _absence_below_a_file(), open(self._absolute(path), "rb") as stream:

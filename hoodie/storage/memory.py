@@ -50,6 +50,10 @@ class MemoryStorage:
     def uri(self) -> str:
         return self._uri
 
+    @property
+    def lock_root(self) -> MemoryStorage:
+        return self
+
     def snapshot(self) -> MemorySnapshot:
         with self._mutex:
             files = {path: (file.data, file.mtime_s) for path, file in self._files.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -13,11 +13,12 @@ import pyarrow as pa
 from hoodie.engine.base import Engine
 from hoodie.errors import CorruptFileError, MissingFileError, TableNotFoundError
 from hoodie.format.properties import parse_properties_file
-from hoodie.lock import liveness_for, lock_for
-from hoodie.lock.base import Liveness, Lock
+from hoodie.lock.base import Coordination, Liveness, Lock
+from hoodie.lock.providers import coordinate
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.model.plans import MergeRule
+from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.table import TableConfig, parse_table_config
 from hoodie.storage.base import Storage
 from hoodie.storage.neighbours import other_format
@@ -74,13 +75,19 @@ class TableContext:
     config: TableConfig
     engine: Engine
     active: ActiveTimeline
-    lock: Lock
-    liveness: Liveness
     clock: Clock
-    lock_timeout_s: float = 60.0
+    concurrency: ConcurrencyOptions
+    coordination: Coordination
 
     @classmethod
-    def open(cls, storage: Storage, engine: Engine, *, sleep: Callable[[float], None] = time.sleep) -> TableContext:
+    def open(
+        cls,
+        storage: Storage,
+        engine: Engine,
+        concurrency: ConcurrencyOptions = CONCURRENCY,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> TableContext:
         """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock.
 
         Raises:
@@ -92,10 +99,28 @@ class TableContext:
             config=config,
             engine=engine,
             active=ActiveTimeline(storage, layout=config.timeline_layout, folder=config.timeline_folder),
-            lock=lock_for(storage),
-            liveness=liveness_for(storage),
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
+            concurrency=concurrency,
+            coordination=coordinate(storage, concurrency),
         )
+
+    def with_concurrency(self, options: ConcurrencyOptions) -> TableContext:
+        """The same table among the writers that these options speak of."""
+        if options == self.concurrency:
+            return self
+        return replace(self, concurrency=options, coordination=coordinate(self.storage, options))
+
+    @property
+    def lock(self) -> Lock:
+        return self.coordination.lock
+
+    @property
+    def liveness(self) -> Liveness:
+        return self.coordination.liveness
+
+    @property
+    def lock_timeout_s(self) -> float:
+        return self.concurrency.lock_timeout_s
 
     def snapshot(self, seen: FileSystemView | None = None, *, max_age_s: float = 0.0) -> Snapshot:
         """The table as it is now, or was `max_age_s` ago. Where the timeline is that of `seen`, what that has listed is not listed

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from queue import Empty, SimpleQueue
 
-from hoodie.lock import let_go_after_error
 from hoodie.lock.base import Liveness
+from hoodie.lock.held import let_go_after_error
 from hoodie.model.names import HEARTBEATS, join
 from hoodie.storage.base import Storage
 

@@ -211,8 +211,8 @@ class StagingWriter(DataSourceArrowWriter):
             if each.error is not None:
                 raise each.error  # Spark calls `abort` then
         chunks = [chunk for each in staged for chunk in each.chunks]
-        context = TableContext.open(self._storage, LocalEngine())
         write = self._request.write
+        context = TableContext.open(self._storage, LocalEngine(), write.concurrency)
         if self._preparation is None:
             log.info("%s", HoodieTable(context).writer.write_no_rows(write.operation, write))
             return

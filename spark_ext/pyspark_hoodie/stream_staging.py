@@ -88,7 +88,8 @@ class BatchStager(_ArrowWriter or object):  # type: ignore[misc]
                 raise each.error
         paths = [each.path for each in staged if each.path is not None]
         batch = StreamBatch(self._stream, batchId, self._sink.identifier)
-        liveness = TableContext.open(self._storage, LocalEngine()).liveness
+        concurrency = self._sink.request.write.concurrency
+        liveness = TableContext.open(self._storage, LocalEngine(), concurrency).liveness
         mark = self._folder.rpartition("/")[2]
         liveness.hold(mark)
         try:

@@ -18,6 +18,7 @@ from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
+from hoodie.options.write import WriteRequest
 from hoodie.read.where import Where
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable as Core
@@ -215,11 +216,13 @@ class HoodieTable:
         if df is not None:
             return self._write(df, WriteOperation.DELETE, options)
 
+        request = self._request(WriteOperation.DELETE, options)
+
         def found(found_on: Timeline) -> CommitResult:
             rows = self.read(columns=key_columns(self.config), where=where)
-            return self._write(rows, WriteOperation.DELETE, options, found_on=found_on)
+            return dataframe.write_records(self._core, rows, given_schema(rows.schema), request, found_on=found_on)
 
-        return self._core.writer.write_found(found)
+        return self._core.writer.write_found(found, request.write.concurrency)
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
         """Replace all rows of those partitions that the DataFrame has rows for; without rows nothing changes.
@@ -272,8 +275,6 @@ class HoodieTable:
         df: DataFrame,
         operation: WriteOperation,
         options: Mapping[str, str] | None,
-        *,
-        found_on: Timeline | None = None,
     ) -> CommitResult:
         if not hasattr(df, "sparkSession"):
             kind = type(df)
@@ -281,10 +282,13 @@ class HoodieTable:
                 f"cannot take rows from a {kind.__module__}.{kind.__name__}: give a DataFrame of Spark; "
                 "spark.createDataFrame makes one of lists, pandas frames and Arrow tables"
             )
+        request = self._request(operation, options)
+        return dataframe.write_records(self._core, df, given_schema(df.schema), request)
+
+    def _request(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = dataframe.parse_request({**self._options, **parse_options(options)})
         check_against(self.config, request.table)
-        request = replace(request, write=replace(request.write, operation=operation))
-        return dataframe.write_records(self._core, df, given_schema(df.schema), request, found_on=found_on)
+        return replace(request, write=replace(request.write, operation=operation))
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import LockError, OptionError, UnsupportedTableError
-from hoodie.lock import liveness_for, lock_for
-from hoodie.lock.base import Liveness, Lock
+from hoodie.lock.base import Liveness, Lock, Waiting
 from hoodie.lock.file_lock import FileLock
 from hoodie.lock.in_process import InProcessLock
 from hoodie.lock.liveness import LIVE_FOLDER, FileLiveness
+from hoodie.lock.providers import BY_STORAGE, PROVIDERS, coordinate
+from hoodie.options.keys import LOCK_PROVIDER
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.local import LocalStorage
@@ -58,14 +59,14 @@ def clock() -> Clock:
 
 @pytest.fixture
 def lock(storage: Storage, clock: Clock) -> Iterator[Lock]:
-    made = lock_for(storage, sleep=clock.sleep, monotonic=clock.now_s)
+    made = coordinate(storage, waiting=Waiting(clock.sleep, clock.now_s)).lock
     yield made
     made.release()
 
 
 @pytest.fixture
 def liveness(storage: Storage, clock: Clock) -> Iterator[Liveness]:
-    made = liveness_for(storage, sleep=clock.sleep, monotonic=clock.now_s)
+    made = coordinate(storage, waiting=Waiting(clock.sleep, clock.now_s)).liveness
     yield made
     made.release(T)
 
@@ -76,7 +77,7 @@ def held_elsewhere(storage: Storage) -> Iterator[None]:
     taken, over = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with lock_for(storage).held(0):
+        with coordinate(storage).lock.held(0):
             taken.set()
             over.wait()
 
@@ -151,7 +152,7 @@ def test_acquire_gets_the_lock_when_it_is_released_meanwhile(storage: Storage) -
         if next(pauses) == 3:
             holding.__exit__(None, None, None)
 
-    lock = lock_for(storage, sleep=release_at_the_third_pause, monotonic=lambda: 0.0)
+    lock = coordinate(storage, waiting=Waiting(release_at_the_third_pause, lambda: 0.0)).lock
     with lock.held(1.0):
         assert next(pauses) == 4
 
@@ -171,7 +172,7 @@ def test_senseless_timeout_is_an_option_error(lock: Lock, timeout_s: float) -> N
 
 def test_thread_that_holds_the_lock_is_refused_at_once(storage: Storage, lock: Lock, clock: Clock) -> None:
     with lock.held(0):
-        for again in (lock, lock_for(storage, sleep=clock.sleep, monotonic=clock.now_s)):
+        for again in (lock, coordinate(storage, waiting=Waiting(clock.sleep, clock.now_s)).lock):
             with pytest.raises(LockError, match="this very thread"):
                 again.acquire(60)
         assert lock.is_held()
@@ -179,11 +180,11 @@ def test_thread_that_holds_the_lock_is_refused_at_once(storage: Storage, lock: L
 
 
 def test_threads_that_share_one_lock_object_exclude_each_other(storage: Storage) -> None:
-    assert count_up(storage, [lock_for(storage)] * 4) == 40
+    assert count_up(storage, [coordinate(storage).lock] * 4) == 40
 
 
 def test_threads_with_a_lock_object_each_exclude_each_other(storage: Storage) -> None:
-    assert count_up(storage, [lock_for(storage) for _ in range(4)]) == 40
+    assert count_up(storage, [coordinate(storage).lock for _ in range(4)]) == 40
 
 
 def count_up(storage: Storage, locks: list[Lock]) -> int:
@@ -202,7 +203,7 @@ def count_up(storage: Storage, locks: list[Lock]) -> int:
 
 def test_locks_of_two_tables_do_not_meet(tmp_path: Path) -> None:
     tables = [LocalStorage(tmp_path / "a"), LocalStorage(tmp_path / "b"), MemoryStorage(), MemoryStorage()]
-    locks = [lock_for(table) for table in tables]
+    locks = [coordinate(table).lock for table in tables]
     for lock in locks:
         lock.acquire(0)
     assert all(lock.is_held() for lock in locks)
@@ -212,9 +213,9 @@ def test_locks_of_two_tables_do_not_meet(tmp_path: Path) -> None:
 
 def test_locking_is_no_call_that_faults_count(storage: Storage) -> None:
     faulty = FaultStorage(storage, [Fault(1)])
-    with lock_for(faulty).held(0):
-        liveness_for(faulty).hold(T)
-        liveness_for(faulty).release(T)
+    with coordinate(faulty).lock.held(0):
+        coordinate(faulty).liveness.hold(T)
+        coordinate(faulty).liveness.release(T)
     assert faulty.trace == ()
 
 
@@ -226,8 +227,26 @@ def test_storage_that_nothing_can_lock_is_refused() -> None:
 
 
 def test_memory_gets_the_lock_of_this_process_and_a_disk_the_file_lock(tmp_path: Path) -> None:
-    assert isinstance(lock_for(MemoryStorage()), InProcessLock)
-    assert isinstance(lock_for(LocalStorage(tmp_path)), FileLock)
+    assert isinstance(coordinate(MemoryStorage()).lock, InProcessLock)
+    assert isinstance(coordinate(LocalStorage(tmp_path)).lock, FileLock)
+
+
+def test_a_wrapped_storage_is_locked_as_the_one_inside(tmp_path: Path) -> None:
+    for inner in (LocalStorage(tmp_path), MemoryStorage()):
+        assert FaultStorage(FaultStorage(inner)).lock_root is inner
+        with coordinate(FaultStorage(inner)).lock.held(0), pytest.raises(LockError):
+            coordinate(inner).lock.acquire(0)
+
+
+def test_a_storage_that_brings_no_lock_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(BY_STORAGE, MemoryStorage)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedTableError, match="no lock for tables in memory://table"):
+        coordinate(MemoryStorage())
+
+
+def test_every_provider_has_its_maker() -> None:
+    named = {LOCK_PROVIDER.parse(name) for name in PROVIDERS}
+    assert named == set(PROVIDERS)
 
 
 # -- liveness
@@ -241,7 +260,7 @@ def test_nothing_is_known_of_an_instant_without_a_mark(liveness: Liveness) -> No
 def test_writer_is_alive_from_hold_to_release_and_leaves_nothing(storage: Storage, liveness: Liveness) -> None:
     liveness.hold(T)
     assert liveness.is_alive(T) is True
-    assert liveness_for(storage).is_alive(T) is True
+    assert coordinate(storage).liveness.is_alive(T) is True
     assert liveness.is_alive("20260101093000001") is None
     liveness.release(T)
     assert liveness.is_alive(T) is None
@@ -267,14 +286,14 @@ def test_mark_of_a_dead_writer_is_taken_over(liveness: Liveness) -> None:
 
 def test_instant_in_living_hands_is_refused(storage: Storage, liveness: Liveness) -> None:
     liveness.hold(T)
-    for other in (liveness, liveness_for(storage)):
+    for other in (liveness, coordinate(storage).liveness):
         with pytest.raises(LockError, match=T):
             other.hold(T)
     assert liveness.is_alive(T) is True
 
 
 def test_another_object_of_this_process_may_release(storage: Storage, liveness: Liveness) -> None:
-    liveness_for(storage).hold(T)
+    coordinate(storage).liveness.hold(T)
     liveness.release(T)
     assert liveness.is_alive(T) is None
 
@@ -302,18 +321,18 @@ def test_what_cannot_name_a_mark_is_no_instant(liveness: Liveness, instant: str)
 
 def test_copies_of_a_table_in_memory_share_neither_lock_nor_life() -> None:
     table = MemoryStorage()
-    liveness_for(table).hold(T)
-    with lock_for(table).held(0):
+    coordinate(table).liveness.hold(T)
+    with coordinate(table).lock.held(0):
         copy = table.copy()
-        assert liveness_for(copy).is_alive(T) is False
-        with lock_for(copy).held(0):
-            assert lock_for(copy).is_held() is False
+        assert coordinate(copy).liveness.is_alive(T) is False
+        with coordinate(copy).lock.held(0):
+            assert coordinate(copy).lock.is_held() is False
 
 
 def test_locking_does_not_keep_a_table_in_memory_alive() -> None:
     table = MemoryStorage()
-    with lock_for(table).held(0):
-        liveness_for(table).hold(T)
+    with coordinate(table).lock.held(0):
+        coordinate(table).liveness.hold(T)
     gone = weakref.ref(table)
     del table
     gc.collect()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import hoodie
-from hoodie.lock import in_process, os_lock
+from hoodie.lock.held import held_by_this_thread
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, CHANGES, Action, _prepare, _prepare_logs
@@ -118,7 +118,7 @@ def goes_on(table, storage, scene, where):
 
 
 def held_now():
-    return [*os_lock.held_by_this_thread(), *in_process.held_by_this_thread()]
+    return list(held_by_this_thread())
 
 
 def threads_left():

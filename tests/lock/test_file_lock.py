@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import LockError
-from hoodie.lock import liveness_for, lock_for
+from hoodie.lock.base import Waiting
 from hoodie.lock.file_lock import LOCK_PATH
 from hoodie.lock.liveness import LIVE_FOLDER
+from hoodie.lock.providers import coordinate
 from hoodie.storage.local import LocalStorage
 
 T = "20260101093000000"
@@ -25,10 +26,10 @@ T = "20260101093000000"
 PEER = """
 import os, sys
 from hoodie.errors import LockError
-from hoodie.lock import liveness_for, lock_for
+from hoodie.lock.providers import coordinate
 from hoodie.storage.local import LocalStorage
 storage = LocalStorage(sys.argv[1])
-lock, liveness = lock_for(storage), liveness_for(storage)
+lock, liveness = coordinate(storage).lock, coordinate(storage).liveness
 def say(what):
     print(what, flush=True)
 say("ready")
@@ -120,15 +121,15 @@ def test_processes_exclude_each_other(table: LocalStorage, tmp_path: Path, peer:
 def test_refused_lock_names_the_process_that_holds_it(table: LocalStorage, peer: Peer) -> None:
     assert peer.ask("acquire") == "acquired"
     with pytest.raises(LockError, match=f"process {peer.process.pid} on .* since 20"):
-        lock_for(table).acquire(0)
+        coordinate(table).lock.acquire(0)
     assert peer.ask("release") == "released"
-    with lock_for(table).held(0):
+    with coordinate(table).lock.held(0):
         assert table.exists(LOCK_PATH)
 
 
 def test_killed_holder_frees_the_lock(table: LocalStorage, peer: Peer) -> None:
     assert peer.ask("acquire") == "acquired"
-    lock = lock_for(table)
+    lock = coordinate(table).lock
     with pytest.raises(LockError):
         lock.acquire(0)
     peer.kill()
@@ -141,16 +142,16 @@ def test_killed_holder_frees_the_lock_though_a_forked_child_lives_on(table: Loca
     assert peer.ask(f"hold {T}") == "holding"
     child = int(peer.ask("fork"))
     with pytest.raises(LockError):
-        lock_for(table).acquire(0)
+        coordinate(table).lock.acquire(0)
     peer.kill()
     os.kill(child, 0)  # raises if the child were gone
-    with lock_for(table).held(0):
-        assert liveness_for(table).is_alive(T) is False
+    with coordinate(table).lock.held(0):
+        assert coordinate(table).liveness.is_alive(T) is False
 
 
 def test_killed_writer_is_dead_and_leaves_its_mark(table: LocalStorage, peer: Peer) -> None:
-    liveness = liveness_for(table)
-    impatient = liveness_for(table, sleep=lambda pause_s: None, monotonic=itertools.count().__next__)
+    liveness = coordinate(table).liveness
+    impatient = coordinate(table, waiting=Waiting(lambda pause_s: None, itertools.count().__next__)).liveness
     assert liveness.is_alive(T) is None
     assert peer.ask(f"hold {T}") == "holding"
     assert liveness.is_alive(T) is True
@@ -165,7 +166,7 @@ def test_killed_writer_is_dead_and_leaves_its_mark(table: LocalStorage, peer: Pe
 
 
 def test_mark_released_by_another_process_is_gone_here_too(table: LocalStorage, peer: Peer) -> None:
-    liveness = liveness_for(table)
+    liveness = coordinate(table).liveness
     liveness.hold(T)
     assert peer.ask(f"is_alive {T}") == "True"
     liveness.abandon(T)
@@ -178,7 +179,7 @@ def test_mark_released_by_another_process_is_gone_here_too(table: LocalStorage, 
 
 
 def test_lock_is_no_longer_held_once_its_file_was_deleted(table: LocalStorage) -> None:
-    lock, other = lock_for(table), lock_for(table)
+    lock, other = coordinate(table).lock, coordinate(table).lock
     lock.acquire(0)
     table.delete(LOCK_PATH)
     assert not lock.is_held()
@@ -190,7 +191,7 @@ def test_lock_is_no_longer_held_once_its_file_was_deleted(table: LocalStorage) -
 
 
 def test_lock_is_no_longer_held_once_its_file_names_another(table: LocalStorage) -> None:
-    lock = lock_for(table)
+    lock = coordinate(table).lock
     with lock.held(0):
         path = table.local_path(LOCK_PATH)
         assert path is not None
@@ -199,7 +200,7 @@ def test_lock_is_no_longer_held_once_its_file_names_another(table: LocalStorage)
 
 
 def test_lock_file_stays_and_names_nobody_when_the_lock_is_free(table: LocalStorage) -> None:
-    with lock_for(table).held(0):
+    with coordinate(table).lock.held(0):
         assert table.stat(LOCK_PATH).size_bytes > 0
     assert table.stat(LOCK_PATH).size_bytes == 0
 
@@ -211,21 +212,21 @@ def test_holder_that_left_no_name_is_called_so(table: LocalStorage, peer: Peer) 
     for left in (b"", b"{", b"[1]", b'"x"', b"\xff", b'{"pid": 1}'):
         Path(path).write_bytes(left)
         with pytest.raises(LockError, match="a holder who left no name"):
-            lock_for(table).acquire(0)
+            coordinate(table).lock.acquire(0)
 
 
 def test_lock_object_that_was_dropped_lets_go(table: LocalStorage) -> None:
-    lock_for(table).acquire(0)
+    coordinate(table).lock.acquire(0)
     gc.collect()
-    with lock_for(table).held(0):
+    with coordinate(table).lock.held(0):
         assert table.exists(LOCK_PATH)
 
 
 def test_unlocked_mark_of_another_host_proves_nothing(table: LocalStorage) -> None:
     table.replace(f"{LIVE_FOLDER}/{T}", b'{"pid": 1, "host": "not-this-host", "since": "then", "token": "x"}')
-    assert liveness_for(table).is_alive(T) is None
+    assert coordinate(table).liveness.is_alive(T) is None
     table.replace(f"{LIVE_FOLDER}/{T}", b"")
-    assert liveness_for(table).is_alive(T) is False
+    assert coordinate(table).liveness.is_alive(T) is False
 
 
 def test_mark_is_never_seen_unlocked_while_its_writer_takes_and_leaves_it(table: LocalStorage) -> None:
@@ -234,22 +235,22 @@ def test_mark_is_never_seen_unlocked_while_its_writer_takes_and_leaves_it(table:
     def look() -> set[bool | None]:
         seen = set()
         while not done.is_set():
-            seen.add(liveness_for(table).is_alive(T))
+            seen.add(coordinate(table).liveness.is_alive(T))
         return seen
 
     with ThreadPoolExecutor(2) as pool:
         looks = [pool.submit(look) for _ in range(2)]
         try:
             for _ in range(200):
-                liveness_for(table).hold(T)
-                liveness_for(table).release(T)
+                coordinate(table).liveness.hold(T)
+                coordinate(table).liveness.release(T)
         finally:
             done.set()
         assert set().union(*(look.result() for look in looks)) <= {True, None}
 
 
 def test_mark_of_a_table_that_was_deleted_meanwhile_is_nobodys(table: LocalStorage) -> None:
-    liveness = liveness_for(table)
+    liveness = coordinate(table).liveness
     liveness.hold(T)
     table.delete_folder(".hoodie")
     liveness.hold(T)
@@ -264,7 +265,7 @@ def test_mark_of_a_table_that_was_deleted_meanwhile_is_nobodys(table: LocalStora
 
 INTERLEAVED = """
 import os, sys
-from hoodie.lock import liveness_for
+from hoodie.lock.providers import coordinate
 from hoodie.lock.os_lock import is_locked, try_lock
 from hoodie.storage.local import LocalStorage
 root, event = sys.argv[1], sys.argv[2]
@@ -305,5 +306,5 @@ def test_question_about_a_mark_that_is_released_meanwhile_is_answered_not_known(
 
 
 def test_mark_that_is_released_while_it_is_taken_over_is_made_anew(tmp_path: Path) -> None:
-    act = "live = liveness_for(LocalStorage(root)); live.hold('T'); print(live.is_alive('T'), armed)"
+    act = "live = coordinate(LocalStorage(root)).liveness; live.hold('T'); print(live.is_alive('T'), armed)"
     assert run_interleaved(tmp_path, "open", act) == "True False"

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from hoodie.errors import CommitConflictError
-from hoodie.lock import liveness_for
+from hoodie.lock.providers import coordinate
 from hoodie.txn.gate import GATE, PATIENCE_S, PAUSE_S, closed_gate, wait_at_gate
 from hoodie.write.publish import commit_metadata
 from hoodie.writer import FIRST_BACK_OFF_S, MAX_BACK_OFF_S, MAX_TRIES
@@ -32,11 +32,11 @@ def test_a_writer_waits_at_the_gate_until_it_opens():
         pauses.append(seconds)
         sleep(seconds)
         if len(pauses) == 5:
-            liveness_for(storage).release(GATE)
+            coordinate(storage).liveness.release(GATE)
 
     clock.sleep = nap
     context = opened(storage, clock)._context
-    liveness_for(storage).hold(GATE)
+    coordinate(storage).liveness.hold(GATE)
     wait_at_gate(context)
     assert pauses == [PAUSE_S] * 5
 
@@ -44,11 +44,11 @@ def test_a_writer_waits_at_the_gate_until_it_opens():
 def test_the_gate_opens_however_the_block_ends():
     context, storage, _ = table()
     with closed_gate(context):
-        assert liveness_for(storage).is_alive(GATE)
-    assert not liveness_for(storage).is_alive(GATE)
+        assert coordinate(storage).liveness.is_alive(GATE)
+    assert not coordinate(storage).liveness.is_alive(GATE)
     with pytest.raises(ZeroDivisionError), closed_gate(context):
         raise ZeroDivisionError
-    assert not liveness_for(storage).is_alive(GATE)
+    assert not coordinate(storage).liveness.is_alive(GATE)
 
 
 def test_a_second_scheduler_goes_in_and_leaves_the_gate_to_the_first():
@@ -56,23 +56,23 @@ def test_a_second_scheduler_goes_in_and_leaves_the_gate_to_the_first():
     with closed_gate(context):
         with closed_gate(context):
             pass
-        assert liveness_for(storage).is_alive(GATE)
-    assert not liveness_for(storage).is_alive(GATE)
+        assert coordinate(storage).liveness.is_alive(GATE)
+    assert not coordinate(storage).liveness.is_alive(GATE)
 
 
 def test_a_scheduler_that_died_keeps_nobody_waiting_and_the_next_closes_the_gate_anew():
     context, storage, clock = table()
-    liveness_for(storage).hold(GATE)
-    liveness_for(storage).abandon(GATE)  # the mark stands, as a killed process leaves it
+    coordinate(storage).liveness.hold(GATE)
+    coordinate(storage).liveness.abandon(GATE)  # the mark stands, as a killed process leaves it
     wait_at_gate(context)
     assert clock.slept_s == 0
     with closed_gate(context):
-        assert liveness_for(storage).is_alive(GATE)
+        assert coordinate(storage).liveness.is_alive(GATE)
 
 
 def test_a_writer_goes_on_when_the_gate_stays_closed_for_long():
     context, storage, clock = table()
-    liveness_for(storage).hold(GATE)
+    coordinate(storage).liveness.hold(GATE)
     wait_at_gate(context)
     assert clock.slept_s == pytest.approx(2 * PATIENCE_S, abs=2 * PAUSE_S)
 
@@ -84,13 +84,13 @@ def test_a_write_waits_before_it_takes_its_instant():
 
     def nap(seconds):
         sleep(seconds)
-        if liveness_for(storage).is_alive(GATE):
+        if coordinate(storage).liveness.is_alive(GATE):
             seen.append(len(opened(storage, clock).timeline))
-            liveness_for(storage).release(GATE)
+            coordinate(storage).liveness.release(GATE)
 
     clock.sleep = nap
     writer = opened(storage, clock)
-    liveness_for(storage).hold(GATE)
+    coordinate(storage).liveness.hold(GATE)
     writer.upsert(batch([Input("a", "p")]))
     assert seen == [0]
     assert len(opened(storage, clock).timeline.commits) == 1
@@ -171,7 +171,7 @@ def test_writers_that_lost_back_off_by_the_clock_s_pause_longer_each_time():
         raise CommitConflictError("another was faster")
 
     with pytest.raises(CommitConflictError, match="another was faster"):
-        loser.writer._retried(lose)
+        loser.writer._retried(loser.writer.context, lose)
     assert len(pauses) == MAX_TRIES - 1
     for tries, pause in enumerate(pauses, 1):
         assert 0 <= pause <= min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)
