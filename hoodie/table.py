@@ -54,8 +54,8 @@ from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
-from hoodie.txn.context import TableContext, load_config
 from hoodie.txn.heartbeat import undisturbed
+from hoodie.view.context import TableContext, load_config
 from hoodie.write.create import create_at
 from hoodie.write.given_schema import SchemaLike, parse_schema_like
 from hoodie.write.keys import key_columns

@@ -20,8 +20,8 @@ from hoodie.options.write import WriteOptions
 from hoodie.services.inline import after_commit
 from hoodie.services.rollback import rollback_failed
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.heartbeat import undisturbed
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.attempt import Attempt
 from hoodie.write.batch import Batch, batch_of_no_rows
 from hoodie.write.keys import operation_on

@@ -14,7 +14,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 
 DONE, FAILED, USAGE = 0, 1, 2
 

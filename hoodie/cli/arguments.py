@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from hoodie.cli.report import Report
 from hoodie.table import HoodieTable
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 
 Command = Callable[[TableContext, HoodieTable, argparse.Namespace], Report]
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

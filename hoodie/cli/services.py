@@ -16,8 +16,8 @@ from hoodie.options.fits import check_version
 from hoodie.services.rollback import plan_rollback
 from hoodie.table import HoodieTable
 from hoodie.timeline.timeline import WRITES, Timeline
-from hoodie.txn.context import TableContext
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.view.context import TableContext
 
 
 def register(to: Commands) -> None:

@@ -24,7 +24,7 @@ from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.read.ranges import refuse_unfinished
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import Snapshot
+from hoodie.view.context import Snapshot
 
 _MOVES_ROWS = (WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
 

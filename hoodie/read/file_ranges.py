@@ -19,7 +19,7 @@ from hoodie.model.statistics import ALL_NULL, UNKNOWN, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.options.values import KeyGeneratorType
 from hoodie.storage.base import Storage
-from hoodie.txn.context import Snapshot
+from hoodie.view.context import Snapshot
 
 _FOOTER_THREADS = 16
 _CACHED_SCHEMAS = 64

@@ -20,8 +20,8 @@ from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import prune
 from hoodie.read.ranges import plan_range, refuse_cleaned
 from hoodie.read.where import no_column, parse_filter
-from hoodie.txn.context import Snapshot, TableContext
 from hoodie.view.columns import column_history
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema
 
 

@@ -30,7 +30,7 @@ from hoodie.read.bounds import may_match
 from hoodie.read.condition import Condition
 from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
 from hoodie.read.where import Where, condition_of
-from hoodie.txn.context import Snapshot, TableContext
+from hoodie.view.context import Snapshot, TableContext
 
 MAX_FOOTERS = 5_000
 """Of one plan; files beyond are read without a look into their footers first."""

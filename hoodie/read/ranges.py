@@ -22,7 +22,7 @@ from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
 from hoodie.model.plans import WholeSlice
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import Snapshot
+from hoodie.view.context import Snapshot
 from hoodie.view.retained import Cleaned, Retention
 
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable=true (full_scan_fallback=True of changes)"

@@ -20,7 +20,7 @@ from hoodie.options.read import ReadOptions
 from hoodie.read.plan import plan_read
 from hoodie.read.scan_tasks import Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 
 if TYPE_CHECKING:
     import pandas as pd

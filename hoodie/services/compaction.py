@@ -27,11 +27,11 @@ from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_version
 from hoodie.services.rollback import delete_compaction_output, reset_compaction, rollback_failed
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.txn.gate import PATIENCE_S, PAUSE_S, closed_gate
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
+from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")

@@ -9,7 +9,7 @@ from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
 from hoodie.services.compaction import run_compaction, schedule_compaction
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
 

@@ -38,8 +38,8 @@ from hoodie.options.fits import check_version
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import WRITES, Timeline
-from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
+from hoodie.view.context import Snapshot, TableContext
 
 log = logging.getLogger("hoodie")
 

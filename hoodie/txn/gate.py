@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hoodie.errors import LockError
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 
 GATE = "schedule"
 PAUSE_S = 0.02

@@ -31,12 +31,12 @@ from hoodie.options.mergers import runnable
 from hoodie.timeline.active import instant_path, scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
-from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat
-from hoodie.txn.kept_views import KEPT_VIEWS
 from hoodie.txn.metadata_table import drop_metadata_table
 from hoodie.txn.same_table import require_same_table
+from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.kept_views import KEPT_VIEWS
 from hoodie.view.schema import stated_schema, table_schema
 from hoodie.view.view import FileSystemView
 

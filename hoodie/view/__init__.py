@@ -1,1 +1,1 @@
-"""The file-system view: file groups and slices, folded from the timeline and a listing."""
+"""An open table, and its files as one timeline sees them: groups and slices, folded from that and a listing."""

@@ -29,9 +29,9 @@ from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import find_conflict
-from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled, steps_of
 from hoodie.write.overwrite import overwritten_partitions, replacing

@@ -13,7 +13,7 @@ from hoodie.errors import OptionError
 from hoodie.model.enums import WriteOperation
 from hoodie.model.plans import Chunk
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from hoodie.options.table import TableConfig
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
-from hoodie.txn.context import Snapshot, TableContext
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Tagged, Target, WritePlan, plan_write

@@ -22,7 +22,7 @@ from hoodie.options.table import TableConfig
 from hoodie.options.values import DuplicatePolicy, KeyGeneratorType
 from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
-from hoodie.txn.context import Snapshot, TableContext
+from hoodie.view.context import Snapshot, TableContext
 
 _ASKED = 4
 """Partitions of which a row is looked at before the question is given up: null and short values may leave it open."""

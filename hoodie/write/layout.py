@@ -22,8 +22,8 @@ from hoodie.options.fits import check_against, check_writable
 from hoodie.options.table import TableOptions
 from hoodie.options.values import IndexType
 from hoodie.options.write import IndexOptions
-from hoodie.txn.context import Snapshot, TableContext, load_config
 from hoodie.txn.same_table import require_same_table
+from hoodie.view.context import Snapshot, TableContext, load_config
 
 log = logging.getLogger("hoodie")
 

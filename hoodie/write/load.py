@@ -28,9 +28,9 @@ from hoodie.model.plans import Chunk, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
-from hoodie.txn.context import Snapshot, TableContext
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.attempt import action_of, require_same_columns
 from hoodie.write.load_part import run_load_part
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled

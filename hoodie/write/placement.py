@@ -14,7 +14,7 @@ from hoodie.model.plans import WriteResult
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
-from hoodie.txn.context import Snapshot, TableContext
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.by_bucket import ByBucket
 from hoodie.write.by_key import ByKey

@@ -22,8 +22,8 @@ from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import TableContext
 from hoodie.view.columns import refuse_to_write
+from hoodie.view.context import TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
 from hoodie.write.operation_rules import OperationRules, Step, labelled, steps_of

@@ -9,7 +9,7 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.streams import Recorded, StreamBatch, parse_batch
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import Snapshot
+from hoodie.view.context import Snapshot
 
 
 def is_committed(snapshot: Snapshot, batch: StreamBatch | None, *, table: str) -> bool:

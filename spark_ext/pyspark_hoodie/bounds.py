@@ -27,7 +27,7 @@ from hoodie.format.column_stats import entry_of, has_bounds, json_of_column_stat
 from hoodie.keygen.partition_values import ranges_of_paths
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.file_ranges import Kinds, same_as_key, statement_of
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 
 MAX_CHARACTERS = 4 * 1024 * 1024
 """Of all commits of one scan together: those that say most of its files for their length come first."""

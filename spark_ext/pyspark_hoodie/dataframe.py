@@ -33,7 +33,7 @@ from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 from hoodie.write.create import create_at
 from hoodie.write.operation_rules import OperationRules
 from hoodie.write.prepare import require_columns

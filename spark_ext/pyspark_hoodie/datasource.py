@@ -34,7 +34,7 @@ from hoodie.read.plan import plan_read
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.timeline.active import scratch_folder
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 from hoodie.write.prepare import Preparation, run_prepare
 from hoodie.write.stage import PreparedRows, plan_preparation
 from pyspark_hoodie.dataframe import (

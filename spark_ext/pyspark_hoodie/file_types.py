@@ -21,7 +21,7 @@ from hoodie.model.plans import ReadPlan, ReadTask
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.storage.base import Storage
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 from pyspark_hoodie.schema import spark_schema
 
 Narrow = Mapping[str, pa.DataType]

@@ -17,7 +17,7 @@ from hoodie.keygen.partition_values import ranges_of_paths
 from hoodie.model.statistics import ValueRange
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.file_ranges import FileRanges
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 
 PLAIN = {"recursiveFileLookup": "true"}
 """No columns from folder names."""

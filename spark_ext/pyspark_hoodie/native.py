@@ -27,7 +27,7 @@ from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.scan_files import plan_scan_files
 from hoodie.read.where import Where
 from hoodie.storage.base import Storage
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.bounds import text_of_bounds
 from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows

@@ -29,7 +29,7 @@ from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.read.plan import plan_read
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
-from hoodie.txn.context import Snapshot, TableContext
+from hoodie.view.context import Snapshot, TableContext
 from pyspark_hoodie.dataframe import parse_query
 from pyspark_hoodie.schema import arrow_schema, selected_schema, spark_schema
 from pyspark_hoodie.short_errors import short_errors

@@ -24,7 +24,7 @@ from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.timeline.active import scratch_folder
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 from pyspark_hoodie.dataframe import in_mode, open_for_write
 from pyspark_hoodie.engine import conformed
 from pyspark_hoodie.short_errors import short_errors

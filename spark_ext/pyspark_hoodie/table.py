@@ -24,7 +24,7 @@ from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable as Core
 from hoodie.table import is_table
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.context import TableContext
+from hoodie.view.context import TableContext
 from hoodie.write.keys import key_columns
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.engine import SparkEngine

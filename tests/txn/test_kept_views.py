@@ -8,8 +8,8 @@ from hoodie.model.names import join
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
-from hoodie.txn import kept_views
-from hoodie.txn.kept_views import KEPT_VIEWS
+from hoodie.view import kept_views
+from hoodie.view.kept_views import KEPT_VIEWS
 from hoodie.view.view import FileSystemView
 from tests.memory_tables import Input, batch, create, keys, new_table, opened
 

@@ -26,7 +26,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.kept_views import KEPT_VIEWS
+from hoodie.view.kept_views import KEPT_VIEWS
 from hoodie.view.schema import table_schema
 from hoodie.view.view import FileSystemView
 
