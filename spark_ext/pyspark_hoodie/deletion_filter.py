@@ -27,7 +27,10 @@ MAX_BITMAP_BYTES = 64 * 1024 * 1024
 MAX_FILES = 2048
 """With dead rows, in one scan."""
 MAX_SLOTS = 1 << 20
-_MAX_SHIFT = 30
+_BITS_OF_SLOTS = (12, 16, 20)
+"""Few numbers of slots, and for most tables the first of them: each other one is other code to Spark."""
+_FIRST_SHIFT, _MAX_SHIFT = 3, 30
+_ALL_COUNT = -(1 << 40)
 _CLASHES = 4
 """As many clashes of sizes as can be expected of a way to make slots when one of a few hundred ways has none."""
 _BITS_OF_WORD = 64
@@ -73,12 +76,12 @@ def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[S
     if entry is not None:
         return scan.where(entry[0])
     bitmap = _bitmap(files)
-    local = arrow_frame(spark, pa.table({_WORDS: [np.concatenate([bitmap.words, bitmap.starts])]}, schema=_SCHEMA))
+    local = arrow_frame(spark, pa.table({_WORDS: [bitmap.words]}, schema=_SCHEMA))
     with _scalar(local) as words:
         alive = _alive(words, bitmap)
         found = scan.where(alive)
     if _lasts(local):
-        known.put(key, (alive, [file.dead for file in files]), bitmap.words.nbytes + bitmap.starts.nbytes)
+        known.put(key, (alive, [file.dead for file in files]), bitmap.words.nbytes)
     return found
 
 
@@ -87,16 +90,14 @@ _handed_over: WeakKeyDictionary[SparkSession, Known[tuple[Column, object]]] = We
 
 
 def _alive(words: Column, bitmap: _Bitmap) -> Column:
-    """Whether a row counts; `words` are those of the bitmap and then its starts: one subquery costs less than two.
+    """Whether a row counts.
 
-    Each step of a column is a question to the JVM, so all that can be is one text.
+    Of the bitmap only the slots are in the text, and these are mostly the same: Spark makes code of the text, and the next snapshot's
+    query finds that compiled. Each step of a column is a question to the JVM, so all that can be is one text.
     """
-    size, number = "_metadata.file_size", "_metadata.row_index"
-    count, (one, two) = len(bitmap.words), bitmap.shifts
-    slot = F.expr(
-        f"{count} + int(({size} ^ shiftright({size}, {one}) ^ shiftright({size}, {two})) & {len(bitmap.starts) - 1})"
-    )
-    word = F.least(words[slot] + F.expr(f"shiftright({number}, 6)"), F.lit(count - 1))
+    size, number, (one, two) = "_metadata.file_size", "_metadata.row_index", bitmap.shifts
+    slot = F.expr(f"int(({size} ^ shiftright({size}, {one}) ^ shiftright({size}, {two})) & {bitmap.slots - 1})")
+    word = F.greatest(words[slot] + F.expr(f"shiftright({number}, 6)"), F.lit(bitmap.slots))
     return F.getbit(words[word.cast("int")], F.expr(f"int({number} & {_BITS_OF_WORD - 1})")) == 0
 
 
@@ -106,36 +107,37 @@ _SCHEMA = pa.schema([(_WORDS, pa.list_(pa.int64()))])
 
 class _Bitmap(NamedTuple):
     words: np.ndarray
-    """int64, the bits of one file after the other, least significant first; at the end a word that says: none is dead."""
-    starts: np.ndarray
-    """int64, by slot: the first word of the file, the last one of all where its rows all count. Slots are a power of two."""
+    """int64. By slot, where the first word of the file is, far below 0 where its rows all count. Then a word without a bit: what
+    no row number of such a file gets beyond. Then the bits of one file after the other, least significant first."""
+    slots: int
+    """How many, a power of two."""
     shifts: tuple[int, int]
     """Slot of a size: itself, shifted right by these, all combined by XOR, the lowest bits."""
 
 
 def _bitmap(files: Sequence[ScanFile]) -> _Bitmap:
     dead = [file for file in files if file.dead is not None]
-    counts = [_words(file.rows) for file in dead]
-    words = np.zeros(sum(counts) + 1, dtype=np.int64)
-    begins = np.cumsum([0, *counts])
-    for file, begin, count in zip(dead, begins, counts, strict=False):
-        flags = np.zeros(count * _BITS_OF_WORD, dtype=np.uint8)
-        flags[file.dead] = 1
-        words[begin : begin + count] = np.packbits(flags, bitorder="little").view(np.int64)
     mine = np.array([file.size_bytes for file in dead], dtype=np.int64)
     others = np.unique(np.array([file.size_bytes for file in files if file.dead is None], dtype=np.int64))
     shifts, slots, count = _slots(mine, others)
-    starts = np.full(count, len(words) - 1, dtype=np.int64)
-    starts[slots] = begins[:-1]
-    return _Bitmap(words, starts, shifts)
+    begins = np.cumsum([count + 1, *(_words(file.rows) for file in dead)])
+    words = np.zeros(begins[-1], dtype=np.int64)
+    words[:count] = _ALL_COUNT
+    words[slots] = begins[:-1]
+    for file, begin, end in zip(dead, begins[:-1], begins[1:], strict=True):
+        flags = np.zeros((end - begin) * _BITS_OF_WORD, dtype=np.uint8)
+        flags[file.dead] = 1
+        words[begin:end] = np.packbits(flags, bitorder="little").view(np.int64)
+    return _Bitmap(words, count, shifts)
 
 
 def _slots(mine: np.ndarray, others: np.ndarray) -> tuple[tuple[int, int], np.ndarray, int]:
     """A way to give each of my sizes a slot that no other size has: the shifts, the slots, how many slots there are."""
-    bits = max(3, len(mine).bit_length() + 1, _slots_wanted(len(mine), len(others)).bit_length())
+    wanted = _slots_wanted(len(mine), len(others)).bit_length()
+    bits = next((bits for bits in _BITS_OF_SLOTS if bits >= wanted), wanted)
     while True:
         mask = (1 << bits) - 1
-        for first in range(1, _MAX_SHIFT):
+        for first in range(_FIRST_SHIFT, _MAX_SHIFT):
             for second in range(first + 1, _MAX_SHIFT):
                 slots = (mine ^ (mine >> first) ^ (mine >> second)) & mask
                 if len(np.unique(slots)) < len(mine):

@@ -1,6 +1,7 @@
 """Realtime views of slices with logs are native Parquet scans, and their rows are those of the embedded engine."""
 
 import random
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -273,6 +274,19 @@ def test_dead_rows_are_handed_over_once_for_a_snapshot(enabled, changed, monkeyp
     hoodie.open_table(changed).upsert(rows(("k07", "b", 1, 9)), OPTIONS)
     same(load(enabled, changed), hoodie.open_table(changed).scan(meta_columns=True))
     assert len(handed) == (2 if lasting else 3)
+
+
+def test_the_next_snapshot_is_the_same_code_to_spark(enabled, changed):
+    """So that what a session has compiled for one query serves those after the next upsert, too."""
+
+    def condition():
+        plan = load(enabled, changed).select("qty")._jdf.queryExecution().optimizedPlan().toString()
+        assert "getbit" in plan
+        return re.sub(r"#\d+L?", "", plan)
+
+    before = condition()
+    hoodie.open_table(changed).upsert(rows(*((f"k{n:02}", "b", 5, 9) for n in range(20))), OPTIONS)
+    assert condition() == before
 
 
 def test_the_frame_has_no_columns_of_its_own(enabled, changed):
