@@ -27,6 +27,7 @@ from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.kept_views import KEPT_VIEWS
+from hoodie.view.listing import Listing, StorageListing
 from hoodie.view.schema import table_schema
 from hoodie.view.view import FileSystemView
 
@@ -41,7 +42,7 @@ class Snapshot:
 
     def __init__(
         self,
-        storage: Storage,
+        listing: Listing,
         active: ActiveTimeline,
         properties: Mapping[str, str],
         archived: ArchivedTimeline,
@@ -54,7 +55,7 @@ class Snapshot:
         self.timeline: Timeline = active.load(max_age_s=max_age_s)
         self.archived = archived
         same = seen is not None and seen.timeline == self.timeline
-        self.view = seen if seen is not None and same else FileSystemView(storage, active, self.timeline, archived)
+        self.view = seen if seen is not None and same else FileSystemView(listing, active, self.timeline, archived)
 
     @cached_property
     def schema(self) -> pa.Schema | None:
@@ -74,6 +75,7 @@ class TableContext:
     storage: Storage
     config: TableConfig
     engine: Engine
+    listing: Listing
     active: ActiveTimeline
     clock: Clock
     concurrency: ConcurrencyOptions
@@ -98,6 +100,7 @@ class TableContext:
             storage=storage,
             config=config,
             engine=engine,
+            listing=StorageListing(storage),
             active=ActiveTimeline(storage, layout=config.timeline_layout, folder=config.timeline_folder),
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
             concurrency=concurrency,
@@ -129,7 +132,7 @@ class TableContext:
         Raises:
             TableNotFoundError: the table was deleted since it was opened.
         """
-        found = Snapshot(self.storage, self.active, self.config.raw, self.archived(), seen=seen, max_age_s=max_age_s)
+        found = Snapshot(self.listing, self.active, self.config.raw, self.archived(), seen=seen, max_age_s=max_age_s)
         if not found.timeline.instants and not self.storage.exists(PROPERTIES):
             load_config(self.storage)
         return found
@@ -152,7 +155,8 @@ class TableContext:
 
     def kept_view(self) -> FileSystemView | None:
         """What the last write of this process into this table left; for the caller alone."""
-        return KEPT_VIEWS.take(self.storage, self.active, self.archived())
+        view = KEPT_VIEWS.take(self.storage)
+        return None if view is None else view.moved_to(self.listing, self.active, self.archived())
 
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""

@@ -11,8 +11,6 @@ from collections import OrderedDict
 
 from hoodie.model.names import PROPERTIES
 from hoodie.storage.base import Storage
-from hoodie.timeline.active import ActiveTimeline
-from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.view.view import FileSystemView
 
 _KEPT_TABLES = 8
@@ -27,10 +25,9 @@ class KeptViews:
         self._views: OrderedDict[str | int, FileSystemView] = OrderedDict()
         self._mutex = threading.Lock()
 
-    def take(self, storage: Storage, active: ActiveTimeline, archived: ArchivedTimeline) -> FileSystemView | None:
+    def take(self, storage: Storage) -> FileSystemView | None:
         with self._mutex:
-            view = self._views.pop(_place_of(storage), None)
-        return None if view is None else view.moved_to(storage, active, archived)
+            return self._views.pop(_place_of(storage), None)
 
     def put(self, storage: Storage, view: FileSystemView | None) -> None:
         if view is None or view.listed_groups > _KEPT_GROUPS:

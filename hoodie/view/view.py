@@ -13,14 +13,15 @@ from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.model.enums import Action
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import HOODIE, PARTITION_METADATA, join
+from hoodie.model.names import PARTITION_METADATA, join
 from hoodie.model.payloads import CompactionPlan
-from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.build import as_written, build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
 from hoodie.view.committed import CommittedFiles
+from hoodie.view.listing import Listing
 
 
 class FileSystemView:
@@ -31,9 +32,9 @@ class FileSystemView:
     """
 
     def __init__(
-        self, storage: Storage, active: ActiveTimeline, timeline: Timeline, archived: ArchivedTimeline | None = None
+        self, listing: Listing, active: ActiveTimeline, timeline: Timeline, archived: ArchivedTimeline | None = None
     ) -> None:
-        self._storage = storage
+        self._listing = listing
         self._active = active
         self.timeline = timeline
         self._archived = archived
@@ -54,7 +55,7 @@ class FileSystemView:
         metadata = self._active.read_commit(commit)
         if metadata.replaced_file_ids:
             return None
-        later = FileSystemView(self._storage, self._active, timeline, self._archived)
+        later = FileSystemView(self._listing, self._active, timeline, self._archived)
         later.committed = self.committed.following(timeline, commit)
         later._groups = self._groups.copy()
         later._by_id = {path: found for path, found in self._by_id.items() if path not in metadata.write_stats}
@@ -73,10 +74,10 @@ class FileSystemView:
         return later
 
     def moved_to(
-        self, storage: Storage, active: ActiveTimeline, archived: ArchivedTimeline | None = None
+        self, listing: Listing, active: ActiveTimeline, archived: ArchivedTimeline | None = None
     ) -> FileSystemView:
         """The same answers, and further questions to another opening of the same table."""
-        moved = FileSystemView(storage, active, self.timeline, archived)
+        moved = FileSystemView(listing, active, self.timeline, archived)
         moved.committed = self.committed.moved_to(active.read_commit)
         moved._groups, moved._by_id = self._groups, self._by_id
         moved._partitions, moved._compactions = self._partitions, self._compactions
@@ -105,21 +106,13 @@ class FileSystemView:
         }
 
     def partitions(self) -> tuple[str, ...]:
-        """Every partition path of the table: the folders that have a partition metadata file. All files are listed for it."""
+        """Every partition path of the table. All files are listed for it."""
         if self._partitions is None:
-            by_folder: dict[str, list[FileInfo]] = {}
-            for info in self._data_files():
-                folder = info.path.rpartition("/")[0]
-                by_folder.setdefault(folder, []).append(info)
-            marked = {
-                folder
-                for folder, files in by_folder.items()
-                if any(f.path.rpartition("/")[2].startswith(PARTITION_METADATA) for f in files)
-            }
-            self._partitions = tuple(sorted(marked))
-            for folder in sorted(marked.union(self.committed.partitions)):
+            found = self._listing.all_files()
+            self._partitions = found.partitions
+            for folder in self.every_partition():
                 if folder not in self._groups:
-                    self._groups[folder] = self._build(folder, by_folder.get(folder, ()))
+                    self._groups[folder] = self._build(folder, found.files.get(folder, ()))
         return self._partitions
 
     def every_partition(self) -> tuple[str, ...]:
@@ -129,7 +122,7 @@ class FileSystemView:
     def file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
         """Groups of a partition, replaced ones included; empty when the partition is not there."""
         if partition_path not in self._groups:
-            self._groups[partition_path] = self._build(partition_path, self._storage.list(partition_path))
+            self._groups[partition_path] = self._build(partition_path, self._listing.files(partition_path))
         return self._groups[partition_path]
 
     def latest_slices(
@@ -151,7 +144,7 @@ class FileSystemView:
                     continue
                 if then is None and partition_path not in marked:
                     raise MissingFileError(
-                        f"{join(partition_path, PARTITION_METADATA)} of table {self._storage.uri} is gone, without which no engine "
+                        f"{join(partition_path, PARTITION_METADATA)} of table {self._listing.uri} is gone, without which no engine "
                         f"sees the files of partition {partition_path!r}: restore it from a copy, or write a row into the partition"
                     )
                 found.append(file_slice)
@@ -255,7 +248,7 @@ class FileSystemView:
         )
         more = f" (and {others - 1:,} more files of partition {partition_path!r})" if others > 1 else ""
         return (
-            f"{named.path} of table {self._storage.uri}{more} is gone: instant {instant} wrote it, and nothing since has taken its "
+            f"{named.path} of table {self._listing.uri}{more} is gone: instant {instant} wrote it, and nothing since has taken its "
             "place. Restore it from a copy; until then you can read the table as of an earlier instant, or overwrite that partition"
         )
 
@@ -272,7 +265,7 @@ class FileSystemView:
             timeline=self.timeline,
             committed=self.committed,
             pending_compactions=self.pending_compactions(),
-            table=self._storage.uri,
+            table=self._listing.uri,
             completion_of=self._completion_of if self.timeline.layout > 1 else None,
         )
         self._refuse_unknown_replaced(partition_path, groups)
@@ -292,14 +285,7 @@ class FileSystemView:
             known = itertools.chain(self.timeline, archived)
             if not any(i.action is Action.CLEAN and sort_key(i.time) > sort_key(time) for i in known):
                 raise CorruptFileError(
-                    f"{time}.{Action.REPLACECOMMIT} of table {self._storage.uri} replaced file group {group.file_id[:80]!r} in "
+                    f"{time}.{Action.REPLACECOMMIT} of table {self._listing.uri} replaced file group {group.file_id[:80]!r} in "
                     f"partition {partition_path!r}, of which nothing is there and nothing was cleaned: the metadata are damaged, "
                     "restore the file from a copy"
                 )
-
-    def _data_files(self) -> Iterable[FileInfo]:
-        for top in self._storage.list(""):
-            if not top.is_folder:
-                yield top
-            elif top.path != HOODIE:
-                yield from self._storage.list(top.path, recursive=True)

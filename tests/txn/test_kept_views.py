@@ -37,7 +37,7 @@ def context_of(table):
 
 def listed_anew(table):
     context = context_of(table)
-    view = FileSystemView(context.storage, context.active, context.active.load(), context.archived())
+    view = FileSystemView(context.listing, context.active, context.active.load(), context.archived())
     return {part: view.file_groups(part) for part in PARTS}
 
 
@@ -114,7 +114,7 @@ def test_a_table_that_is_opened_anew_is_not_listed_anew_on_local_disk(tmp_path):
     assert opened(again).upsert(batch([Input("k", "a", 2, 2)])).updated == 1
     assert storage.listed == again.listed == 0
     # What that left asks the storage of the one that takes it, not the first one.
-    assert kept(opened(again))._storage is not storage
+    assert kept(opened(again))._listing.storage is not storage
     assert opened(again).scan().to_arrow().num_rows == 1
 
 

@@ -10,6 +10,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, CompactionPlan
 from hoodie.timeline.active import ActiveTimeline
+from hoodie.view.listing import StorageListing
 from hoodie.view.view import FileSystemView
 from tests.memory_tables import FakeClock, new_storage
 
@@ -63,7 +64,7 @@ class Table:
 
     def view(self, archived=None):
         active = ActiveTimeline(self.storage, layout=2, folder=FOLDER)
-        return FileSystemView(self.storage, active, active.load(), archived)
+        return FileSystemView(StorageListing(self.storage), active, active.load(), archived)
 
 
 def shown(file_slice):

@@ -7,6 +7,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.names import parse_log_file
 from hoodie.model.payloads import CommitMetadata, CompactionOperation, CompactionPlan, WriteStat
 from hoodie.timeline.active import ActiveTimeline
+from hoodie.view.listing import StorageListing
 from hoodie.view.view import FileSystemView
 from tests.memory_tables import FakeClock, new_storage
 
@@ -46,7 +47,7 @@ class Table:
 
     def view(self):
         active = ActiveTimeline(self.storage)
-        return FileSystemView(self.storage, active, active.load())
+        return FileSystemView(StorageListing(self.storage), active, active.load())
 
 
 def names(slices):

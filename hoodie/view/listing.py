@@ -1,0 +1,75 @@
+"""The listing seam: which partitions a table has, and which files are in them.
+
+Where a new source of listings goes: here or beside it, as a `Listing`, and `TableContext.open` chooses. Which of the files
+count is not its business: that the timeline settles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from hoodie.model.names import HOODIE, PARTITION_METADATA
+from hoodie.storage.base import FileInfo, Storage
+
+
+class AllFiles(NamedTuple):
+    """Every file of a table at one moment."""
+
+    partitions: tuple[str, ...]
+    """Paths of the folders that are partitions, sorted."""
+    files: Mapping[str, Sequence[FileInfo]]
+    """By folder; folders that are no partitions may be among them."""
+
+
+class Listing(Protocol):
+    """Files as they are at each call: what it has answered, it does not keep. Thread-safe.
+
+    It shows at least every file that a commit names which was completed before the call; files of others may be among them.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The table, for messages."""
+        ...
+
+    def files(self, partition_path: str) -> Sequence[FileInfo]:
+        """The files of one partition, its metadata file among them or not; none when it is not there."""
+        ...
+
+    def all_files(self) -> AllFiles:
+        """Partitions and files of the whole table: whoever wants the partitions mostly wants the files next."""
+        ...
+
+
+@dataclass(frozen=True)
+class StorageListing:
+    """`Listing` by the folders of a storage: a partition is one that has a partition metadata file."""
+
+    storage: Storage
+
+    @property
+    def uri(self) -> str:
+        return self.storage.uri
+
+    def files(self, partition_path: str) -> Sequence[FileInfo]:
+        return self.storage.list(partition_path)
+
+    def all_files(self) -> AllFiles:
+        by_folder: dict[str, list[FileInfo]] = {}
+        for info in self._data_files():
+            by_folder.setdefault(info.path.rpartition("/")[0], []).append(info)
+        marked = (
+            folder
+            for folder, files in by_folder.items()
+            if any(f.path.rpartition("/")[2].startswith(PARTITION_METADATA) for f in files)
+        )
+        return AllFiles(tuple(sorted(marked)), by_folder)
+
+    def _data_files(self) -> Iterable[FileInfo]:
+        for top in self.storage.list(""):
+            if not top.is_folder:
+                yield top
+            elif top.path != HOODIE:
+                yield from self.storage.list(top.path, recursive=True)

@@ -1,0 +1,59 @@
+"""A view takes partitions and files from its listing alone."""
+
+from dataclasses import dataclass, field, replace
+
+from hoodie.storage.base import Storage
+from hoodie.view.context import TableContext
+from hoodie.view.listing import AllFiles, StorageListing
+from tests.memory_tables import Input, batch, new_table, opened
+
+
+@dataclass
+class Elsewhere:
+    """A listing that was taken down before, as a metadata table has it: no folder is looked into."""
+
+    known: AllFiles
+    uri: str = "memory://elsewhere"
+    asked: list[str] = field(default_factory=list)
+
+    def files(self, partition_path):
+        self.asked.append(partition_path)
+        return self.known.files.get(partition_path, ())
+
+    def all_files(self):
+        self.asked.append("*")
+        return self.known
+
+
+def context_of(storage: Storage) -> TableContext:
+    return opened(storage)._context
+
+
+def test_all_files_are_by_folder_and_partitions_are_marked():
+    storage, _ = new_table(table_type="COPY_ON_WRITE")
+    for path in ("a/.hoodie_partition_metadata", "a/x", "b/c/y", "z"):
+        storage.create_new(path, b"x")
+    found = StorageListing(storage).all_files()
+    assert found.partitions == ("a",)
+    assert {folder: [info.path for info in files] for folder, files in found.files.items()} == {
+        "": ["z"],
+        "a": ["a/.hoodie_partition_metadata", "a/x"],
+        "b/c": ["b/c/y"],
+    }
+    assert StorageListing(storage).files("not there") == []
+
+
+def test_a_view_asks_its_listing_and_no_storage():
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    table = opened(storage, clock)
+    table.upsert(batch([Input("k", "a", 1, 1), Input("l", "b", 1, 1)]))
+    table.upsert(batch([Input("k", "a", 2, 2)]))
+    expected = context_of(storage).snapshot().view.latest_slices()
+
+    listing = Elsewhere(StorageListing(storage).all_files())
+    context = replace(context_of(storage), listing=listing)
+    storage.list = None
+    assert context.snapshot().view.latest_slices() == expected
+    assert listing.asked == ["*"]
+    assert context.snapshot().view.latest_slices(["a"]) == [each for each in expected if "a" in each.group]
+    assert listing.asked == ["*", "a"]
