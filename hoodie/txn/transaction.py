@@ -33,7 +33,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat
-from hoodie.txn.metadata_table import drop_metadata_table
+from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.kept_views import KEPT_VIEWS
@@ -102,7 +102,8 @@ class Transaction:
         try:
             with context.lock.held(context.lock_timeout_s):
                 _require_same_table(context, places_rows=True)
-                drop_metadata_table(context.storage)
+                for participant in participants_of(context):
+                    participant.before_plan(context)
                 snapshot = context.snapshot(seen)
                 planned = plan(snapshot)
                 time = context.clock.allot(snapshot.timeline.latest_time)
@@ -170,7 +171,8 @@ class Transaction:
         with context.lock.held(context.lock_timeout_s):
             _require_same_table(context, places_rows=self.action is not Action.COMPACTION)
             self._check(metadata, based_on, inserted_partitions)
-            drop_metadata_table(context.storage)  # a writer of Apache Hudi may have made one meanwhile
+            for participant in participants_of(context):
+                participant.before_publish(context, self._completed, metadata)
             timeline = self._publish(metadata)
         self._keep_view(timeline, metadata)
         self._clean_up()
@@ -231,10 +233,14 @@ class Transaction:
     def _others(self, timeline: Timeline) -> tuple[Instant, ...]:
         return tuple(instant for instant in timeline if instant.time != self.instant)
 
+    @property
+    def _completed(self) -> Instant:
+        return Instant(self.instant, self.action, State.COMPLETED)
+
     def _publish(self, metadata: CommitMetadata) -> Timeline:
         """Give the timeline with the completed instant."""
         context = self.context
-        completed = Instant(self.instant, self.action, State.COMPLETED)
+        completed = self._completed
         data = encode_commit(metadata)
         try:
             context.active.create(completed, data, via=self.staging)
