@@ -77,6 +77,10 @@ class Liveness(Protocol):
         """True: a process, this one included, holds the mark. False: its holder is dead. None: not known."""
         ...
 
+    def marks(self) -> frozenset[str]:
+        """The instants that have a mark, of the living and of the dead."""
+        ...
+
 
 class Coordination(NamedTuple):
     """What the writers of one table agree by. `coordinate` in `lock/providers.py` chooses it."""

@@ -11,7 +11,7 @@ from functools import partial
 from hoodie.errors import LockError
 from hoodie.lock.base import WAITING, Waiting, wait_for
 from hoodie.lock.held import lets_go
-from hoodie.lock.liveness import live_path
+from hoodie.lock.liveness import LIVE_FOLDER, live_path
 from hoodie.storage.base import Storage
 
 
@@ -145,3 +145,6 @@ class InProcessLiveness:
             if not self._storage.exists(path):
                 return None
             return instant in self._grants.live
+
+    def marks(self) -> frozenset[str]:
+        return frozenset(self._storage.names(LIVE_FOLDER))

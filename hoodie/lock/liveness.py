@@ -120,6 +120,9 @@ class FileLiveness:
             return None
         return locked
 
+    def marks(self) -> frozenset[str]:
+        return frozenset(self._storage.names(LIVE_FOLDER))
+
     def _path(self, instant: str) -> str:
         return os.path.join(self._root, live_path(instant))
 

@@ -19,7 +19,6 @@ from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFound
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.log_block import LogBlock, rollback_block, scan_blocks
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
-from hoodie.lock.liveness import LIVE_FOLDER
 from hoodie.model.enums import Action, HeaderKey, State
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Instant, is_instant_time
@@ -346,7 +345,7 @@ def _remove_remains(context: TableContext) -> None:
 
 def _remains(context: TableContext) -> list[str]:
     """Names of marks and staging folders whose writer is dead, but for those of pending instants."""
-    marks = {info.path.rpartition("/")[2] for info in context.storage.list(LIVE_FOLDER) if not info.is_folder}
+    marks = context.liveness.marks()
     staged = {
         info.path.rpartition("/")[2].removesuffix(_FENCED) for info in context.storage.list(STAGING) if info.is_folder
     }

@@ -292,6 +292,16 @@ def test_instant_in_living_hands_is_refused(storage: Storage, liveness: Liveness
     assert liveness.is_alive(T) is True
 
 
+def test_marks_are_those_of_the_living_and_of_the_dead(storage: Storage, liveness: Liveness) -> None:
+    assert liveness.marks() == frozenset()
+    liveness.hold(T)
+    liveness.hold("20260101093000001")
+    liveness.abandon("20260101093000001")
+    assert coordinate(storage).liveness.marks() == {T, "20260101093000001"}
+    liveness.release("20260101093000001")
+    assert liveness.marks() == {T}
+
+
 def test_another_object_of_this_process_may_release(storage: Storage, liveness: Liveness) -> None:
     coordinate(storage).liveness.hold(T)
     liveness.release(T)
