@@ -51,6 +51,7 @@ from hoodie.read.where import Where
 from hoodie.services import compaction
 from hoodie.services.rollback import rollback_failed, rollback_instant
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
@@ -639,9 +640,10 @@ def open_at(
     engine: Engine | None = None,
     options: Mapping[str, str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    cache: Cache | None = None,
 ) -> HoodieTable:
-    """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock."""
-    return HoodieTable(TableContext.open(storage, engine or LocalEngine(), sleep=sleep), options)
+    """Open the table at a storage's root; `sleep` and `cache` as for `TableContext.open`."""
+    return HoodieTable(TableContext.open(storage, engine or LocalEngine(), sleep=sleep, cache=cache), options)
 
 
 def create_table(

@@ -1,6 +1,6 @@
 """Small tables in memory with a clock that tests own: what the model, the crash tests and the rules' tests write to."""
 
-import itertools
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.model.names import HEARTBEATS, MARKERS, ROW_COPIES, STAGING, parse_row_copy
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable, create_at, open_at
 
@@ -77,11 +78,16 @@ def create(
     create_at(storage, parse_write_options(options).to_create(), schema=SCHEMA)
 
 
-def opened(storage: Storage, clock: FakeClock | None = None, options: Mapping[str, str] | None = None) -> HoodieTable:
-    """The table with one thread, so that storage calls come in one order."""
-    if clock is None:
-        return open_at(storage, engine=LocalEngine(1), options=options)
-    return open_at(storage, engine=LocalEngine(1), options=options, sleep=clock.sleep)
+def opened(
+    storage: Storage,
+    clock: FakeClock | None = None,
+    options: Mapping[str, str] | None = None,
+    *,
+    cache: Cache | None = None,
+) -> HoodieTable:
+    """The table with one thread, so that storage calls come in one order; `cache` is that of another process."""
+    sleep = time.sleep if clock is None else clock.sleep
+    return open_at(storage, engine=LocalEngine(1), options=options, sleep=sleep, cache=cache)
 
 
 class Parts(LocalEngine):
@@ -112,12 +118,9 @@ def parts_of(*tables: pa.Table) -> list[list[pa.RecordBatch]]:
     return [table.to_batches(max_chunksize=100) for table in tables]
 
 
-_numbers = itertools.count()
-
-
 def new_storage(clock: FakeClock) -> MemoryStorage:
-    """An empty storage of a uri of its own: parsed commits are kept by uri, name, size and time, which all repeat here."""
-    return MemoryStorage(f"memory://table-{next(_numbers)}", clock=clock)
+    """An empty storage whose files have the times that this clock shows."""
+    return MemoryStorage(clock=clock)
 
 
 def copy_of(storage: MemoryStorage) -> tuple[MemoryStorage, FakeClock]:

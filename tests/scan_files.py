@@ -12,7 +12,8 @@ NAMES = ["id", "part", "val", "ts", "_hoodie_commit_time", "_hoodie_commit_seqno
 
 def plan_of(table, **query):
     scan = table.changes(**query, meta_columns=True) if "since" in query else table.scan(**query, meta_columns=True)
-    return scan, plan_scan_files(table._context.storage, scan.plan.context, scan.plan.tasks, scan.schema)
+    context = table._context
+    return scan, plan_scan_files(context.storage, context.cache, scan.plan.context, scan.plan.tasks, scan.schema)
 
 
 def final_rows(table, scan, found):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import ReadContext
 from hoodie.model.statistics import UNKNOWN, ValueRange
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache, Kind
 
 
 class ScanFile(NamedTuple):
@@ -78,7 +79,9 @@ class _Entries:
     ordering: pa.Array | None
 
 
-def find_deletion_vectors(storage: Storage, context: ReadContext, copied: Sequence[Copied]) -> list[ScanFile] | None:
+def find_deletion_vectors(
+    storage: Storage, cache: Cache, context: ReadContext, copied: Sequence[Copied]
+) -> list[ScanFile] | None:
     """The files of these slices, each once; None where a copy turns out to be damaged.
 
     Raises:
@@ -89,13 +92,13 @@ def find_deletion_vectors(storage: Storage, context: ReadContext, copied: Sequen
     if entries is None:
         return None
     winners = _latest(context, entries)
-    winners = winners[_beat_stored(storage, context, copied, entries, winners)]
+    winners = winners[_beat_stored(storage, cache, context, copied, entries, winners)]
     met = winners[entries.places[winners] >= 0]
     files = []
     for each, dead in zip(copied, _grouped(entries.slices[met], entries.places[met], len(copied)), strict=True):
         if each.base is not None and each.base_counts:
             base = each.base
-            rows = _footer(storage, base, ()).rows if len(dead) else 0
+            rows = _footer(storage, cache, base, ()).rows if len(dead) else 0
             files.append(ScanFile(base.path, base.size_bytes, base.instant, rows, np.sort(dead) if len(dead) else None))
     alive = winners[entries.kinds[winners] == ROW]
     for copy, kept in zip(copies, _grouped(entries.copies[alive], entries.rows[alive], len(copies)), strict=True):
@@ -219,7 +222,12 @@ def _latest(context: ReadContext, entries: _Entries) -> np.ndarray:
 
 
 def _beat_stored(
-    storage: Storage, context: ReadContext, copied: Sequence[Copied], entries: _Entries, winners: np.ndarray
+    storage: Storage,
+    cache: Cache,
+    context: ReadContext,
+    copied: Sequence[Copied],
+    entries: _Entries,
+    winners: np.ndarray,
 ) -> np.ndarray:
     """Bool for each winner: it replaces the stored row, or there is none."""
     result = np.ones(len(winners), dtype=bool)
@@ -242,7 +250,7 @@ def _beat_stored(
         base, start, stop = copied[at].base, bounds[at], bounds[at + 1]
         if base is None or start == stop:
             return
-        if lows is not None and _is_later(storage, context, base, int(lows[start:stop].min())):
+        if lows is not None and _is_later(storage, cache, context, base, int(lows[start:stop].min())):
             return
         schema = pa.schema([f for f in context.schema if f.name in context.rule.ordering_fields])
         rows = pa.Table.from_batches(read_base_file(storage, base, schema), schema)
@@ -268,10 +276,10 @@ def _plain(ordering: pa.Array) -> np.ndarray | None:
     return result
 
 
-def _is_later(storage: Storage, context: ReadContext, base: BaseFile, low: int) -> bool:
+def _is_later(storage: Storage, cache: Cache, context: ReadContext, base: BaseFile, low: int) -> bool:
     """Whether the footer shows that no stored row has an ordering value above `low`; for types that `_plain` takes."""
     field = next(f for f in context.schema if f.name in context.rule.ordering_fields)
-    known = _footer(storage, base, (field,)).range
+    known = _footer(storage, cache, base, (field,)).range
     if not known.bounded:
         return False
     highs = [known.high] if known.values else []
@@ -285,11 +293,13 @@ class _Footer(NamedTuple):
     range: ValueRange
 
 
-def _footer(storage: Storage, base: BaseFile, fields: tuple[pa.Field, ...]) -> _Footer:
+_FOOTER: Kind[_Footer] = Kind("footer of a base file")
+
+
+def _footer(storage: Storage, cache: Cache, base: BaseFile, fields: tuple[pa.Field, ...]) -> _Footer:
     """Row count, and the bounds of the one column where it has the type that is asked for. Base files never change."""
-    if storage.local_path("") is None:  # storages in memory may have the same uri one after the other
-        return _read_footer(storage, base, fields)
-    return _remembered(_Asked(storage, base, fields))
+    key = (storage.identity, base, tuple((field.name, str(field.type)) for field in fields))
+    return cache.get(_FOOTER, key, lambda: _read_footer(storage, base, fields), lambda _: 0)
 
 
 def _read_footer(storage: Storage, base: BaseFile, fields: tuple[pa.Field, ...]) -> _Footer:
@@ -299,22 +309,3 @@ def _read_footer(storage: Storage, base: BaseFile, fields: tuple[pa.Field, ...])
         ]
         known = ranges_of_footer(metadata, same)
         return _Footer(metadata.num_rows, known[same[0].name] if same else UNKNOWN)
-
-
-class _Asked:
-    """A question to a footer; equal where table, file and column are."""
-
-    def __init__(self, storage: Storage, base: BaseFile, fields: tuple[pa.Field, ...]) -> None:
-        self.storage, self.base, self.fields = storage, base, fields
-        self._name = (storage.uri, base, tuple((field.name, str(field.type)) for field in fields))
-
-    def __hash__(self) -> int:
-        return hash(self._name)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self._name == other._name
-
-
-@lru_cache(maxsize=4096)
-def _remembered(asked: _Asked) -> _Footer:
-    return _read_footer(asked.storage, asked.base, asked.fields)

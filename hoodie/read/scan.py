@@ -125,7 +125,7 @@ class Scan:
         self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema, progress: Progress | None = None
     ) -> pa.RecordBatchReader:
         storage, context = self._context.storage, self.plan.context
-        final = with_scan_files(storage, context, tasks)
+        final = with_scan_files(storage, self._context.cache, context, tasks)
         if progress is not None:
             progress.expect(len(final))
         run = partial(_run_counted, storage, context, progress)

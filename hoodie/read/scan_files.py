@@ -28,6 +28,7 @@ from hoodie.read.decoded_rows import decode_slices, split_by_size
 from hoodie.read.deletion_vectors import Copied, Part, ScanFile
 from hoodie.read.vector_cache import known_deletion_vectors, known_row_copy
 from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.cache import Cache
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,9 @@ class ScanFiles:
     """What has to be merged row by row."""
 
 
-def plan_scan_files(storage: Storage, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema) -> ScanFiles:
+def plan_scan_files(
+    storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema
+) -> ScanFiles:
     """Files and dead rows of these slices; `schema` are the columns that decoded rows have.
 
     Raises:
@@ -50,7 +53,7 @@ def plan_scan_files(storage: Storage, context: ReadContext, tasks: Sequence[Read
     logged = [task for task in tasks if task.slice.logs]
     if not logged or not can_be_copied(context.rule) or context.history is not None:
         return ScanFiles(tuple(files), None, tuple(logged))
-    copied = plan_copied_slices(storage, context, logged)
+    copied = plan_copied_slices(storage, cache, context, logged)
     files += copied.files
     small, rest = split_by_size([task for task in copied.others if _mergeable(task)])
     rest += [task for task in copied.others if not _mergeable(task)]
@@ -74,27 +77,27 @@ class CopiedSlices(NamedTuple):
     """The slices that have other logs."""
 
 
-def plan_copied_slices(storage: Storage, context: ReadContext, tasks: Sequence[ReadTask]) -> CopiedSlices:
+def plan_copied_slices(storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask]) -> CopiedSlices:
     """What row copies say of these slices, which have logs; of a rule with `can_be_copied` only.
 
     Raises:
         CorruptFileError: a base file cannot be read.
     """
-    parts = _parts_of(storage, tasks)
+    parts = _parts_of(storage, cache, tasks)
     covered = [_covered(storage, task, parts, context.visible) for task in tasks]
-    files = known_deletion_vectors(storage, context, [copied for copied in covered if copied is not None])
+    files = known_deletion_vectors(storage, cache, context, [copied for copied in covered if copied is not None])
     if files is None:
         return CopiedSlices((), parts, tasks)
     return CopiedSlices(files, parts, [task for task, copied in zip(tasks, covered, strict=True) if copied is None])
 
 
-def _parts_of(storage: Storage, tasks: Iterable[ReadTask]) -> dict[str, Part]:
+def _parts_of(storage: Storage, cache: Cache, tasks: Iterable[ReadTask]) -> dict[str, Part]:
     """Path of a log file -> its rows in a copy."""
     wanted = {time for task in tasks for log in task.slice.logs for time, _ in log.committed_entries}
     infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.path.rpartition("/")[2]) in wanted]
 
     def read(info: FileInfo) -> dict[str, Part]:
-        copy = known_row_copy(storage, info)
+        copy = known_row_copy(storage, cache, info)
         return {} if copy is None else {share.log: Part(copy, share) for share in copy.shares}
 
     found: dict[str, Part] = {}

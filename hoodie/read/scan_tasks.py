@@ -26,6 +26,7 @@ from hoodie.model.plans import ChangeTask, ReadContext, ReadTask
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.scan_files import plan_copied_slices
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache
 
 MAX_ENTRIES = 4_000_000
 """Records and deletes in the logs of a query up to which copies are used: which rows count is found for all of them at once, in
@@ -49,7 +50,9 @@ class FileTask:
 Task = ReadTask | ChangeTask | FileTask
 
 
-def with_scan_files(storage: Storage, context: ReadContext, tasks: Sequence[ReadTask | ChangeTask]) -> tuple[Task, ...]:
+def with_scan_files(
+    storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask | ChangeTask]
+) -> tuple[Task, ...]:
     """The tasks, with those of slices whose logs are in copies replaced by the files of their final rows: copies stand last.
 
     Raises:
@@ -59,7 +62,7 @@ def with_scan_files(storage: Storage, context: ReadContext, tasks: Sequence[Read
     entries = _entries(logged)
     if not logged or entries > MAX_ENTRIES or not can_be_copied(context.rule) or context.history is not None:
         return tuple(tasks)
-    found = plan_copied_slices(storage, context, logged)
+    found = plan_copied_slices(storage, cache, context, logged)
     others = {id(task) for task in found.others}
     covered = [task for task in logged if id(task) not in others]
     copies = {part.copy.path: part.copy.rows for part in found.parts.values()}

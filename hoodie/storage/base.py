@@ -14,7 +14,7 @@ What every implementation promises (tests/contract/test_storage.py):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
@@ -27,6 +27,8 @@ class FileInfo(NamedTuple):
     size_bytes: int
     mtime_s: float
     is_folder: bool
+    identity: Hashable
+    """Another one when another file stands at the path: the modification time, size and inode; in memory a version; the ETag."""
 
 
 @runtime_checkable
@@ -41,6 +43,11 @@ class Storage(Protocol):
     @property
     def lock_root(self) -> Storage:
         """The storage whose locks guard this one: itself, or where it wraps another, that one's."""
+        ...
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal where the files are the same ones: what was learned through one such storage holds for the other."""
         ...
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple, TypeVar
@@ -126,6 +126,10 @@ class FaultStorage:
     def lock_root(self) -> Storage:
         """The inner one's, dead or alive: locks belong to the system, and are not among the calls that are counted or fail."""
         return self._inner.lock_root
+
+    @property
+    def identity(self) -> Hashable:
+        return self._inner.identity
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         return self._living().read(path, offset, length)

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
@@ -46,6 +46,10 @@ class LocalStorage:
     @property
     def lock_root(self) -> LocalStorage:
         return self
+
+    @property
+    def identity(self) -> Hashable:
+        return self._root
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         checked_range(path, offset=offset, length=length)
@@ -400,7 +404,8 @@ def _sync_folder(absolute: str) -> None:
 
 def _file_info(path: str, status: os.stat_result) -> FileInfo:
     is_folder = stat.S_ISDIR(status.st_mode)
-    return FileInfo(path, 0 if is_folder else status.st_size, status.st_mtime, is_folder)
+    identity = status.st_mtime_ns, status.st_size, status.st_ino
+    return FileInfo(path, 0 if is_folder else status.st_size, status.st_mtime, is_folder, identity)
 
 
 def _walk(absolute: str, prefix: str, *, recursive: bool) -> Iterator[FileInfo]:

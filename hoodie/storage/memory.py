@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple, NoReturn
 
@@ -36,6 +37,7 @@ class MemoryStorage:
     def __init__(self, uri: str = "memory://table", *, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self._uri = uri
+        self._identity = object()
         self._mutex = threading.Lock()
         self._files: dict[str, _File] = {}
         self._folders: dict[str, float] = {}
@@ -53,6 +55,10 @@ class MemoryStorage:
     @property
     def lock_root(self) -> MemoryStorage:
         return self
+
+    @property
+    def identity(self) -> Hashable:
+        return self._identity
 
     def snapshot(self) -> MemorySnapshot:
         with self._mutex:
@@ -104,7 +110,7 @@ class MemoryStorage:
             yield stream
         finally:
             with self._mutex:
-                file.data, file.mtime_s = stream.content(), self.clock()
+                file.write(stream.content(), self.clock())
         with self._mutex:
             if self._files.get(path) is not file:
                 raise self._error(errno.ENOENT, path)
@@ -165,7 +171,7 @@ class MemoryStorage:
             found = [_file_info(path, file) for path, file in self._files.items() if path.startswith(prefix)]
             if not recursive:
                 found += [
-                    FileInfo(path, 0, mtime_s, is_folder=True)
+                    FileInfo(path, 0, mtime_s, is_folder=True, identity=None)
                     for path, mtime_s in self._folders.items()
                     if path and path.startswith(prefix)
                 ]
@@ -184,7 +190,7 @@ class MemoryStorage:
         self._checked(path, may_be_root=True)
         with self._mutex:
             if path in self._folders:
-                return FileInfo(path, 0, self._folders[path], is_folder=True)
+                return FileInfo(path, 0, self._folders[path], is_folder=True, identity=None)
             if path in self._files:
                 return _file_info(path, self._files[path])
             raise self._error(errno.ENOENT, path)
@@ -220,7 +226,8 @@ class MemoryStorage:
         with self._mutex:
             self._refuse_folder(path)
             self._make_folders(_parent(path))
-            self._files.setdefault(path, _File(b"", 0.0)).mtime_s = self.clock()
+            file = self._files.setdefault(path, _File(b"", 0.0))
+            file.write(file.data, self.clock())
 
     def now_s(self) -> float:
         return self.clock()
@@ -283,8 +290,15 @@ class _File:
     """One file; the same object through renames, so that an open stream still reaches it."""
 
     def __init__(self, data: bytes, mtime_s: float) -> None:
+        self.write(data, mtime_s)
+
+    def write(self, data: bytes, mtime_s: float) -> None:
         self.data = data
         self.mtime_s = mtime_s
+        self.version = next(_versions)
+
+
+_versions = itertools.count()
 
 
 _shared: dict[str, MemoryStorage] = {}
@@ -316,4 +330,4 @@ def _renamed(path: str, source: str, target: str) -> str:
 
 
 def _file_info(path: str, file: _File) -> FileInfo:
-    return FileInfo(path, len(file.data), file.mtime_s, is_folder=False)
+    return FileInfo(path, len(file.data), file.mtime_s, is_folder=False, identity=file.version)

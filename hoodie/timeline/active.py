@@ -22,7 +22,8 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import HOODIE, PRIVATE, format_instant_file, join
 from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
 from hoodie.storage.base import Storage
-from hoodie.timeline.kept import COMMITS, TIMELINES, PayloadKey
+from hoodie.storage.cache import Cache
+from hoodie.timeline.kept import kept_commit, kept_timeline
 from hoodie.timeline.timeline import Timeline
 
 P = TypeVar("P")
@@ -40,8 +41,9 @@ def instant_path(
 class ActiveTimeline:
     """Timeline files of one table. `load` lists them, and gives a value that stays as it is. Thread-safe."""
 
-    def __init__(self, storage: Storage, *, layout: int = 1, folder: str = HOODIE) -> None:
+    def __init__(self, storage: Storage, cache: Cache, *, layout: int = 1, folder: str = HOODIE) -> None:
         self._storage = storage
+        self._cache = cache
         self._layout = layout
         self._folder = folder
         self._loaded: tuple[float, Timeline] | None = None
@@ -57,7 +59,7 @@ class ActiveTimeline:
         if loaded is not None and before - loaded[0] < max_age_s:
             return loaded[1]
         names = frozenset(self._storage.names(self._folder))
-        timeline = TIMELINES.timeline(names, self._layout, folder=f"{self._storage.uri}/{self._folder}")
+        timeline = kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
         self._loaded = before, timeline
         return timeline
 
@@ -68,10 +70,10 @@ class ActiveTimeline:
             CorruptFileError: the file does not parse, also after a short wait; an empty one is never a commit.
         """
         path = self._path(instant._replace(state=State.COMPLETED))
-        info = self._storage.stat(path)
-        key = PayloadKey(self._storage.uri, path, info.size_bytes, info.mtime_s)
-        return COMMITS.get(
-            key,
+        return kept_commit(
+            self._cache,
+            self._storage,
+            self._storage.stat(path),
             lambda: self._read(
                 path,
                 lambda data: decode_commit_file(
@@ -83,9 +85,7 @@ class ActiveTimeline:
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep what this process has just published, so that it is not read back to be parsed."""
         path = self._path(instant)
-        info = self._storage.stat(path)
-        key = PayloadKey(self._storage.uri, path, info.size_bytes, info.mtime_s)
-        COMMITS.get(key, lambda: metadata)
+        kept_commit(self._cache, self._storage, self._storage.stat(path), lambda: metadata)
 
     def read_inflight(self, instant: Instant) -> CommitMetadata | None:
         """The plan that a writer left in its inflight file; None when that is empty or absent (Hudi allows both)."""

@@ -36,7 +36,6 @@ from hoodie.txn.heartbeat import Heartbeat
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
-from hoodie.view.kept_views import KEPT_VIEWS
 from hoodie.view.schema import stated_schema, table_schema
 from hoodie.view.view import FileSystemView
 
@@ -307,7 +306,9 @@ class Transaction:
             return
         try:
             self.context.active.remember(completed, metadata)
-            KEPT_VIEWS.put(self.context.storage, self.planned_on.following(timeline, completed))
+            view = self.planned_on.following(timeline, completed)
+            if view is not None:
+                self.context.keep_view(view)
         except (HoodieError, OSError) as exc:  # the commit stands; the next write lists anew
             log.debug("the files of table %s are listed again by its next write: %s", self.context.storage.uri, exc)
 

@@ -21,12 +21,12 @@ from hoodie.model.plans import MergeRule
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.table import TableConfig, parse_table_config
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache, Kind, process_cache
 from hoodie.storage.neighbours import other_format
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.kept_views import KEPT_VIEWS
 from hoodie.view.listing import Listing, StorageListing
 from hoodie.view.schema import table_schema
 from hoodie.view.view import FileSystemView
@@ -35,6 +35,9 @@ T = TypeVar("T")
 
 _ASKED_AGAIN = 5
 """Times that a question is put anew beside a table that changes all the time."""
+_VIEW: Kind[FileSystemView] = Kind("view")
+_GROUP_BYTES = 1280
+"""What a listing takes for each file group; so no view of more than fifty thousand groups is kept."""
 
 
 class Snapshot:
@@ -73,6 +76,7 @@ class TableContext:
     """One open table. Thread-safe: operations take their own snapshots."""
 
     storage: Storage
+    cache: Cache
     config: TableConfig
     engine: Engine
     listing: Listing
@@ -89,19 +93,23 @@ class TableContext:
         concurrency: ConcurrencyOptions = CONCURRENCY,
         *,
         sleep: Callable[[float], None] = time.sleep,
+        cache: Cache | None = None,
     ) -> TableContext:
-        """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock.
+        """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock, and `cache` what keeps things
+        for the next operations (default: the one of this process).
 
         Raises:
             TableNotFoundError: there is none.
         """
         config = load_config(storage)
+        cache = process_cache() if cache is None else cache
         return cls(
             storage=storage,
+            cache=cache,
             config=config,
             engine=engine,
             listing=StorageListing(storage),
-            active=ActiveTimeline(storage, layout=config.timeline_layout, folder=config.timeline_folder),
+            active=ActiveTimeline(storage, cache, layout=config.timeline_layout, folder=config.timeline_folder),
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
             concurrency=concurrency,
             coordination=coordinate(storage, concurrency),
@@ -154,9 +162,15 @@ class TableContext:
         return question(self.snapshot())
 
     def kept_view(self) -> FileSystemView | None:
-        """What the last write of this process into this table left; for the caller alone."""
-        view = KEPT_VIEWS.take(self.storage)
+        """What the last write of this process into this table listed and published, for the caller alone; whether it still holds
+        is settled by the timeline.
+        """
+        view = self.cache.take(_VIEW, self.storage.identity)
         return None if view is None else view.moved_to(self.listing, self.active, self.archived())
+
+    def keep_view(self, view: FileSystemView) -> None:
+        """Leave it to the next write, which may open the table anew."""
+        self.cache.put(_VIEW, self.storage.identity, view, _GROUP_BYTES * view.listed_groups)
 
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""

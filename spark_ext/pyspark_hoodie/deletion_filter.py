@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.read.deletion_vectors import ScanFile
-from hoodie.read.vector_cache import Known
+from hoodie.storage.cache import Cache, Kind
 from pyspark_hoodie.arrow_frame import arrow_frame
 
 MAX_BITMAP_BYTES = 64 * 1024 * 1024
@@ -71,8 +71,8 @@ def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[S
         return scan
     # The arrays are known by their identity, so an entry holds them too.
     key = tuple((file.size_bytes, id(file.dead)) for file in files)
-    known = _handed_over.setdefault(spark, Known(MAX_BITMAP_BYTES))
-    entry = known.get(key)
+    known = _handed_over.setdefault(spark, Cache(MAX_BITMAP_BYTES, largest_share=1))
+    entry = known.find(_BITMAP, key)
     if entry is not None:
         return scan.where(entry[0])
     bitmap = _bitmap(files)
@@ -81,11 +81,12 @@ def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[S
         alive = _alive(words, bitmap)
         found = scan.where(alive)
     if _lasts(local):
-        known.put(key, (alive, [file.dead for file in files]), bitmap.words.nbytes)
+        known.put(_BITMAP, key, (alive, [file.dead for file in files]), bitmap.words.nbytes)
     return found
 
 
-_handed_over: WeakKeyDictionary[SparkSession, Known[tuple[Column, object]]] = WeakKeyDictionary()
+_BITMAP: Kind[tuple[Column, object]] = Kind("bitmap")
+_handed_over: WeakKeyDictionary[SparkSession, Cache] = WeakKeyDictionary()
 """Bitmaps that a session has already, as conditions: several queries of one snapshot hand them over once."""
 
 

@@ -65,7 +65,7 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
             suited.append(task)
         else:
             rest.append(task)
-    found = plan_scan_files(context.storage, plan.context, suited, _stored(plan, {}))
+    found = plan_scan_files(context.storage, context.cache, plan.context, suited, _stored(plan, {}))
     rest += found.rest
     frames = []
     for narrow, files in types.groups(found.files):

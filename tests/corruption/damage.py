@@ -1,6 +1,5 @@
 """Golden tables in memory with one file damaged, and what the queries then answer."""
 
-import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +10,6 @@ from hoodie.storage.memory import MemorySnapshot, MemoryStorage
 from hoodie.table import HoodieTable, open_at
 from tests.golden_tables import FOLDER
 
-_numbers = itertools.count()
 MTIME_S = 1.0
 
 
@@ -39,8 +37,8 @@ class Source(NamedTuple):
     files: Mapping[str, bytes]
 
     def stored(self, damage: Damage | None = None) -> MemoryStorage:
-        """A storage with the table in it; its uri is its own, because parsed commits are kept by uri."""
-        storage = MemoryStorage(f"memory://{self.name}-{next(_numbers)}", clock=lambda: MTIME_S)
+        """A storage with the table in it."""
+        storage = MemoryStorage(f"memory://{self.name}", clock=lambda: MTIME_S)
         files = {path: (data, MTIME_S) for path, data in self.files.items()}
         if damage is not None:
             files[damage.path] = (damage.applied(self.files[damage.path]), MTIME_S)

@@ -2,9 +2,8 @@
 
 import pytest
 
+from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage
-from hoodie.timeline import active
-from hoodie.timeline.kept import PayloadCache
 from tests.memory_tables import Input, batch, new_table, opened
 
 COMMITS = 40
@@ -21,14 +20,13 @@ class Reading(FaultStorage):
 
 
 @pytest.fixture
-def table(monkeypatch):
+def table():
     """A table with many small commits in a process that keeps next to none of them."""
     storage, clock = new_table(table_type="MERGE_ON_READ")
     writer = opened(storage, clock)
     for turn in range(COMMITS):
         writer.upsert(batch([Input(f"k{turn % 5}", "ab"[turn % 2], turn, turn)]))
-    monkeypatch.setattr(active, "COMMITS", PayloadCache(1))
-    return opened(Reading(storage), clock)
+    return opened(Reading(storage), clock, cache=Cache(12 * 1024))
 
 
 def reads(table, act):

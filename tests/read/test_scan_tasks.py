@@ -29,7 +29,7 @@ def table_with_logs(partitions=("a",), **options):
 
 def planned(table, **query):
     plan = table.scan(**query).plan
-    return with_scan_files(table._context.storage, plan.context, plan.tasks)
+    return with_scan_files(table._context.storage, table._context.cache, plan.context, plan.tasks)
 
 
 def merged_rows(table, **query):
@@ -76,7 +76,7 @@ def test_a_copy_that_fails_while_it_is_read_gives_way_to_its_logs(how, batch_row
     expected = merged_rows(table)
     scan = table.scan()
     context = scan.plan.context
-    tasks = with_scan_files(storage, context, scan.plan.tasks)
+    tasks = with_scan_files(storage, table._context.cache, context, scan.plan.tasks)
     for info in storage.list(ROW_COPIES):
         data = storage.read(info.path)
         if how == "gone":
@@ -95,7 +95,7 @@ def test_rows_that_were_given_before_a_copy_failed_are_not_given_again(monkeypat
     storage, clock = table_with_logs()
     table = opened(storage, clock)
     scan = table.scan()
-    tasks = with_scan_files(storage, scan.plan.context, scan.plan.tasks)
+    tasks = with_scan_files(storage, table._context.cache, scan.plan.context, scan.plan.tasks)
     read = scan_tasks.read_base_file
 
     def failing(storage, file, schema):

@@ -4,6 +4,7 @@ import pytest
 
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
+from hoodie.storage.cache import Cache
 from hoodie.storage.local import LocalStorage
 from hoodie.timeline.active import ActiveTimeline
 
@@ -19,7 +20,7 @@ def now(monkeypatch):
 
 def test_what_others_do_is_seen_at_once_and_within_the_age_that_is_allowed(tmp_path, now):
     storage = LocalStorage(tmp_path)
-    ours, theirs = ActiveTimeline(storage), ActiveTimeline(storage)
+    ours, theirs = (ActiveTimeline(storage, Cache()) for _ in range(2))
     theirs.create(FIRST)
     assert list(ours.load(max_age_s=5.0)) == [FIRST]
     theirs.create(SECOND)

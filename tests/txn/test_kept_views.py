@@ -5,11 +5,10 @@ import random
 import pytest
 
 from hoodie.model.names import join
+from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
-from hoodie.view import kept_views
-from hoodie.view.kept_views import KEPT_VIEWS
 from hoodie.view.view import FileSystemView
 from tests.memory_tables import Input, batch, create, keys, new_table, opened
 
@@ -44,7 +43,8 @@ def listed_anew(table):
 def kept(table):
     context = context_of(table)
     view = context.kept_view()
-    KEPT_VIEWS.put(context.storage, view)
+    if view is not None:
+        context.keep_view(view)
     return view
 
 
@@ -127,23 +127,23 @@ def test_storages_whose_uris_may_be_alike_share_nothing():
     assert kept(opened(one)) is not None
 
 
-def test_only_a_few_tables_are_kept_and_none_of_very_many_file_groups(monkeypatch):
-    monkeypatch.setattr(kept_views, "_KEPT_TABLES", 2)
+def test_only_a_few_tables_are_kept_and_none_of_very_many_file_groups():
+    cache = Cache(64 * 1024)
     tables = []
-    for _ in range(3):
+    for _ in range(10):
         storage, clock = new_table(table_type="MERGE_ON_READ")
-        tables.append(opened(storage, clock))
+        tables.append(opened(storage, clock, cache=cache))
         tables[-1].upsert(batch([Input("k", "a", 1, 1), Input("l", "b", 1, 1)]))
-    assert [kept(table) is not None for table in tables] == [False, True, True]
-    monkeypatch.setattr(kept_views, "_KEPT_GROUPS", 1)
-    tables[-1].upsert(batch([Input("k", "a", 2, 2), Input("l", "b", 2, 2)]))
+    assert kept(tables[0]) is None
+    assert kept(tables[-1]) is not None
+    tables[-1].upsert(batch([Input(f"k{n}", f"p{n}", 2, 2) for n in range(20)]))
     assert kept(tables[-1]) is None
 
 
 def test_after_a_commit_of_another_writer_partitions_are_listed_again():
     storage, clock = new_table(table_type="MERGE_ON_READ")
     counting = Counting(storage)
-    mine, other = opened(counting, clock), opened(storage, clock)
+    mine, other = opened(counting, clock), opened(storage, clock, cache=Cache())
     mine.upsert(batch([Input("k", "a", 1, 1)]))
     other.upsert(batch([Input("l", "a", 2, 2)]))
     counting.listed = 0

@@ -26,7 +26,7 @@ def log(file_id, number, version=1, token="0-0-0"):
 
 
 def files(*names, **sizes):
-    found = [FileInfo(f"{PART}/{name}", 100, 0.0, False) for name in names]
+    found = [FileInfo(f"{PART}/{name}", 100, 0.0, False, 0) for name in names]
     return [
         info._replace(size_bytes=sizes["sizes"].get(info.path.rpartition("/")[2], 100)) if sizes else info
         for info in found
@@ -93,7 +93,7 @@ def test_a_group_of_logs_only():
 
 def test_change_logs_folders_and_other_files_make_no_slice():
     others = [log("a", 1) + ".cdc", ".hoodie_partition_metadata", "part-0.parquet", "." + base("a", 1) + ".crc"]
-    folder = FileInfo(f"{PART}/{base('z', 1)}", 0, 0.0, True)
+    folder = FileInfo(f"{PART}/{base('z', 1)}", 0, 0.0, True, 0)
     assert build(["1.commit"], [*files(*others), folder]) == {}
 
 

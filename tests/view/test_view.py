@@ -6,6 +6,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileGroupId
 from hoodie.model.names import parse_log_file
 from hoodie.model.payloads import CommitMetadata, CompactionOperation, CompactionPlan, WriteStat
+from hoodie.storage.cache import Cache
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.view.listing import StorageListing
 from hoodie.view.view import FileSystemView
@@ -46,7 +47,7 @@ class Table:
         self.put(f".hoodie/{t(number)}.{kind}", encode_commit(metadata))
 
     def view(self):
-        active = ActiveTimeline(self.storage)
+        active = ActiveTimeline(self.storage, Cache())
         return FileSystemView(StorageListing(self.storage), active, active.load())
 
 
