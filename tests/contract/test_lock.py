@@ -1,4 +1,4 @@
-"""What every Lock and every Liveness promises, held against each storage they serve."""
+"""What every Lock and every Liveness promises, held against each provider and each storage that it serves."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from hoodie.errors import LockError, OptionError, UnsupportedTableError
-from hoodie.lock.base import Liveness, Lock, Waiting
+from hoodie.lock.base import Coordination, Liveness, Lock, Waiting
 from hoodie.lock.file_lock import FileLock
 from hoodie.lock.in_process import InProcessLock
 from hoodie.lock.liveness import LIVE_FOLDER, FileLiveness
 from hoodie.lock.providers import BY_STORAGE, PROVIDERS, coordinate
 from hoodie.options.keys import LOCK_PROVIDER
+from hoodie.options.services import ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.local import LocalStorage
@@ -32,6 +34,8 @@ MAKERS: dict[str, Callable[[Path], Storage]] = {
     "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
 }
 T = "20260101093000000"
+
+Coordinated = Callable[..., Coordination]
 
 
 class Clock:
@@ -52,32 +56,38 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return MAKERS[request.param](tmp_path)
 
 
+@pytest.fixture(params=sorted(PROVIDERS))
+def coordinated(request: pytest.FixtureRequest) -> Coordinated:
+    """`coordinate` by each provider."""
+    return partial(coordinate, options=ConcurrencyOptions(lock_provider=request.param))
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def lock(storage: Storage, clock: Clock) -> Iterator[Lock]:
-    made = coordinate(storage, waiting=Waiting(clock.sleep, clock.now_s)).lock
+def lock(storage: Storage, coordinated: Coordinated, clock: Clock) -> Iterator[Lock]:
+    made = coordinated(storage, waiting=Waiting(clock.sleep, clock.now_s)).lock
     yield made
     made.release()
 
 
 @pytest.fixture
-def liveness(storage: Storage, clock: Clock) -> Iterator[Liveness]:
-    made = coordinate(storage, waiting=Waiting(clock.sleep, clock.now_s)).liveness
+def liveness(storage: Storage, coordinated: Coordinated, clock: Clock) -> Iterator[Liveness]:
+    made = coordinated(storage, waiting=Waiting(clock.sleep, clock.now_s)).liveness
     yield made
     made.release(T)
 
 
 @contextmanager
-def held_elsewhere(storage: Storage) -> Iterator[None]:
+def held_elsewhere(storage: Storage, coordinated: Coordinated) -> Iterator[None]:
     """The lock in the hands of another thread, through another object."""
     taken, over = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with coordinate(storage).lock.held(0):
+        with coordinated(storage).lock.held(0):
             taken.set()
             over.wait()
 
@@ -120,31 +130,33 @@ def test_block_releases_also_after_an_exception(lock: Lock) -> None:
     lock.acquire(0)
 
 
-def test_release_without_the_lock_takes_it_from_nobody(storage: Storage, lock: Lock) -> None:
+def test_release_without_the_lock_takes_it_from_nobody(storage: Storage, coordinated: Coordinated, lock: Lock) -> None:
     lock.release()
-    with held_elsewhere(storage):
+    with held_elsewhere(storage, coordinated):
         lock.release()
         with pytest.raises(LockError):
             lock.acquire(0)
 
 
-def test_refused_lock_names_the_table_and_its_holder(storage: Storage, lock: Lock) -> None:
-    with held_elsewhere(storage), pytest.raises(LockError, match="this process") as caught:
+def test_refused_lock_names_the_table_and_its_holder(storage: Storage, coordinated: Coordinated, lock: Lock) -> None:
+    with held_elsewhere(storage, coordinated), pytest.raises(LockError, match="this process") as caught:
         lock.acquire(0)
     assert storage.uri in str(caught.value)
     assert not lock.is_held()
 
 
-def test_acquire_waits_with_growing_pauses_until_the_time_is_over(storage: Storage, lock: Lock, clock: Clock) -> None:
-    with held_elsewhere(storage), pytest.raises(LockError, match=r"2\.0 s"):
+def test_acquire_waits_with_growing_pauses_until_the_time_is_over(
+    storage: Storage, coordinated: Coordinated, lock: Lock, clock: Clock
+) -> None:
+    with held_elsewhere(storage, coordinated), pytest.raises(LockError, match=r"2\.0 s"):
         lock.acquire(2.0)
     assert clock.now_s() == pytest.approx(2.0)
     assert clock.pauses_s[:3] == [0.001, 0.002, 0.004]
     assert max(clock.pauses_s) == 0.05
 
 
-def test_acquire_gets_the_lock_when_it_is_released_meanwhile(storage: Storage) -> None:
-    holding = held_elsewhere(storage)
+def test_acquire_gets_the_lock_when_it_is_released_meanwhile(storage: Storage, coordinated: Coordinated) -> None:
+    holding = held_elsewhere(storage, coordinated)
     holding.__enter__()
     pauses = itertools.count(1)
 
@@ -152,13 +164,15 @@ def test_acquire_gets_the_lock_when_it_is_released_meanwhile(storage: Storage) -
         if next(pauses) == 3:
             holding.__exit__(None, None, None)
 
-    lock = coordinate(storage, waiting=Waiting(release_at_the_third_pause, lambda: 0.0)).lock
+    lock = coordinated(storage, waiting=Waiting(release_at_the_third_pause, lambda: 0.0)).lock
     with lock.held(1.0):
         assert next(pauses) == 4
 
 
-def test_zero_timeout_tries_once_without_sleeping(storage: Storage, lock: Lock, clock: Clock) -> None:
-    with held_elsewhere(storage), pytest.raises(LockError):
+def test_zero_timeout_tries_once_without_sleeping(
+    storage: Storage, coordinated: Coordinated, lock: Lock, clock: Clock
+) -> None:
+    with held_elsewhere(storage, coordinated), pytest.raises(LockError):
         lock.acquire(0)
     assert clock.pauses_s == []
 
@@ -170,21 +184,23 @@ def test_senseless_timeout_is_an_option_error(lock: Lock, timeout_s: float) -> N
     assert not lock.is_held()
 
 
-def test_thread_that_holds_the_lock_is_refused_at_once(storage: Storage, lock: Lock, clock: Clock) -> None:
+def test_thread_that_holds_the_lock_is_refused_at_once(
+    storage: Storage, coordinated: Coordinated, lock: Lock, clock: Clock
+) -> None:
     with lock.held(0):
-        for again in (lock, coordinate(storage, waiting=Waiting(clock.sleep, clock.now_s)).lock):
+        for again in (lock, coordinated(storage, waiting=Waiting(clock.sleep, clock.now_s)).lock):
             with pytest.raises(LockError, match="this very thread"):
                 again.acquire(60)
         assert lock.is_held()
     assert clock.pauses_s == []
 
 
-def test_threads_that_share_one_lock_object_exclude_each_other(storage: Storage) -> None:
-    assert count_up(storage, [coordinate(storage).lock] * 4) == 40
+def test_threads_that_share_one_lock_object_exclude_each_other(storage: Storage, coordinated: Coordinated) -> None:
+    assert count_up(storage, [coordinated(storage).lock] * 4) == 40
 
 
-def test_threads_with_a_lock_object_each_exclude_each_other(storage: Storage) -> None:
-    assert count_up(storage, [coordinate(storage).lock for _ in range(4)]) == 40
+def test_threads_with_a_lock_object_each_exclude_each_other(storage: Storage, coordinated: Coordinated) -> None:
+    assert count_up(storage, [coordinated(storage).lock for _ in range(4)]) == 40
 
 
 def count_up(storage: Storage, locks: list[Lock]) -> int:
@@ -211,11 +227,11 @@ def test_locks_of_two_tables_do_not_meet(tmp_path: Path) -> None:
         lock.release()
 
 
-def test_locking_is_no_call_that_faults_count(storage: Storage) -> None:
+def test_locking_is_no_call_that_faults_count(storage: Storage, coordinated: Coordinated) -> None:
     faulty = FaultStorage(storage, [Fault(1)])
-    with coordinate(faulty).lock.held(0):
-        coordinate(faulty).liveness.hold(T)
-        coordinate(faulty).liveness.release(T)
+    with coordinated(faulty).lock.held(0):
+        coordinated(faulty).liveness.hold(T)
+        coordinated(faulty).liveness.release(T)
     assert faulty.trace == ()
 
 
@@ -257,10 +273,12 @@ def test_nothing_is_known_of_an_instant_without_a_mark(liveness: Liveness) -> No
     assert liveness.is_alive(T) is None
 
 
-def test_writer_is_alive_from_hold_to_release_and_leaves_nothing(storage: Storage, liveness: Liveness) -> None:
+def test_writer_is_alive_from_hold_to_release_and_leaves_nothing(
+    storage: Storage, coordinated: Coordinated, liveness: Liveness
+) -> None:
     liveness.hold(T)
     assert liveness.is_alive(T) is True
-    assert coordinate(storage).liveness.is_alive(T) is True
+    assert coordinated(storage).liveness.is_alive(T) is True
     assert liveness.is_alive("20260101093000001") is None
     liveness.release(T)
     assert liveness.is_alive(T) is None
@@ -284,26 +302,30 @@ def test_mark_of_a_dead_writer_is_taken_over(liveness: Liveness) -> None:
     assert liveness.is_alive(T) is True
 
 
-def test_instant_in_living_hands_is_refused(storage: Storage, liveness: Liveness) -> None:
+def test_instant_in_living_hands_is_refused(storage: Storage, coordinated: Coordinated, liveness: Liveness) -> None:
     liveness.hold(T)
-    for other in (liveness, coordinate(storage).liveness):
+    for other in (liveness, coordinated(storage).liveness):
         with pytest.raises(LockError, match=T):
             other.hold(T)
     assert liveness.is_alive(T) is True
 
 
-def test_marks_are_those_of_the_living_and_of_the_dead(storage: Storage, liveness: Liveness) -> None:
+def test_marks_are_those_of_the_living_and_of_the_dead(
+    storage: Storage, coordinated: Coordinated, liveness: Liveness
+) -> None:
     assert liveness.marks() == frozenset()
     liveness.hold(T)
     liveness.hold("20260101093000001")
     liveness.abandon("20260101093000001")
-    assert coordinate(storage).liveness.marks() == {T, "20260101093000001"}
+    assert coordinated(storage).liveness.marks() == {T, "20260101093000001"}
     liveness.release("20260101093000001")
     assert liveness.marks() == {T}
 
 
-def test_another_object_of_this_process_may_release(storage: Storage, liveness: Liveness) -> None:
-    coordinate(storage).liveness.hold(T)
+def test_another_object_of_this_process_may_release(
+    storage: Storage, coordinated: Coordinated, liveness: Liveness
+) -> None:
+    coordinated(storage).liveness.hold(T)
     liveness.release(T)
     assert liveness.is_alive(T) is None
 
