@@ -26,10 +26,9 @@ from hoodie.format.parquet_file import read_batches
 from hoodie.index.hash_index import SoughtKeys
 from hoodie.index.stored_keys import (
     BLOCK_FILES,
-    KNOWN_FILES,
-    FileName,
     KeyBlock,
     KnownFile,
+    KnownFiles,
     in_blocks,
     places_among,
 )
@@ -39,6 +38,7 @@ from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import Chunk, ChunkPiece, LookupPack, LookupResult, LookupTask, Matches, MergeRule
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache, FileKey
 
 log = logging.getLogger("hoodie")
 
@@ -148,11 +148,11 @@ def packed_lookups(tasks: Iterable[LookupTask]) -> list[LookupPack]:
     return packs
 
 
-def run_lookups(storage: Storage, pack: LookupPack) -> list[LookupResult]:
+def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[LookupResult]:
     """The results of a pack's tasks; what they seek is read and hashed once."""
-    sought = _Sought(storage)
+    sought = _Sought(storage, cache)
     if len(pack.tasks) >= BLOCK_FILES:
-        in_blocks([KNOWN_FILES.get(sought.name_of(task.base.path)) for task in pack.tasks])
+        in_blocks([sought.known(task.base.path) for task in pack.tasks])
     return [_look_up(storage, task, sought) for task in pack.tasks]
 
 
@@ -165,18 +165,22 @@ class _PieceKeys(SoughtKeys):
 
 
 class _Sought:
-    """What look-ups of one worker share: the keys, the files' names, and where several files of a block have the keys."""
+    """What look-ups of one worker share: the keys, the known files, and where several files of a block have the keys."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, cache: Cache) -> None:
+        self.files = KnownFiles(storage, cache)
         self._storage = storage
         self._found: dict[tuple[int, int, int], _PieceKeys] = {}
-        self._names: dict[str, FileName | None] = {}
+        self._names: dict[str, FileKey | None] = {}
         self._of_blocks: dict[tuple[KeyBlock, _PieceKeys], dict[KnownFile, np.ndarray]] = {}
 
-    def name_of(self, path: str) -> FileName | None:
+    def name_of(self, path: str) -> FileKey | None:
         if path not in self._names:
-            self._names[path] = KNOWN_FILES.name_of(self._storage, path)
+            self._names[path] = self.files.name_of(path)
         return self._names[path]
+
+    def known(self, path: str) -> KnownFile | None:
+        return self.files.get(self.name_of(path))
 
     def places(self, known: KnownFile, sought: _PieceKeys) -> np.ndarray | None:
         """As `KnownFile.places`; None where none of the keys is there."""
@@ -221,8 +225,7 @@ def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> Look
 
 
 def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
-    name = sought.name_of(task.base.path)
-    known = KNOWN_FILES.get(name)
+    known = sought.known(task.base.path)
     if known is not None and known.keys is not None:
         pieces = _pieces_in_range(task, known.footer)
         if not pieces:
@@ -232,14 +235,14 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
     with open_base_file(storage, task.base) as (file, metadata):
         footer = read_footer(metadata, path=where)
         if known is None:
-            KNOWN_FILES.put(name, footer)
+            sought.files.put(sought.name_of(task.base.path), footer)
         pieces = _pieces_in_range(task, footer)
         if not pieces or not footer.record_count:
             return LookupResult(task.base, (), "range", footer.record_count)
         candidates = [_candidates(sought.of(piece), footer, task.prune_by_range) for piece in pieces]
         total = sum(len(keys) for keys, _ in candidates)
         how = "keys"
-        fits = KNOWN_FILES.takes(footer.record_count * _key_bytes(footer), footer.record_count)
+        fits = sought.files.takes(footer.record_count * _key_bytes(footer), footer.record_count)
         bloom = None
         # A file that is looked into for the second time will be for a third: then its keys are worth more than an answer.
         if not (fits and known is not None) and _filter_is_cheaper(total, footer.record_count):
@@ -257,7 +260,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         stored: Iterator[pa.Array] = (batch.column(0) for batch in batches)
         if fits and (task.stays or known is not None):
             whole = pa.concat_arrays(list(stored))
-            kept = KNOWN_FILES.put(name, footer, whole)
+            kept = sought.files.put(sought.name_of(task.base.path), footer, whole)
             if kept.keys is not None:
                 return _look_into_memory(storage, task, kept, pieces, sought, how=how)
             stored = iter([whole])

@@ -1,21 +1,17 @@
 """Record keys of base files that were looked into, or that are small and were written here: a base file never changes, so a process
 reads its keys once.
 
-Few keys of a batch meet many stored ones, upsert after upsert. So what was read for one look-up is kept for the next, by the
-file's exact path, size and modification time, within a bound, and sorted by hash. Small files are written again and again and
+Few keys of a batch meet many stored ones, upsert after upsert. So what was read for one look-up is kept for the next, sorted by
+hash. Small files are written again and again and
 looked into by each write: their keys are there before they are asked for. Ingest in small batches leaves many of them, so those
 that stay as they are get one sorted index for several: a look-up then costs a part of one a file.
 """
 
 from __future__ import annotations
 
-import os
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,28 +20,23 @@ import pyarrow.compute as pc
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.index.hash_index import HashIndex, SoughtKeys, confirmed
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache, FileKey, Kind, file_key
 
-CAPACITY_BYTES = 64 * 1024 * 1024
 _SMALL_WRITE_BYTES = 256 * 1024
-_LARGEST_SHARE = 4
-"""No file takes more than this part of the room: the others would be forgotten for one that may not come again."""
+_HELD_SHARE = 3
+"""The keys that a write holds to remember them take no more than this part of the cache."""
+_LARGEST_SHARE = 12
+"""The keys of no file take more: the others would be forgotten for one that may not come again."""
+_FOOTER_BYTES = 8 * 1024
+"""What a footer takes, most of it the schema."""
 _INDEX_BYTES = 8
 BLOCK_FILES = 8
 """So many files share a sorted index; each that is written anew undoes the index of its block."""
 
 
-def held_key_bytes(files: int) -> int:
+def held_key_bytes(cache: Cache, files: int) -> int:
     """Keys of each of so many files that a write may hold for `KnownFiles.remember`."""
-    return min(_SMALL_WRITE_BYTES, CAPACITY_BYTES // max(1, files))
-
-
-class FileName(NamedTuple):
-    """A base file as it was read; one that was replaced in its place is another."""
-
-    uri: str
-    path: str
-    size_bytes: int
-    mtime_s: float
+    return min(_SMALL_WRITE_BYTES, cache.capacity_bytes // _HELD_SHARE // max(1, files))
 
 
 class KnownFile:
@@ -156,69 +147,44 @@ def in_blocks(files: Sequence[KnownFile | None]) -> None:
             KeyBlock(chosen)
 
 
+_KEYS: Kind[KnownFile] = Kind("keys of a file", forget=KnownFile.leave)  # the index of its block holds the keys that go
+
+
 class KnownFiles:
-    """The files of this process that were looked into last, within `capacity_bytes` of keys."""
+    """The files of a table that were looked into last, as far as the cache keeps them."""
 
-    def __init__(self, capacity_bytes: int = CAPACITY_BYTES) -> None:
-        self._capacity = capacity_bytes
-        self._files: OrderedDict[FileName, KnownFile] = OrderedDict()
-        self._bytes = 0
-        self._lock = Lock()
+    def __init__(self, storage: Storage, cache: Cache) -> None:
+        self._storage = storage
+        self._cache = cache
 
-    def name_of(self, storage: Storage, path: str) -> FileName | None:
-        """None where two storages may have the same uri, or the file is gone."""
-        local = storage.local_path(path)
-        if local is None:
-            return None
+    def name_of(self, path: str) -> FileKey | None:
+        """None where the file is gone."""
         try:
-            info = os.stat(local)  # of each of many small files, for each write
-        except (FileNotFoundError, NotADirectoryError):
+            return file_key(self._storage, self._storage.stat(path))  # of each of many small files, for each write
+        except FileNotFoundError:
             return None
-        return FileName(storage.uri, path, info.st_size, info.st_mtime)
 
-    def remember(self, storage: Storage, path: str, keys: pa.Array) -> None:
+    def remember(self, path: str, keys: pa.Array) -> None:
         """Keep the keys of a file that this process has just written and published; they are not read to be looked into."""
         with suppress(OSError):
             bounds = pc.min_max(keys).as_py()
             footer = BaseFileFooter(path, len(keys), bounds["min"], bounds["max"], None, None, None)
-            self.put(self.name_of(storage, path), footer, keys)
+            self.put(self.name_of(path), footer, keys)
 
-    def get(self, name: FileName | None) -> KnownFile | None:
-        with self._lock:
-            if name is None or name not in self._files:
-                return None
-            self._files.move_to_end(name)
-            return self._files[name]
+    def get(self, name: FileKey | None) -> KnownFile | None:
+        return None if name is None else self._cache.find(_KEYS, name)
 
-    def put(self, name: FileName | None, footer: BaseFileFooter, keys: pa.Array | None = None) -> KnownFile:
+    def put(self, name: FileKey | None, footer: BaseFileFooter, keys: pa.Array | None = None) -> KnownFile:
         """Remember the footer, and the keys where they fit."""
         known = KnownFile(footer)
         if keys is not None and self.takes(keys.nbytes, len(keys)):
             known.keys = keys
-        if name is None:
-            return known
-        with self._lock:
-            self._drop(name)
-            self._files[name] = known
-            self._bytes += known.size_bytes + _FOOTER_BYTES
-            while self._bytes > self._capacity:
-                self._drop(next(iter(self._files)))
+        if name is not None:
+            self._cache.put(_KEYS, name, known, known.size_bytes + _FOOTER_BYTES)
         return known
 
     def takes(self, key_bytes: int, count: int) -> bool:
-        return key_bytes + _INDEX_BYTES * count <= self._capacity // _LARGEST_SHARE
-
-    def _drop(self, name: FileName) -> None:
-        old = self._files.pop(name, None)
-        if old is not None:
-            old.leave()  # the index of its block holds the keys that go
-            self._bytes -= old.size_bytes + _FOOTER_BYTES
-
-
-_FOOTER_BYTES = 8 * 1024
-"""What a footer takes, most of it the schema."""
-
-KNOWN_FILES = KnownFiles()
+        return key_bytes + _INDEX_BYTES * count <= self._cache.capacity_bytes // _LARGEST_SHARE
 
 
 def places_among(keys: pa.Array, stored: pa.Array) -> np.ndarray:

@@ -200,8 +200,11 @@ class LocalStorage:
             return []
 
     def stat(self, path: str) -> FileInfo:
-        with _absence_below_a_file():
-            return _file_info(path, os.stat(self._absolute(path, may_be_root=True)))
+        absolute = self._absolute(path, may_be_root=True)
+        try:  # not `_absence_below_a_file`: this is asked of each of many small files, for each write
+            return _file_info(path, os.stat(absolute))
+        except NotADirectoryError as exc:
+            raise _os_error(errno.ENOENT, absolute) from exc
 
     def exists(self, path: str) -> bool:
         try:

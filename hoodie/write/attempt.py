@@ -131,7 +131,7 @@ class Attempt:
             generates_keys=(
                 context.config.generates_keys and rules.inserts and batch.operation is not WriteOperation.UPSERT
             ),
-            held_key_bytes=self._placement.key_bytes_to_hold(batch, len(plan.tasks)),
+            held_key_bytes=self._placement.key_bytes_to_hold(context, batch, len(plan.tasks)),
         )
         run = partial(run_write, context.storage, write_context)
         results = [r for r in batch.engine.run(run, plan.tasks, label=self._label(Step.WRITE)) if r is not None]
@@ -141,7 +141,7 @@ class Attempt:
         """Give the files their names and complete the instant: from then on readers see them."""
         options = self._options
         publish_files(self._context.storage, transaction.instant, written.results, written.copies)
-        self._placement.remember(self._context.storage, written.results)
+        self._placement.remember(self._context, written.results)
         metadata = commit_metadata(
             written.results,
             operation=self._batch.operation,

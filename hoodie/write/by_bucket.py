@@ -22,7 +22,6 @@ from hoodie.model.plans import ChunkPiece, Matches, WriteResult, WriteTask
 from hoodie.options.table import TableConfig
 from hoodie.options.values import DuplicatePolicy
 from hoodie.options.write import WriteOptions
-from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Step
@@ -74,10 +73,10 @@ class ByBucket:
         rows = [rows for each in found for rows in each]
         return FoundBuckets(rows, pieces_by_partition(batch.chunks), self.layout, self.inserts)
 
-    def key_bytes_to_hold(self, batch: Batch, files: int) -> int:
+    def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
         return 0
 
-    def remember(self, storage: Storage, results: Sequence[WriteResult]) -> None:
+    def remember(self, context: TableContext, results: Sequence[WriteResult]) -> None:
         pass
 
 

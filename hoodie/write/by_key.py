@@ -10,7 +10,7 @@ from functools import partial
 from hoodie.errors import DuplicateKeyError
 from hoodie.filegroup.chunks import load_chunk, load_rows
 from hoodie.index.bloom import packed_lookups, pieces_by_partition, plan_lookup, run_lookups
-from hoodie.index.stored_keys import KNOWN_FILES, held_key_bytes
+from hoodie.index.stored_keys import KnownFiles, held_key_bytes
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
@@ -18,7 +18,6 @@ from hoodie.model.plans import LookupResult, WriteResult
 from hoodie.options.table import TableConfig
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
-from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Step
@@ -96,7 +95,7 @@ class ByKey:
                 visible=snapshot.timeline.visible(),
                 stays=self.stays,
             )
-            run = partial(run_lookups, context.storage)
+            run = partial(run_lookups, context.storage, context.cache)
             found = batch.engine.run(run, packed_lookups(tasks), label=label(Step.LOOK_UP))
             lookups = [result for results in found for result in results]
             if self.refuses_stored:
@@ -106,13 +105,14 @@ class ByKey:
         )
         return FoundKeys(tagged, looked_into)
 
-    def key_bytes_to_hold(self, batch: Batch, files: int) -> int:
-        return held_key_bytes(files) if batch.in_process else 0
+    def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
+        return held_key_bytes(context.cache, files) if batch.in_process else 0
 
-    def remember(self, storage: Storage, results: Sequence[WriteResult]) -> None:
+    def remember(self, context: TableContext, results: Sequence[WriteResult]) -> None:
+        files = KnownFiles(context.storage, context.cache)
         for result in results:
             if result.keys is not None:
-                KNOWN_FILES.remember(storage, result.stat.path, result.keys)
+                files.remember(result.stat.path, result.keys)
 
 
 def _bases(slices: Sequence[FileSlice]) -> dict[FileGroupId, str]:

@@ -13,7 +13,6 @@ from hoodie.model.files import FileSlice
 from hoodie.model.plans import WriteResult
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
-from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.by_bucket import ByBucket
@@ -61,10 +60,10 @@ class Placement(Protocol):
             DuplicateKeyError: stored keys are an error to this write, and there is one.
         """
 
-    def key_bytes_to_hold(self, batch: Batch, files: int) -> int:
+    def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
         """Bytes of keys of each of so many new files that are to come back to `remember`."""
 
-    def remember(self, storage: Storage, results: Sequence[WriteResult]) -> None:
+    def remember(self, context: TableContext, results: Sequence[WriteResult]) -> None:
         """Take note of files that this process has published."""
 
 

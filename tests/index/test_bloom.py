@@ -17,6 +17,7 @@ from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES
 from hoodie.model.plans import LookupPack, LookupTask
+from hoodie.storage.cache import Cache
 from hoodie.storage.local import LocalStorage
 from tests.log_blocks import data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
@@ -52,7 +53,7 @@ def with_base(keys, *, footer=None):
 def look_up(storage, *batches, **task):
     """(way, the matched keys of each chunk by row number)"""
     pieces = tuple(pieces_by_partition([chunk(keys) for keys in batches])["p"])
-    (result,) = run_lookups(storage, LookupPack((LookupTask(BASE, pieces, **task),)))
+    (result,) = run_lookups(storage, Cache(), LookupPack((LookupTask(BASE, pieces, **task),)))
     found = {matches.number: load_rows(storage, matches).tolist() for matches in result.matches}
     assert result.matched == sum(map(len, found.values()))
     assert all(found.values())
@@ -143,7 +144,7 @@ def test_row_numbers_are_those_of_the_chunk():
     storage = with_base(["b", "d"])
     table = pa.table({RECORD_KEY: ["b", "x", "d", "b", "c"], PARTITION_PATH: ["q", "q", "p", "p", "p"]})
     pieces = tuple(pieces_by_partition([make_chunk(table)])["p"])
-    (result,) = run_lookups(storage, LookupPack((LookupTask(BASE, pieces),)))
+    (result,) = run_lookups(storage, Cache(), LookupPack((LookupTask(BASE, pieces),)))
     (matches,) = result.matches
     assert load_rows(storage, matches).tolist() == [2, 3]
 
@@ -165,7 +166,7 @@ def test_keys_that_come_in_batches_are_found_in_the_first_row_that_has_them(stor
 def test_matches_are_staged_where_a_folder_is_given():
     storage = with_base(["b", "d"])
     pieces = tuple(pieces_by_partition([chunk(["a", "b"])])["p"])
-    (result,) = run_lookups(storage, LookupPack((LookupTask(BASE, pieces, stage_to="rows"),)))
+    (result,) = run_lookups(storage, Cache(), LookupPack((LookupTask(BASE, pieces, stage_to="rows"),)))
     (matches,) = result.matches
     assert matches.path.startswith("rows/")
     assert (matches.count, load_rows(storage, matches).tolist()) == (1, [1])
@@ -195,7 +196,7 @@ def test_row_numbers_of_keys_in_logs_are_those_of_the_chunk_too():
     rows = pa.table({RECORD_KEY: ["c", "c", "b", "c", "x"], PARTITION_PATH: ["q", "q", "p", "p", "p"]})
     pieces = tuple(pieces_by_partition([make_chunk(rows)])["p"])
     visible = VisibleInstants(frozenset({t(2)}), frozenset(), t(1))
-    (result,) = run_lookups(storage, LookupPack((LookupTask(BASE, pieces, logs=logs, visible=visible),)))
+    (result,) = run_lookups(storage, Cache(), LookupPack((LookupTask(BASE, pieces, logs=logs, visible=visible),)))
     (matches,) = result.matches
     assert load_rows(storage, matches).tolist() == [2, 3]
 
@@ -264,7 +265,7 @@ def test_answers_do_not_depend_on_how_the_candidates_are_split(most):
     slices = [FileSlice(FileGroupId("p", "f"), t(1), BASE, ())]
     found = {}
     (pack,) = packed_lookups(plan_lookup(pieces, slices, stage_to=None, prune_by_range=True, max_keys=most))
-    for result in run_lookups(storage, pack):
+    for result in run_lookups(storage, Cache(), pack):
         for matches in result.matches:
             found.setdefault(matches.number, []).extend(load_rows(storage, matches).tolist())
     assert found == exact(["b", "d", "f"], *batches)
@@ -311,9 +312,10 @@ def test_a_pack_answers_what_its_tasks_answer_also_when_its_files_are_known(tmp_
         data = with_base(keys).read(BASE.path)
         storage.create_new(base.path, data)
         tasks.append(LookupTask(base._replace(size_bytes=len(data)), pieces))
+    cache = Cache()
     for _ in range(4):  # the footer, then the keys, then the keys sorted are known
         (pack,) = packed_lookups(tasks)
-        results = run_lookups(storage, pack)
+        results = run_lookups(storage, cache, pack)
         assert [result.base for result in results] == [each.base for each in pack.tasks]
         for result, keys in zip(results, files, strict=True):
             found = {matches.number: load_rows(storage, matches).tolist() for matches in result.matches}
@@ -321,32 +323,32 @@ def test_a_pack_answers_what_its_tasks_answer_also_when_its_files_are_known(tmp_
 
 
 @pytest.mark.parametrize(("length", "kept"), [(8, True), (30, False)])
-def test_whether_keys_fit_into_memory_is_told_by_their_length(tmp_path, monkeypatch, length, kept):
+def test_whether_keys_fit_into_memory_is_told_by_their_length(tmp_path, length, kept):
     """A hundred keys take 24 or 46 bytes each with their index, where a file may take 30 of each."""
-    files = KnownFiles(capacity_bytes=4 * 3_000)
-    monkeypatch.setattr(bloom_module, "KNOWN_FILES", files)
+    cache = Cache(12 * 3_000)
     keys = [f"{number:0{length}}" for number in range(100)]
     storage, data = LocalStorage(tmp_path), with_base(keys).read(BASE.path)
     storage.create_new(BASE.path, data)
     pieces = tuple(pieces_by_partition([chunk(keys[:3])])["p"])
     for _ in range(3):
-        run_lookups(storage, LookupPack((LookupTask(BASE._replace(size_bytes=len(data)), pieces),)))
-    assert (files.get(files.name_of(storage, BASE.path)).keys is not None) is kept
+        run_lookups(storage, cache, LookupPack((LookupTask(BASE._replace(size_bytes=len(data)), pieces),)))
+    files = KnownFiles(storage, cache)
+    assert (files.get(files.name_of(BASE.path)).keys is not None) is kept
 
 
 @pytest.mark.parametrize("stays", [False, True])
 @pytest.mark.parametrize(("sought", "read"), [(["k5"], True), (["absent"], False)])
 def test_keys_that_were_read_are_kept_at_once_where_the_file_stays(tmp_path, monkeypatch, stays, sought, read):
-    files = KnownFiles()
-    monkeypatch.setattr(bloom_module, "KNOWN_FILES", files)
+    cache = Cache()
     monkeypatch.setattr(bloom_module, "_filter_is_cheaper", lambda candidates, stored: True)
     storage, data = LocalStorage(tmp_path), with_base([f"k{number}" for number in range(10)]).read(BASE.path)
     storage.create_new(BASE.path, data)
     pieces = tuple(pieces_by_partition([chunk(sought)])["p"])
     task = LookupTask(BASE._replace(size_bytes=len(data)), pieces, prune_by_range=False, stays=stays)
-    (result,) = run_lookups(storage, LookupPack((task,)))
+    (result,) = run_lookups(storage, cache, LookupPack((task,)))
     assert result.how == ("bloom+keys" if read else "bloom")
-    assert (files.get(files.name_of(storage, BASE.path)).keys is not None) is (stays and read)
+    files = KnownFiles(storage, cache)
+    assert (files.get(files.name_of(BASE.path)).keys is not None) is (stays and read)
 
 
 def test_logs_older_than_their_base_file_go_with_every_task_of_it():

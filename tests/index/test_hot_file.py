@@ -9,6 +9,7 @@ from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookups
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import LookupPack
 from hoodie.options.table import TableOptions
+from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import create_at, open_at
 
@@ -37,7 +38,7 @@ def test_the_candidate_keys_of_a_hot_file_are_split_over_tasks(table, most):
     assert [sum(p.span.length for p in task.pieces) for task in tasks[:-1]] == [most] * (len(tasks) - 1)
     assert sum(p.span.length for task in tasks for p in task.pieces) == 1000
     found = set()
-    for result in (result for task in tasks for result in run_lookups(storage, LookupPack((task,)))):
+    for result in (result for task in tasks for result in run_lookups(storage, Cache(), LookupPack((task,)))):
         for match in result.matches:
             found |= {(match.number, int(row)) for row in match.rows}
     stored = set(stored_keys())

@@ -11,7 +11,9 @@ from hoodie.filegroup.hashing import key_hash
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.index import hash_index
 from hoodie.index.hash_index import SoughtKeys
-from hoodie.index.stored_keys import BLOCK_FILES, FileName, KeyBlock, KnownFile, KnownFiles, in_blocks
+from hoodie.index.stored_keys import BLOCK_FILES, KeyBlock, KnownFile, KnownFiles, in_blocks
+from hoodie.storage.cache import Cache, FileKey
+from hoodie.storage.memory import MemoryStorage
 
 FOOTER = BaseFileFooter("f", 3, None, None, None, None, None)
 KEYS = st.lists(st.sampled_from([f"k{n}" for n in range(12)]), max_size=8)
@@ -85,8 +87,8 @@ def test_a_block_whose_file_is_replaced_is_made_anew():
 
 
 def test_no_block_keeps_the_keys_of_a_file_that_was_forgotten():
-    cache = KnownFiles(capacity_bytes=BLOCK_FILES * 9 * 1024)
-    names = [FileName("table", f"f{n}", 1, 1.0) for n in range(BLOCK_FILES + 3)]
+    cache = KnownFiles(MemoryStorage(), Cache(BLOCK_FILES * 10 * 1024))
+    names = [FileKey("table", f"f{n}", 1) for n in range(BLOCK_FILES + 3)]
     for at in names[:BLOCK_FILES]:
         cache.put(at, FOOTER, pa.array([at.path]))
     files = [cache.get(at) for at in names[:BLOCK_FILES]]

@@ -13,9 +13,6 @@ from hoodie.format.base_file import BaseFileFooter
 from hoodie.index import bloom
 from hoodie.index.hash_index import SoughtKeys
 from hoodie.index.stored_keys import (
-    CAPACITY_BYTES,
-    KNOWN_FILES,
-    FileName,
     KnownFile,
     KnownFiles,
     held_key_bytes,
@@ -23,6 +20,7 @@ from hoodie.index.stored_keys import (
 )
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import FileOptions
+from hoodie.storage.cache import CAPACITY_BYTES, Cache, FileKey, process_cache
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from tests.small_files import treat_small_files
@@ -37,7 +35,7 @@ def known(keys):
 
 
 def name(path, size=1):
-    return FileName("table", path, size, 1.0)
+    return FileKey("table", path, size)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
@@ -91,7 +89,7 @@ def test_keys_are_found_whichever_side_is_the_larger(count):
 
 
 def test_the_files_that_were_asked_least_recently_are_forgotten():
-    files = KnownFiles(capacity_bytes=64 * 1024)
+    files = KnownFiles(MemoryStorage(), Cache(64 * 1024))
     for n in range(20):
         files.put(name(f"f{n}"), FOOTER, pa.array([f"{i:04}" for i in range(100)]))
         files.get(name("f0"))
@@ -101,27 +99,31 @@ def test_the_files_that_were_asked_least_recently_are_forgotten():
 
 
 def test_keys_that_would_take_all_the_room_are_not_kept():
-    files = KnownFiles(capacity_bytes=64 * 1024)
+    files = KnownFiles(MemoryStorage(), Cache(64 * 1024))
     files.put(name("large"), FOOTER, pa.array([f"{i:040}" for i in range(1000)]))
     assert files.get(name("large")).keys is None
 
 
 def test_another_file_of_the_same_name_is_another_file(tmp_path):
-    storage, files = LocalStorage(tmp_path), KnownFiles()
+    files = KnownFiles(LocalStorage(tmp_path), Cache())
     (tmp_path / "f.parquet").write_bytes(b"12345678")
-    first = files.name_of(storage, "f.parquet")
+    first = files.name_of("f.parquet")
     files.put(first, FOOTER, pa.array(["a"]))
     os.utime(tmp_path / "f.parquet", (1, 1))
-    assert files.get(files.name_of(storage, "f.parquet")) is None
+    assert files.get(files.name_of("f.parquet")) is None
     assert files.get(first) is not None
     (tmp_path / "f.parquet").unlink()
-    assert files.name_of(storage, "f.parquet") is None
+    assert files.name_of("f.parquet") is None
 
 
-def test_nothing_is_kept_of_storages_whose_uris_may_be_alike():
-    storage = MemoryStorage()
-    storage.create_new("f.parquet", b"")
-    assert KnownFiles().name_of(storage, "f.parquet") is None
+def test_storages_whose_uris_are_alike_share_nothing():
+    cache = Cache()
+    one, other = (KnownFiles(storage, cache) for storage in (MemoryStorage(), MemoryStorage()))
+    for files in (one, other):
+        files._storage.create_new("f.parquet", b"")
+    one.put(one.name_of("f.parquet"), FOOTER)
+    assert one.get(one.name_of("f.parquet")) is not None
+    assert other.get(other.name_of("f.parquet")) is None
 
 
 ROWS = 50_000
@@ -168,7 +170,8 @@ def test_small_files_that_a_process_wrote_are_not_opened_for_their_keys(table_ty
     assert opened == []
     storage = LocalStorage(path)
     newest = [file_slice.base.path for file_slice in hoodie.open_table(path).files()]
-    held = {base: KNOWN_FILES.get(KNOWN_FILES.name_of(storage, base)) for base in newest}
+    files = KnownFiles(storage, process_cache())
+    held = {base: files.get(files.name_of(base)) for base in newest}
     assert newest
     for base, file in held.items():
         stored = pq.read_table(tmp_path / "t" / base, columns=[RECORD_KEY]).column(0).to_pylist()
@@ -181,9 +184,9 @@ def test_small_files_that_a_process_wrote_are_not_opened_for_their_keys(table_ty
 
 
 def test_keys_of_many_files_are_held_within_the_room_that_is_there():
-    assert held_key_bytes(1) == held_key_bytes(10) > 0
+    assert held_key_bytes(Cache(), 1) == held_key_bytes(Cache(), 10) > 0
     for files in (1, 1_000, 1_000_000):
-        assert held_key_bytes(files) * files <= CAPACITY_BYTES
+        assert held_key_bytes(Cache(), files) * files <= CAPACITY_BYTES
 
 
 def test_without_room_no_keys_are_held_and_none_of_an_empty_file_either():
