@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 
 from hoodie.model.files import BaseFile, FileGroupId
@@ -61,7 +60,7 @@ _NOTHING = PartitionFiles()
 
 
 @dataclass
-class _Folded:
+class FoldedCommits:
     """The commits, oldest first, as far as it matters which files there are."""
 
     partitions: dict[str, PartitionFiles] = field(default_factory=dict)
@@ -84,29 +83,26 @@ class CommittedFiles:
     All of them: only the newer commits tell that a file is not the last one of its group.
     """
 
-    def __init__(self, timeline: Timeline, read_commit: Callable[[Instant], CommitMetadata]) -> None:
+    def __init__(
+        self, timeline: Timeline, read_commit: Callable[[Instant], CommitMetadata], known: FoldedCommits | None = None
+    ) -> None:
         self._commits = timeline.commits
         self._by_time = timeline.commit_at
         self._payload = read_commit
-        self._known: _Folded | None = None
+        self.known = known
+        """What was read; None before it was asked for."""
 
     def following(self, timeline: Timeline, commit: Instant) -> CommittedFiles:
         """The same after one more commit, the newest of `timeline`; what was read for this one is not read again."""
         later = CommittedFiles(timeline, self._payload)
-        if self._known is not None:
+        if self.known is not None:
             metadata = self._payload(commit)
-            partitions = self._known.partitions.copy()
+            partitions = self.known.partitions.copy()
             for touched in metadata.write_stats.keys() & partitions.keys():
                 partitions[touched] = partitions[touched].copy()
-            later._known = _Folded(partitions, self._known.replaced.copy())
-            later._known.add(commit, metadata)
+            later.known = FoldedCommits(partitions, self.known.replaced.copy())
+            later.known.add(commit, metadata)
         return later
-
-    def moved_to(self, read_commit: Callable[[Instant], CommitMetadata]) -> CommittedFiles:
-        """The same, where further metadata are read by another opening of the table."""
-        moved = copy(self)
-        moved._payload = read_commit
-        return moved
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -145,10 +141,10 @@ class CommittedFiles:
         return self._folded.replaced
 
     @property
-    def _folded(self) -> _Folded:
-        if self._known is None:
-            folded = _Folded()
+    def _folded(self) -> FoldedCommits:
+        if self.known is None:
+            folded = FoldedCommits()
             for commit in self._commits:
                 folded.add(commit, self._payload(commit))
-            self._known = folded
-        return self._known
+            self.known = folded
+        return self.known

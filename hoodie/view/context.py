@@ -29,13 +29,13 @@ from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import Listing, StorageListing
 from hoodie.view.schema import table_schema
-from hoodie.view.view import FileSystemView
+from hoodie.view.view import FileSystemView, Found
 
 T = TypeVar("T")
 
 _ASKED_AGAIN = 5
 """Times that a question is put anew beside a table that changes all the time."""
-_VIEW: Kind[FileSystemView] = Kind("view")
+_FOUND: Kind[Found] = Kind("what a view found")
 _GROUP_BYTES = 1280
 """What a listing takes for each file group; so no view of more than fifty thousand groups is kept."""
 
@@ -165,12 +165,13 @@ class TableContext:
         """What the last write of this process into this table listed and published, for the caller alone; whether it still holds
         is settled by the timeline.
         """
-        view = self.cache.take(_VIEW, self.storage.identity)
-        return None if view is None else view.moved_to(self.listing, self.active, self.archived())
+        found = self.cache.take(_FOUND, self.storage.identity)
+        return None if found is None else FileSystemView.of(found, self.listing, self.active, self.archived())
 
     def keep_view(self, view: FileSystemView) -> None:
         """Leave it to the next write, which may open the table anew."""
-        self.cache.put(_VIEW, self.storage.identity, view, _GROUP_BYTES * view.listed_groups)
+        found = view.found
+        self.cache.put(_FOUND, self.storage.identity, found, _GROUP_BYTES * sum(map(len, found.groups.values())))
 
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""

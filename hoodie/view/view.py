@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.model.enums import Action
@@ -20,8 +21,19 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.build import as_written, build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
-from hoodie.view.committed import CommittedFiles
+from hoodie.view.committed import CommittedFiles, FoldedCommits
 from hoodie.view.listing import Listing
+
+
+class Found(NamedTuple):
+    """What a view has found out; nothing of the storage that it asked."""
+
+    timeline: Timeline
+    committed: FoldedCommits | None
+    groups: dict[str, tuple[FileGroup, ...]]
+    by_id: dict[str, dict[FileGroupId, FileGroup]]
+    partitions: tuple[str, ...] | None
+    compactions: Mapping[str, CompactionPlan] | None
 
 
 class FileSystemView:
@@ -73,20 +85,23 @@ class FileSystemView:
                     later._groups[partition_path] = added
         return later
 
-    def moved_to(
-        self, listing: Listing, active: ActiveTimeline, archived: ArchivedTimeline | None = None
+    @classmethod
+    def of(
+        cls, found: Found, listing: Listing, active: ActiveTimeline, archived: ArchivedTimeline | None = None
     ) -> FileSystemView:
-        """The same answers, and further questions to another opening of the same table."""
-        moved = FileSystemView(listing, active, self.timeline, archived)
-        moved.committed = self.committed.moved_to(active.read_commit)
-        moved._groups, moved._by_id = self._groups, self._by_id
-        moved._partitions, moved._compactions = self._partitions, self._compactions
-        return moved
+        """The view that has found this, with further questions to this opening of the same table."""
+        view = cls(listing, active, found.timeline, archived)
+        view.committed = CommittedFiles(found.timeline, active.read_commit, found.committed)
+        view._groups, view._by_id = found.groups, found.by_id
+        view._partitions, view._compactions = found.partitions, found.compactions
+        return view
 
     @property
-    def listed_groups(self) -> int:
-        """Number of the file groups that were listed so far."""
-        return sum(map(len, self._groups.values()))
+    def found(self) -> Found:
+        """For one other view: both fill the same dictionaries."""
+        return Found(
+            self.timeline, self.committed.known, self._groups, self._by_id, self._partitions, self._compactions
+        )
 
     @property
     def pending_compaction_plans(self) -> Mapping[str, CompactionPlan]:

@@ -1,6 +1,8 @@
 """What a write listed serves the next write of the same process into the table: it must show what a listing shows."""
 
+import gc
 import random
+import weakref
 
 import pytest
 
@@ -125,6 +127,17 @@ def test_storages_whose_uris_may_be_alike_share_nothing():
     opened(one).upsert(batch([Input("k", "a", 1, 1)]))
     assert kept(opened(other)) is None
     assert kept(opened(one)) is not None
+
+
+def test_a_table_in_memory_is_gone_with_its_last_user():
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    for turn in range(3):
+        opened(storage, clock).upsert(batch([Input("k", "a", turn, turn)]))
+        opened(storage, clock).scan().to_arrow()
+    gone = weakref.ref(storage)
+    del storage
+    gc.collect()
+    assert gone() is None
 
 
 def test_only_a_few_tables_are_kept_and_none_of_very_many_file_groups():
