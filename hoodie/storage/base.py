@@ -10,6 +10,7 @@ What every implementation promises (tests/contract/test_storage.py):
   exactly one wins. What is not durable says so.
 - No append: log files are written once.
 - `list` and `names` show every file that was published before they began.
+- A file that was replaced in its place has another `FileInfo.identity`: what is kept of files goes by it (`cache.py`).
 """
 
 from __future__ import annotations

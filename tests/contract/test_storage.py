@@ -43,6 +43,18 @@ def test_implementation_satisfies_the_protocol(storage: Storage) -> None:
     assert isinstance(storage, Storage)
 
 
+def test_a_file_has_one_identity_until_another_one_stands_there(storage: Storage) -> None:
+    storage.create_new("a/f", b"1")
+    first = storage.stat("a/f").identity
+    assert [info.identity for info in storage.list("a")] == [first]
+    storage.replace("a/f", b"2")
+    second = storage.stat("a/f").identity
+    storage.delete("a/f")
+    storage.create_new("a/f", b"22")
+    assert len({first, second, storage.stat("a/f").identity}) == 3
+    assert {storage.identity} == {storage.identity}
+
+
 # -- reading
 
 

@@ -117,11 +117,3 @@ def test_a_file_in_memory_that_was_replaced_at_the_same_moment_is_another(change
     else:
         storage.restore(snapshot)
     assert file_key(storage, storage.stat("f")) != before
-
-
-def test_a_file_that_moved_keeps_its_identity():
-    storage = MemoryStorage()
-    storage.create_new("f", b"1")
-    before = storage.stat("f").identity
-    storage.move_new("f", "g")
-    assert storage.stat("g").identity == before
