@@ -8,7 +8,18 @@ from typing import NamedTuple
 
 from benchmarks.records import At, Run, newest, pair, typical
 from benchmarks.rides import SMALL_ROWS
-from benchmarks.systems.base import AGGREGATE, BEFORE, PLAIN, READ_OPTIMIZED, SCAN, SNAPSHOT
+from benchmarks.systems.base import (
+    AGGREGATE,
+    BEFORE,
+    LOADED,
+    PLAIN,
+    READ_OPTIMIZED,
+    SCAN,
+    SNAPSHOT,
+    UPSERTED,
+    WIDE_AGGREGATE,
+    first_three,
+)
 
 SIZE = 2_000_000
 """Rows of the table that goals in seconds and megabytes are about."""
@@ -125,7 +136,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class NoPeerAhead:
-    """Our ratio to the plain scan of our own files is the least of all systems' to theirs, in CPU time."""
+    """Our ratio to what is plain for us (a scan of our own files, the table before its upserts) is the least of all, in CPU time."""
 
     measure: str
     ours: str
@@ -232,6 +243,10 @@ def _reading() -> list[Goal]:
         case, plain = f"{query}, {SNAPSHOT}, {BEFORE}", f"{query}, {PLAIN}, {BEFORE}"
         found.append(Ratio(f"realtime {query}, logs on every file", At(_MOR, case), At(_MOR, plain), limit))
         found.append(NoPeerAhead(f"realtime {query} ÷ plain scan", _MOR, _PEERS, case, plain))
+    for query, limit in ((WIDE_AGGREGATE, 1.15), (SCAN, 1.1)):
+        case, before = first_three(query, UPSERTED), first_three(query, LOADED)
+        found.append(Ratio(f"realtime {case} ÷ {LOADED}", At(_MOR, case), At(_MOR, before), limit))
+        found.append(NoPeerAhead(f"realtime {case} ÷ {LOADED}", _MOR, _PEERS, case, before))
     for query in (AGGREGATE, SCAN):
         case, plain = f"{query}, {READ_OPTIMIZED}, {BEFORE}", f"{query}, {PLAIN}, {BEFORE}"
         found.append(Ratio(f"read-optimized {query}", At(_MOR, case), At(_MOR, plain), 1.05))

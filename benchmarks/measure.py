@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks.plan import Lane, Planned, named
-from benchmarks.systems.base import COMPACT, LOAD, PULL, READ, UPSERT, Effort, System
+from benchmarks.systems.base import COMPACT, FIRST, LOAD, PULL, READ, UPSERT, Effort, System
 
 WARM = "warm"
 """Folder with the small table's data, inside that of the data."""
-_WARM_STEPS = (LOAD, UPSERT, PULL, READ, COMPACT)
+_WARM_STEPS = (LOAD, FIRST, UPSERT, PULL, READ, COMPACT)
 _WARM_EFFORT = Effort(loads=1, pulls=1, reads=2)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatch
 
-from benchmarks.systems.base import COMPACT, LOAD, RANDOM, READ, READ_COMPACTED, SMALL_COMMITS, STEPS, UPSERT
+from benchmarks.systems.base import COMPACT, FIRST, LOAD, RANDOM, READ, READ_COMPACTED, SMALL_COMMITS, STEPS, UPSERT
 
 
 class Lane(StrEnum):
@@ -51,7 +51,7 @@ class Planned:
 
 _NO_COMPACTION = tuple(step for step in STEPS if step not in {COMPACT, READ_COMPACTED})
 _WRITES = (LOAD, UPSERT, RANDOM)
-_FLOOR = tuple(step for step in STEPS if step not in {READ, COMPACT, READ_COMPACTED})
+_FLOOR = tuple(step for step in STEPS if step not in {FIRST, READ, COMPACT, READ_COMPACTED})
 
 SYSTEMS = (
     Planned("embedded/arrow", "plain pyarrow", Kind.FLOOR, "plain_arrow:PlainArrow", (*_FLOOR, READ)),

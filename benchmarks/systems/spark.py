@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,11 +14,18 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import col
 
 from benchmarks.rides import CODEC, KEY, ORDERING, SUMMED, digest
-from benchmarks.systems.base import AFTER, PLAIN, READ_OPTIMIZED, SNAPSHOT, TableSystem
+from benchmarks.systems.base import AFTER, PLAIN, READ_OPTIMIZED, SCAN, SNAPSHOT, WIDE_AGGREGATE, TableSystem
 from benchmarks.systems.embedded import SHOWN
 
 CONF = Path(__file__).resolve().parent.parent.parent / "conf"
 SUMS = ("count(*) AS n", "sum(cast(round(fare * 100) AS bigint)) AS cents", "sum(passengers) AS passengers")
+_WIDE = (
+    *SUMS,
+    f"unix_micros(max({ORDERING})) AS latest",
+    "max(distance_km) AS longest",
+    "min(duration_min) AS shortest",
+    "sum(zone) AS zones",
+)
 _EVERY_SESSION = {
     "spark.master": "local[2]",
     "spark.sql.parquet.compression.codec": CODEC,
@@ -124,6 +131,13 @@ class SparkSystem(TableSystem):
     def scan(self, view: str) -> None:
         # Not by a sink that does nothing: with deletion vectors Delta refuses plans of a write.
         self._view(view)._jdf.queryExecution().toRdd().count()
+
+    def first_queries(self) -> Sequence[tuple[str, Callable[[], str | None]]]:
+        return [(WIDE_AGGREGATE, self._wide_aggregate), (SCAN, lambda: self.scan(SNAPSHOT))]
+
+    def _wide_aggregate(self) -> str:
+        found = self._view(SNAPSHOT).selectExpr(*_WIDE).collect()[0]
+        return ", ".join(f"{value} {name}" for name, value in found.asDict().items())
 
     def lookup(self, view: str) -> str:
         return _answer_of(self._view(view).where(col(KEY) == self.key).select(*SHOWN).collect())
