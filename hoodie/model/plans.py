@@ -327,10 +327,10 @@ class ChangeTask:
 
     @property
     def slice(self) -> FileSlice:
-        piece = self.after or self.before
-        if piece is None:
+        file_slice = self.after or self.before
+        if file_slice is None:
             raise ValueError(f"a change of {self.instant} without a file slice")
-        return piece
+        return file_slice
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
-"""Slices with small logs that no row copies have: their logs are decoded here, and the dead rows of base files found by key.
+"""Slices with small logs that no row copies have: their logs are decoded here, and merged as row copies are (`log_merge.py`).
 
 For logs of other writers, and of tables that keep no copies. The rows are few, so they are handed over as they are; the base
-files stay with whoever reads Parquet natively, as for `scan_files.py`.
+files stay with whoever reads Parquet natively.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,23 +16,43 @@ import pyarrow as pa
 
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
-from hoodie.filegroup.merge import beats_stored, positions_in
-from hoodie.filegroup.ordering import ordering_of, whole
-from hoodie.filegroup.slice_reader import merge_columns, read_base_file
-from hoodie.model.files import BaseFile
-from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.filegroup.row_copies import DELETED_KEY, ROW, UNKNOWN
+from hoodie.filegroup.slice_reader import merge_columns
 from hoodie.model.plans import ReadContext, ReadTask
-from hoodie.read.deletion_vectors import ScanFile
+from hoodie.read.deletion_vectors import ScanFile, base_files
+from hoodie.read.log_merge import LoggedSlice, LogRows, Part, Values, resolve
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache
 
 MAX_LOG_BYTES = 32 * 1024 * 1024
 """Of all slices of a query together; the logs of the others are decoded where their rows are read."""
 
 
-class DecodedSlice(NamedTuple):
-    file: ScanFile | None
+@dataclass(frozen=True, eq=False)
+class DecodedRows(LogRows):
+    """The records of a slice's logs, one of each key, as what logs say."""
+
+    records: LogRecords
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        deletes = len(self.records.keys) - self.records.live
+        return np.repeat(np.array([ROW, DELETED_KEY], np.int8), [self.records.live, deletes])
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        return np.full(len(self.records.keys), UNKNOWN, np.int32)
+
+    def values(self, storage: Storage, context: ReadContext, *, keys: bool, ordering: bool) -> Values:
+        return Values(self.records.keys if keys else None, self.records.ordering if ordering else None)
+
+
+class Decoded(NamedTuple):
+    files: Sequence[ScanFile]
     rows: pa.Table
-    """What its logs add: final, as those of the file are."""
+    """What logs add: final, as those of the files are."""
+    others: Sequence[ReadTask]
+    """Slices whose log records hold some columns only."""
 
 
 def split_by_size(tasks: Sequence[ReadTask]) -> tuple[list[ReadTask], list[ReadTask]]:
@@ -50,44 +71,34 @@ def _log_bytes(task: ReadTask) -> int:
 
 
 def decode_slices(
-    storage: Storage, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema
-) -> list[DecodedSlice | None]:
-    """The slices' files and log rows with the columns of `schema`; None for one whose log records hold some columns only.
+    storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema
+) -> Decoded:
+    """The base files of the slices, and their log rows with the columns of `schema`.
 
     Raises:
         CorruptFileError, UnsupportedTableError: as `slice_reader` does.
     """
-    return LocalEngine().run(partial(_decode, storage, context, schema), tasks, label="decode logs")
-
-
-def _decode(storage: Storage, context: ReadContext, schema: pa.Schema, task: ReadTask) -> DecodedSlice | None:
     wanted = merge_columns(schema, context.rule, context.schema)
-    logs = read_log_records(storage, task.slice, wanted, rule=context.rule, visible=context.visible)
-    if logs.present is not None:
-        return None
-    base = task.slice.base
-    if base is None or task.span is not None:  # a pull: stored rows of other commits take no part
-        return DecodedSlice(None, logs.data.select(schema.names))
-    rows, places, beats = _meet(storage, context, base, logs)
-    dead = np.sort(places[beats & (places >= 0)])
-    file = ScanFile(base.path, base.size_bytes, base.instant, rows, dead if len(dead) else None)
-    kept = (beats | (places < 0))[: logs.live]
-    data = logs.data if kept.all() else logs.data.filter(pa.array(kept))
-    return DecodedSlice(file, data.select(schema.names))
+    logs = LocalEngine().run(partial(_decode, storage, context, wanted), tasks, label="decode logs")
+    whole = [(task, DecodedRows(records)) for task, records in zip(tasks, logs, strict=True) if records.present is None]
+    others = [task for task, records in zip(tasks, logs, strict=True) if records.present is not None]
+    sources = [rows for _, rows in whole]
+    slices = [_slice_of(task, rows) for task, rows in whole]
+    found = resolve(storage, cache, context, slices, sources)
+    kept = [] if found is None else found.kept
+    tables = [
+        rows.records.data.take(pa.array(numbers)).select(schema.names)
+        for rows, numbers in zip(sources, kept, strict=True)
+    ]
+    files = [] if found is None else base_files(storage, cache, slices, found.dead)
+    return Decoded(files, pa.concat_tables(tables) if tables else schema.empty_table(), others)
 
 
-def _meet(
-    storage: Storage, context: ReadContext, base: BaseFile, logs: LogRecords
-) -> tuple[int, np.ndarray, np.ndarray]:
-    """How many stored rows there are; for each log record the row that it meets, -1 for none, and whether it replaces that."""
-    narrow = merge_columns(pa.schema([]), context.rule, context.schema)
-    stored = pa.Table.from_batches(read_base_file(storage, base, narrow), narrow)
-    places = positions_in(logs.keys, whole(stored.column(RECORD_KEY)))
-    beats = np.ones(len(places), dtype=bool)
-    met = np.flatnonzero(places >= 0)
-    ordering = ordering_of(stored, context.rule)
-    if len(met) and logs.ordering is not None and ordering is not None:
-        theirs = ordering.take(pa.array(places[met]))
-        mine = logs.ordering.take(pa.array(met))
-        beats[met] = beats_stored(mine, logs.commit_time_deletes[met], theirs, context.rule)
-    return stored.num_rows, places, beats
+def _decode(storage: Storage, context: ReadContext, schema: pa.Schema, task: ReadTask) -> LogRecords:
+    return read_log_records(storage, task.slice, schema, rule=context.rule, visible=context.visible)
+
+
+def _slice_of(task: ReadTask, rows: DecodedRows) -> LoggedSlice:
+    # A pull: stored rows of other commits take no part.
+    base = task.slice.base if task.span is None else None
+    return LoggedSlice(base, (Part(rows, 0, len(rows.kinds), ""),), base_counts=base is not None)

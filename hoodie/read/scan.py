@@ -18,7 +18,7 @@ from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
 from hoodie.read.plan import plan_read
-from hoodie.read.scan_tasks import Task, run_task, with_scan_files
+from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
 
@@ -194,6 +194,7 @@ class Scan:
             f"  bytes: {size:,} in base and log files",
             f"  columns: {', '.join(self.plan.output.names)}",
         ]
+        lines += self._merging() if logs else []
         if self._options.where is not None:
             lines.append(f"  where: {self._options.where}")
             lines += self._unknown()
@@ -204,6 +205,19 @@ class Scan:
         if span.begin or span.end:
             lines.append(f"  committed in: ({span.begin or 'beginning'}, {span.end or 'latest'}]")
         return "\n".join(lines)
+
+    def _merging(self) -> list[str]:
+        """How logs take part: what the engine runs, found by the same planning."""
+        run = with_scan_files(self._context.storage, self._context.cache, self.plan.context, self.plan.tasks)
+        files = [task.file for task in run if isinstance(task, FileTask)]
+        copies = sum(1 for file in files if file.copy_of)
+        dead = sum(len(file.dead) for file in files if file.dead is not None)
+        merged = sum(1 for task in run if not isinstance(task, FileTask) and task.slice.logs)
+        found = (
+            [f"{len(files):,} files by row numbers ({copies:,} row copies; {dead:,} rows left out)"] if files else []
+        )
+        found += [f"{merged:,} file slices by decoding their logs"] if merged else []
+        return [f"  merging: {', '.join(found)}"]
 
     def _considered(self) -> str:
         found = self.plan.pruning

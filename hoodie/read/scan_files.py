@@ -19,13 +19,14 @@ import pyarrow as pa
 
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup.log_blocks import changes_nothing
-from hoodie.filegroup.row_copies import can_be_copied
+from hoodie.filegroup.row_copies import LogShare, RowCopy, can_be_copied
 from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants, sort_key
 from hoodie.model.names import ROW_COPIES, parse_row_copy
 from hoodie.model.plans import ReadContext, ReadTask
 from hoodie.read.decoded_rows import decode_slices, split_by_size
-from hoodie.read.deletion_vectors import Copied, Part, ScanFile
+from hoodie.read.deletion_vectors import CopiedRows, ScanFile
+from hoodie.read.log_merge import LoggedSlice, Part
 from hoodie.read.vector_cache import known_deletion_vectors, known_row_copy
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
@@ -57,21 +58,24 @@ def plan_scan_files(
     files += copied.files
     small, rest = split_by_size([task for task in copied.others if _mergeable(task)])
     rest += [task for task in copied.others if not _mergeable(task)]
-    tables = []
-    for task, found in zip(small, decode_slices(storage, context, small, schema), strict=True):
-        if found is None:
-            rest.append(task)
-            continue
-        tables.append(found.rows)
-        files += [found.file] if found.file is not None else []
-    rows = pa.concat_tables(tables) if tables else None
-    return ScanFiles(tuple(files), rows if rows is None or rows.num_rows else None, tuple(rest))
+    if not small:
+        return ScanFiles(tuple(files), None, tuple(rest))
+    decoded = decode_slices(storage, cache, context, small, schema)
+    rows = decoded.rows if decoded.rows.num_rows else None
+    return ScanFiles((*files, *decoded.files), rows, (*rest, *decoded.others))
+
+
+class CopiedLog(NamedTuple):
+    """The rows of one log file in a copy."""
+
+    copy: RowCopy
+    share: LogShare
 
 
 class CopiedSlices(NamedTuple):
     files: Sequence[ScanFile]
     """Base files and copies of the slices whose logs are all in copies."""
-    parts: Mapping[str, Part]
+    logs: Mapping[str, CopiedLog]
     """Path of a log file -> its rows in a copy."""
     others: Sequence[ReadTask]
     """The slices that have other logs."""
@@ -83,45 +87,48 @@ def plan_copied_slices(storage: Storage, cache: Cache, context: ReadContext, tas
     Raises:
         CorruptFileError: a base file cannot be read.
     """
-    parts = _parts_of(storage, cache, tasks)
-    covered = [_covered(storage, task, parts, context.visible) for task in tasks]
+    logs = _copied_logs(storage, cache, tasks)
+    covered = [_covered(storage, task, logs, context.visible) for task in tasks]
     files = known_deletion_vectors(storage, cache, context, [copied for copied in covered if copied is not None])
     if files is None:
-        return CopiedSlices((), parts, tasks)
-    return CopiedSlices(files, parts, [task for task, copied in zip(tasks, covered, strict=True) if copied is None])
+        return CopiedSlices((), logs, tasks)
+    return CopiedSlices(files, logs, [task for task, copied in zip(tasks, covered, strict=True) if copied is None])
 
 
-def _parts_of(storage: Storage, cache: Cache, tasks: Iterable[ReadTask]) -> dict[str, Part]:
+def _copied_logs(storage: Storage, cache: Cache, tasks: Iterable[ReadTask]) -> dict[str, CopiedLog]:
     """Path of a log file -> its rows in a copy."""
     wanted = {time for task in tasks for log in task.slice.logs for time, _ in log.committed_entries}
     infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.path.rpartition("/")[2]) in wanted]
 
-    def read(info: FileInfo) -> dict[str, Part]:
+    def read(info: FileInfo) -> dict[str, CopiedLog]:
         copy = known_row_copy(storage, cache, info)
-        return {} if copy is None else {share.log: Part(copy, share) for share in copy.shares}
+        return {} if copy is None else {share.log: CopiedLog(copy, share) for share in copy.shares}
 
-    found: dict[str, Part] = {}
-    for parts in LocalEngine().run(read, infos, label="row copies"):
-        found.update(parts)
+    found: dict[str, CopiedLog] = {}
+    for logs in LocalEngine().run(read, infos, label="row copies"):
+        found.update(logs)
     return found
 
 
-def _covered(storage: Storage, task: ReadTask, parts: dict[str, Part], visible: VisibleInstants) -> Copied | None:
+def _covered(
+    storage: Storage, task: ReadTask, logs: Mapping[str, CopiedLog], visible: VisibleInstants
+) -> LoggedSlice | None:
     """None where a log has to be decoded to know what counts."""
     if not _mergeable(task):
         return None
     used, others = [], []
     for log in task.slice.logs:
-        part = parts.get(log.path)
-        if part is None or not _is_of(part, log):
+        copied = logs.get(log.path)
+        if copied is None or not _is_of(copied, log):
             others.append(log)
-        elif visible.sees(part.copy.instant):
-            used.append(part)
-    instants = frozenset(part.copy.instant for part in used)
+        elif visible.sees(copied.copy.instant):
+            used.append(copied)
+    instants = frozenset(copied.copy.instant for copied in used)
     if not all(changes_nothing(storage, log, visible, instants) for log in others):
         return None
+    parts = [Part(CopiedRows(copy), share.start, share.stop, share.base) for copy, share in used]
     # Stored rows of other commits take no part in a pull, and are not among its rows.
-    return Copied(task.slice.base, tuple(used), base_counts=task.span is None)
+    return LoggedSlice(task.slice.base, tuple(parts), base_counts=task.span is None)
 
 
 def _mergeable(task: ReadTask) -> bool:
@@ -132,9 +139,9 @@ def _mergeable(task: ReadTask) -> bool:
     return span.only is None and span.begin is not None and sort_key(base.instant) <= sort_key(span.begin)
 
 
-def _is_of(part: Part, log: LogFile) -> bool:
+def _is_of(copied: CopiedLog, log: LogFile) -> bool:
     """Whether the copy has just what the snapshot sees of the log file: one commit wrote all of it, and that is the copy's."""
-    share = part.share
+    copy, share = copied
     return log.size_bytes == log.committed_bytes == share.log_bytes and log.committed_entries == (
-        (part.copy.instant, share.entries),
+        (copy.instant, share.entries),
     )

@@ -65,16 +65,16 @@ def with_scan_files(
     found = plan_copied_slices(storage, cache, context, logged)
     others = {id(task) for task in found.others}
     covered = [task for task in logged if id(task) not in others]
-    copies = {part.copy.path: part.copy.rows for part in found.parts.values()}
+    copies = {copied.copy.path: copied.copy.rows for copied in found.logs.values()}
     files = {file.path: file for file in found.files}
     if sum(copies[path] for path in files if path in copies) > _TOO_WIDE * _entries(covered):
         return tuple(tasks)
     columns, span = (logged[0].columns, logged[0].span) if logged else ((), None)
     copy_of: dict[str, list[tuple[int, LogFile]]] = {}
     for log in (log for task in covered for log in task.slice.logs):
-        part = found.parts.get(log.path)
-        if part is not None:
-            copy_of.setdefault(part.copy.path, []).append((part.share.start, log))
+        copied = found.logs.get(log.path)
+        if copied is not None:
+            copy_of.setdefault(copied.copy.path, []).append((copied.share.start, log))
     planned: list[Task] = []
     replaced = {id(task) for task in covered}
     for task in tasks:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from hoodie.filegroup.row_copies import RowCopy, read_row_copy
 from hoodie.model.plans import ReadContext
-from hoodie.read.deletion_vectors import Copied, ScanFile, find_deletion_vectors
+from hoodie.read.deletion_vectors import ScanFile, find_deletion_vectors
+from hoodie.read.log_merge import LoggedSlice
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind, file_key
 
@@ -30,7 +31,7 @@ def known_row_copy(storage: Storage, cache: Cache, info: FileInfo) -> RowCopy | 
 
 
 def known_deletion_vectors(
-    storage: Storage, cache: Cache, context: ReadContext, copied: Sequence[Copied]
+    storage: Storage, cache: Cache, context: ReadContext, slices: Sequence[LoggedSlice]
 ) -> Sequence[ScanFile] | None:
     """`find_deletion_vectors`, asked once for the same slices and the same copies.
 
@@ -38,10 +39,10 @@ def known_deletion_vectors(
         CorruptFileError: a base file cannot be read.
     """
     types = tuple(str(field.type) for field in context.schema if field.name in context.rule.ordering_fields)
-    key = (storage.identity, context.rule, types, tuple(copied))
+    key = (storage.identity, context.rule, types, tuple(slices))
     found = cache.find(DEAD_ROWS, key)
     if found is None:
-        files = find_deletion_vectors(storage, cache, context, copied)
+        files = find_deletion_vectors(storage, cache, context, slices)
         if files is None:
             return None
         found = tuple(files)

@@ -51,6 +51,22 @@ def test_slices_with_copies_are_read_file_by_file():
     assert in_order(table.scan().to_arrow()) == merged_rows(table)
 
 
+def test_explain_tells_how_logs_take_part():
+    storage, clock = table_with_logs()
+    table = opened(storage, clock)
+    files = [task.file for task in planned(table)]
+    dead = sum(len(file.dead) for file in files if file.dead is not None)
+    copies = sum(1 for file in files if file.copy_of)
+    assert dead
+    assert (
+        f"merging: {len(files)} files by row numbers ({copies} row copies; {dead} rows left out)"
+        in table.scan().explain()
+    )
+    for info in storage.list(ROW_COPIES):
+        storage.delete(info.path)
+    assert "merging: 1 file slices by decoding their logs" in table.scan().explain()
+
+
 @pytest.mark.parametrize(
     "query", [{"columns": ["val"]}, {"where": "val > 1000"}, {"where": "val > 1000", "columns": ["id"]}]
 )
