@@ -48,8 +48,10 @@ from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.read.where import Where
-from hoodie.services import compaction
-from hoodie.services.rollback import rollback_failed, rollback_instant
+from hoodie.services.acts import run_pending, schedule
+from hoodie.services.compaction import COMPACTION
+from hoodie.services.recovery import rollback_failed
+from hoodie.services.rollback import rollback_instant
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.storage.uri import open_storage
@@ -514,8 +516,7 @@ class HoodieTable:
         write = self._request(options).write
         check_seconds(wait_s, "wait_s")
         context = self._context.with_concurrency(write.concurrency)
-        target_io_bytes = write.compaction.target_io_mb * 1024 * 1024
-        return compaction.schedule_compaction(context, target_io_bytes=target_io_bytes, wait_s=wait_s)
+        return schedule(COMPACTION, context, write, wait_s=wait_s)
 
     @undisturbed()
     def run_compaction(
@@ -537,7 +538,7 @@ class HoodieTable:
         write = self._request(options).write
         check_seconds(budget_s, "budget_s", or_none=True)
         context = self._context.with_concurrency(write.concurrency)
-        return compaction.run_compaction(context, options=write.file_options(), instant=instant, budget_s=budget_s)
+        return run_pending(COMPACTION, context, write, instant=instant, budget_s=budget_s)
 
     def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
         """Merge log files into base files now: schedule a compaction and run all that are pending.

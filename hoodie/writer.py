@@ -18,7 +18,7 @@ from hoodie.options.fits import check_writable
 from hoodie.options.services import ConcurrencyOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.inline import after_commit
-from hoodie.services.rollback import rollback_failed
+from hoodie.services.recovery import rollback_failed
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.context import Snapshot, TableContext

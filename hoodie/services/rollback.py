@@ -4,8 +4,8 @@ Base files of the instant are deleted: no reader counts them. Log files stay whe
 rollback block disarms what the instant appended, because readers of version 6 see blocks by instant, and one that has
 left the active timeline would count as committed.
 
-A crash at any point is resumed: from the plan in `.rollback.requested`, or, when the rollback completed, by removing
-what is left of the instant.
+A crash at any point is resumed (`recovery.py`): from the plan in `.rollback.requested`, or, when the rollback completed,
+by removing what is left of the instant.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.filegroup.row_copies import drop_row_copies
@@ -21,10 +20,9 @@ from hoodie.format.log_block import LogBlock, rollback_block, scan_blocks
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
 from hoodie.model.enums import Action, HeaderKey, State
 from hoodie.model.files import LogFile
-from hoodie.model.instant import Instant, is_instant_time
+from hoodie.model.instant import Instant
 from hoodie.model.names import (
     MARKERS,
-    STAGING,
     LogFileName,
     WriteToken,
     format_log_file,
@@ -32,52 +30,18 @@ from hoodie.model.names import (
     parse_base_file,
     parse_log_file,
 )
-from hoodie.model.payloads import CompactionPlan, RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
+from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.options.fits import check_version
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
-from hoodie.timeline.timeline import WRITES, Timeline
+from hoodie.timeline.timeline import WRITES
 from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
 from hoodie.view.context import Snapshot, TableContext
 
 log = logging.getLogger("hoodie")
 
-_FENCED = ".rolled-back"
-
-
-def rollback_failed(context: TableContext) -> list[str]:
-    """Roll back every pending write whose writer is dead; gives their instants. Done before each write.
-
-    Raises:
-        CommitConflictError: a writer that does not share our lock is working on the table right now.
-        UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
-    """
-    check_version(context.config)
-    timeline = context.snapshot().timeline
-    dead = []
-    for instant in timeline.pending_writes:
-        match life_of(instant.time, storage=context.storage, liveness=context.liveness):
-            case Life.DEAD:
-                dead.append(instant)
-            case Life.FOREIGN_ALIVE:
-                raise CommitConflictError(
-                    f"another writer is working on table {context.storage.uri}: instant {instant} is pending and its heartbeat is "
-                    "fresh. Nothing was written; run again when it is done"
-                )
-            case Life.ALIVE:
-                continue
-    unfinished = timeline.pending(Action.ROLLBACK)
-    for rollback in unfinished:
-        _resume(context, rollback)
-    undone = []
-    for instant in dead:
-        # A writer that completed after the timeline was read looks dead: it is not at work any more.
-        with suppress(InstantNotFoundError):
-            rollback_instant(context, instant.time)
-            undone.append(instant.time)
-    _release_compactions(context, timeline)
-    _remove_remains(context)
-    return undone
+FENCED = ".rolled-back"
+"""What the name of a fenced staging folder ends in."""
 
 
 def rollback_instant(context: TableContext, instant_time: str) -> str | None:
@@ -103,7 +67,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
             raise CommitConflictError(
                 f"instant {instant} of table {context.storage.uri} is still being written; try again later"
             )
-        _fence(context.storage, instant_time)
+        fence(context.storage, instant_time)
         if context.active.exists(Instant(instant.time, instant.action, State.COMPLETED)):
             return None  # it landed at the last moment
         earlier = next(
@@ -119,7 +83,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
             context.active.create(Instant(rollback_time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))
         else:
             rollback_time, plan = earlier.time, context.active.read_rollback_plan(earlier.time)
-        _execute(context, rollback_time, plan)
+        execute_rollback(context, rollback_time, plan)
         return rollback_time
 
 
@@ -165,7 +129,7 @@ def _has_blocks_of(storage: Storage, item: LogFile, instant_time: str) -> bool:
     return any(isinstance(b, LogBlock) and b.header.get(HeaderKey.INSTANT_TIME) == instant_time for b in blocks)
 
 
-def _execute(context: TableContext, rollback_time: str, plan: RollbackPlan) -> None:
+def execute_rollback(context: TableContext, rollback_time: str, plan: RollbackPlan) -> None:
     """Carry a plan out; every step may have been done before."""
     storage = context.storage
     started = time.monotonic()
@@ -241,7 +205,7 @@ def _merged(partition_path: str, parts: Iterable[RollbackPartition]) -> Rollback
     return RollbackPartition(partition_path, tuple(deleted), (), blocks, failed)
 
 
-def _fence(storage: Storage, instant_time: str) -> None:
+def fence(storage: Storage, instant_time: str) -> None:
     """Take the instant's staging folder away: a writer that was only paused can publish nothing any more."""
     staging, fenced = scratch_folder(instant_time), fenced_folder(instant_time)
     try:
@@ -255,7 +219,7 @@ def _fence(storage: Storage, instant_time: str) -> None:
 
 def fenced_folder(instant_time: str) -> str:
     """Where the staging folder of an instant is moved, so that its writer does not find it any more."""
-    return scratch_folder(instant_time) + _FENCED
+    return scratch_folder(instant_time) + FENCED
 
 
 def _forget(context: TableContext, instant_time: str, action: Action) -> None:
@@ -269,91 +233,3 @@ def _forget(context: TableContext, instant_time: str, action: Action) -> None:
     context.active.remove(Instant(instant_time, action, State.REQUESTED))
     storage.delete(heartbeat_path(instant_time))
     context.liveness.release(instant_time)
-
-
-def _resume(context: TableContext, rollback: Instant) -> None:
-    """Finish a rollback whose process died; the instant that it undoes cannot come back to life."""
-    with context.lock.held(context.lock_timeout_s):
-        if not context.active.exists(Instant(rollback.time, Action.ROLLBACK, State.REQUESTED)):
-            return
-        if context.active.exists(Instant(rollback.time, Action.ROLLBACK, State.COMPLETED)):
-            return
-        try:
-            plan = context.active.read_rollback_plan(rollback.time)
-        except CorruptFileError:
-            if context.active.exists(Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT)):
-                raise
-            # Other writers do not publish plans atomically: this one died before it had done anything.
-            context.active.remove(rollback)
-            return
-        _fence(context.storage, plan.instant)
-        _execute(context, rollback.time, plan)
-
-
-def _release_compactions(context: TableContext, timeline: Timeline) -> None:
-    """A compaction whose runner died goes back to requested: logs that are named with it live by it."""
-    for instant in timeline.pending(Action.COMPACTION):
-        if instant.state is State.INFLIGHT:
-            reset_compaction(context, instant.time)
-
-
-def reset_compaction(context: TableContext, instant_time: str) -> bool:
-    """Take a dead runner's claim back and delete its base files. False while its runner lives, or when it completed."""
-    storage = context.storage
-    with context.lock.held(context.lock_timeout_s):
-        if life_of(instant_time, storage=storage, liveness=context.liveness) is not Life.DEAD:
-            return False
-        _fence(storage, instant_time)
-        if context.active.exists(Instant(instant_time, Action.COMMIT, State.COMPLETED)):
-            return False
-        delete_compaction_output(storage, instant_time, context.active.read_compaction_plan(instant_time))
-        storage.delete_folder(join(MARKERS, instant_time))
-        storage.delete_folder(fenced_folder(instant_time))
-        context.active.remove(Instant(instant_time, Action.COMPACTION, State.INFLIGHT))
-        storage.delete(heartbeat_path(instant_time))
-        context.liveness.release(instant_time)
-    return True
-
-
-def delete_compaction_output(storage: Storage, instant_time: str, plan: CompactionPlan) -> None:
-    """Delete the base files that an earlier try of this very compaction left."""
-    for operation in plan.operations:
-        for info in storage.list(operation.partition_path):
-            base = parse_base_file(info.path.rpartition("/")[2])
-            if base is not None and (base.file_id, base.instant) == (operation.file_id, instant_time):
-                storage.delete(info.path)
-
-
-def _remove_remains(context: TableContext) -> None:
-    """What dead writers left that no pending instant stands for any more.
-
-    They died before their instant was on the timeline, after it was completed, or at the end of a rollback.
-    """
-    if not _remains(context):
-        return
-    storage = context.storage
-    with context.lock.held(context.lock_timeout_s):  # a writer makes its staging folder and its mark under the lock
-        for name in _remains(context):
-            if is_instant_time(name):
-                storage.delete_folder(join(MARKERS, name))
-            storage.delete_folder(scratch_folder(name))
-            storage.delete_folder(fenced_folder(name))
-            if is_instant_time(name):
-                storage.delete(heartbeat_path(name))
-            context.liveness.release(name)
-
-
-def _remains(context: TableContext) -> list[str]:
-    """Names of marks and staging folders whose writer is dead, but for those of pending instants."""
-    marks = context.liveness.marks()
-    staged = {
-        info.path.rpartition("/")[2].removesuffix(_FENCED) for info in context.storage.list(STAGING) if info.is_folder
-    }
-    if not (marks or staged):
-        return []
-    pending = {instant.time for instant in context.active.load().pending()}
-    return sorted(
-        name
-        for name in (marks | staged) - pending
-        if (name not in marks and is_instant_time(name)) or context.liveness.is_alive(name) is False
-    )

@@ -57,6 +57,8 @@ class Transaction:
     heartbeat: Heartbeat
     planned_on: FileSystemView | None = None
     """What the plan went by; None: nothing was listed."""
+    claimed: bool = False
+    """It carries out a service's plan, which moves rows that have their places already."""
     committed: bool = False
 
     def __enter__(self) -> Self:
@@ -127,8 +129,8 @@ class Transaction:
         return transaction, planned
 
     @classmethod
-    def claim(cls, context: TableContext, instant: str) -> Transaction:
-        """Take over a scheduled compaction: exclusive creation of its inflight file, under the lock.
+    def claim(cls, context: TableContext, plan: Instant) -> Transaction:
+        """Take over the scheduled plan of a service: exclusive creation of its inflight file, under the lock.
 
         Raises:
             CommitConflictError: another process runs it.
@@ -138,15 +140,14 @@ class Transaction:
             with context.lock.held(context.lock_timeout_s):
                 _require_same_table(context, places_rows=False)
                 timeline = context.active.load()
-                found = timeline.find(instant, Action.COMPACTION)
-                if found is None:
+                if timeline.find(plan.time, plan.action) is None:
                     raise CommitConflictError(
-                        f"compaction {instant} of table {context.storage.uri} is not pending any more: another process "
+                        f"{plan.action.value} {plan.time} of table {context.storage.uri} is not pending any more: another process "
                         "completed it"
                     )
-                heartbeat = Heartbeat(instant, storage=context.storage, liveness=context.liveness)
-                context.active.create(Instant(instant, Action.COMPACTION, State.INFLIGHT))
-                transaction = cls(context, instant, Action.COMPACTION, timeline, heartbeat)
+                heartbeat = Heartbeat(plan.time, storage=context.storage, liveness=context.liveness)
+                context.active.create(Instant(plan.time, plan.action, State.INFLIGHT))
+                transaction = cls(context, plan.time, plan.action, timeline, heartbeat, claimed=True)
                 context.storage.delete_folder(transaction.staging)
                 context.storage.mkdirs(transaction.staging, durable=False)
                 transaction.heartbeat.start()
@@ -168,7 +169,7 @@ class Transaction:
         metadata = replace(metadata, extra={**metadata.extra, NONCE: uuid.uuid4().hex})
         context.clock.wait_until_passed(self.instant)
         with context.lock.held(context.lock_timeout_s):
-            _require_same_table(context, places_rows=self.action is not Action.COMPACTION)
+            _require_same_table(context, places_rows=not self.claimed)
             self._check(metadata, based_on, inserted_partitions)
             for participant in participants_of(context):
                 participant.before_publish(context, self._completed, metadata)

@@ -2,7 +2,7 @@
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.payloads import CompactionOperation
-from hoodie.services.compaction import plan_compaction
+from hoodie.services.compaction_plan import plan_compaction
 
 T = "20260101000000001"
 MB = 1024 * 1024

@@ -1,0 +1,62 @@
+"""The two acts of every service, possibly of two processes: a plan is scheduled, and what is scheduled is run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.model.enums import State
+from hoodie.model.results import CommitResult
+from hoodie.options.write import WriteOptions
+from hoodie.services.base import Service
+from hoodie.services.recovery import rollback_failed, take_back
+from hoodie.txn.gate import PATIENCE_S
+from hoodie.view.context import TableContext
+
+
+def schedule(
+    service: Service, context: TableContext, options: WriteOptions, *, wait_s: float = PATIENCE_S
+) -> str | None:
+    """Put a plan of the service on the timeline; gives its instant, None when there is nothing to do."""
+    service.require_fit(context)
+    rollback_failed(context)
+    return service.plan(context, options, wait_s=wait_s)
+
+
+def run_pending(
+    service: Service,
+    context: TableContext,
+    options: WriteOptions,
+    *,
+    instant: str | None = None,
+    budget_s: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[CommitResult]:
+    """Run one scheduled plan, or all of them, oldest first; no new one is begun after `budget_s` seconds.
+
+    Raises:
+        InstantNotFoundError: nothing of this service is pending at `instant`.
+        CommitConflictError: another process runs it.
+    """
+    service.require_fit(context)
+    name, table = service.action.value, context.storage.uri
+    pending = context.active.load().pending(service.action)
+    if instant is not None:
+        pending = tuple(i for i in pending if i.time == instant)
+        if not pending:
+            raise InstantNotFoundError(
+                f"no {name} is pending at instant {instant} of table {table}; it may have been completed. "
+                "`hoodie timeline PATH` lists the instants"
+            )
+    started = clock()
+    results: list[CommitResult] = []
+    for found in pending:
+        if budget_s is not None and results and clock() - started >= budget_s:
+            break
+        if found.state is State.INFLIGHT and not take_back(context, service, found.time):
+            raise CommitConflictError(
+                f"{name} {found.time} of table {table} is being run by another process; nothing was done"
+            )
+        results.append(service.run(context, found, options))
+    return results

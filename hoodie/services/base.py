@@ -1,0 +1,53 @@
+"""The seam of table services: what one has to say of itself. The table of them: `catalog.py`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hoodie.model.enums import Action
+from hoodie.model.instant import Instant
+from hoodie.model.results import CommitResult
+from hoodie.options.write import WriteOptions
+from hoodie.view.context import TableContext
+
+
+class Service(Protocol):
+    """Work on a table besides its writes: it is planned, and later run, perhaps by another process.
+
+    A plan on the timeline is a promise to readers and writers. So it is never deleted: who runs it claims it
+    (`Transaction.claim`), and when that process dies the claim is taken back and the plan waits for the next one. A
+    service holds no state of its own; all of it stands on the timeline.
+
+    A new service is one file with a class of these methods, and one entry in `catalog.SERVICES`. `acts.py` schedules and
+    runs it, `inline.py` does so after a write, and `recovery.py` takes back what its dead runners claimed.
+    """
+
+    @property
+    def action(self) -> Action:
+        """What its plans are called on the timeline."""
+
+    def require_fit(self, context: TableContext) -> None:
+        """Refuse a table that this is not for. Asked before anything is done to it.
+
+        Raises:
+            UnsupportedTableError: the table's version. OptionError: its type or its options.
+        """
+
+    def is_due(self, context: TableContext, options: WriteOptions) -> bool:
+        """Whether to plan and run after a write, by the options and the timeline. Without IO where the options say no."""
+
+    def plan(self, context: TableContext, options: WriteOptions, *, wait_s: float) -> str | None:
+        """Put a plan on the timeline, as a requested instant; gives its time, None when there is nothing to do.
+
+        What dead writers left is gone by now. Pending writes in the way are waited for, up to `wait_s` seconds.
+        """
+
+    def run(self, context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
+        """Claim a requested plan and carry it out.
+
+        Raises:
+            CommitConflictError: another process was faster.
+        """
+
+    def recover(self, context: TableContext, instant_time: str) -> None:
+        """Delete what a dead runner left of its output, so that the plan can be run again; the lock is held."""

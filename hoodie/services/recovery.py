@@ -1,0 +1,135 @@
+"""What dead processes left: their writes are rolled back, begun rollbacks finished, claims of services taken back.
+
+Done before each write and before each plan of a service. It knows the services by their table only: `catalog.SERVICES`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant, is_instant_time
+from hoodie.model.names import COMPLETES_AS, MARKERS, STAGING, join
+from hoodie.options.fits import check_version
+from hoodie.services.base import Service
+from hoodie.services.catalog import SERVICES
+from hoodie.services.rollback import FENCED, execute_rollback, fence, fenced_folder, rollback_instant
+from hoodie.timeline.active import scratch_folder
+from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
+from hoodie.view.context import TableContext
+
+
+def rollback_failed(context: TableContext) -> list[str]:
+    """Roll back every pending write whose writer is dead; gives their instants. Done before each write.
+
+    Raises:
+        CommitConflictError: a writer that does not share our lock is working on the table right now.
+        UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
+    """
+    check_version(context.config)
+    timeline = context.snapshot().timeline
+    dead = []
+    for instant in timeline.pending_writes:
+        match life_of(instant.time, storage=context.storage, liveness=context.liveness):
+            case Life.DEAD:
+                dead.append(instant)
+            case Life.FOREIGN_ALIVE:
+                raise CommitConflictError(
+                    f"another writer is working on table {context.storage.uri}: instant {instant} is pending and its heartbeat is "
+                    "fresh. Nothing was written; run again when it is done"
+                )
+            case Life.ALIVE:
+                continue
+    unfinished = timeline.pending(Action.ROLLBACK)
+    for rollback in unfinished:
+        _finish(context, rollback)
+    undone = []
+    for instant in dead:
+        # A writer that completed after the timeline was read looks dead: it is not at work any more.
+        with suppress(InstantNotFoundError):
+            rollback_instant(context, instant.time)
+            undone.append(instant.time)
+    for action, service in SERVICES.items():
+        for claimed in timeline.pending(action):
+            if claimed.state is State.INFLIGHT:
+                take_back(context, service, claimed.time)
+    _remove_remains(context)
+    return undone
+
+
+def _finish(context: TableContext, rollback: Instant) -> None:
+    """Finish a rollback whose process died; the instant that it undoes cannot come back to life."""
+    with context.lock.held(context.lock_timeout_s):
+        if not context.active.exists(Instant(rollback.time, Action.ROLLBACK, State.REQUESTED)):
+            return
+        if context.active.exists(Instant(rollback.time, Action.ROLLBACK, State.COMPLETED)):
+            return
+        try:
+            plan = context.active.read_rollback_plan(rollback.time)
+        except CorruptFileError:
+            if context.active.exists(Instant(rollback.time, Action.ROLLBACK, State.INFLIGHT)):
+                raise
+            # Other writers do not publish plans atomically: this one died before it had done anything.
+            context.active.remove(rollback)
+            return
+        fence(context.storage, plan.instant)
+        execute_rollback(context, rollback.time, plan)
+
+
+def take_back(context: TableContext, service: Service, instant_time: str) -> bool:
+    """Take a dead runner's claim back: its instant is requested again, because a plan is never deleted.
+
+    False while its runner lives, or when it completed.
+    """
+    storage = context.storage
+    with context.lock.held(context.lock_timeout_s):
+        if life_of(instant_time, storage=storage, liveness=context.liveness) is not Life.DEAD:
+            return False
+        fence(storage, instant_time)
+        if context.active.exists(
+            Instant(instant_time, COMPLETES_AS.get(service.action, service.action), State.COMPLETED)
+        ):
+            return False
+        service.recover(context, instant_time)
+        storage.delete_folder(join(MARKERS, instant_time))
+        storage.delete_folder(fenced_folder(instant_time))
+        context.active.remove(Instant(instant_time, service.action, State.INFLIGHT))
+        storage.delete(heartbeat_path(instant_time))
+        context.liveness.release(instant_time)
+    return True
+
+
+def _remove_remains(context: TableContext) -> None:
+    """What dead writers left that no pending instant stands for any more.
+
+    They died before their instant was on the timeline, after it was completed, or at the end of a rollback.
+    """
+    if not _remains(context):
+        return
+    storage = context.storage
+    with context.lock.held(context.lock_timeout_s):  # a writer makes its staging folder and its mark under the lock
+        for name in _remains(context):
+            if is_instant_time(name):
+                storage.delete_folder(join(MARKERS, name))
+            storage.delete_folder(scratch_folder(name))
+            storage.delete_folder(fenced_folder(name))
+            if is_instant_time(name):
+                storage.delete(heartbeat_path(name))
+            context.liveness.release(name)
+
+
+def _remains(context: TableContext) -> list[str]:
+    """Names of marks and staging folders whose writer is dead, but for those of pending instants."""
+    marks = context.liveness.marks()
+    staged = {
+        info.path.rpartition("/")[2].removesuffix(FENCED) for info in context.storage.list(STAGING) if info.is_folder
+    }
+    if not (marks or staged):
+        return []
+    pending = {instant.time for instant in context.active.load().pending()}
+    return sorted(
+        name
+        for name in (marks | staged) - pending
+        if (name not in marks and is_instant_time(name)) or context.liveness.is_alive(name) is False
+    )
