@@ -49,10 +49,14 @@ from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import (
     DELETED,
     PLACE,
+    AppendTask,
     ChangeTask,
     CompactTask,
+    CreateTask,
+    MergeTask,
     ReadContext,
     ReadTask,
+    RowsTask,
     StagedFile,
     WriteContext,
     WriteResult,
@@ -75,12 +79,12 @@ def run_read(storage: Storage, context: ReadContext, task: ReadTask | ChangeTask
 def run_write(storage: Storage, context: WriteContext, task: WriteTask) -> WriteResult | None:
     """Write the task's file under a staging name. None when nothing is left to write (deletes of unknown keys only)."""
     attempt = new_attempt()
-    match task.kind:
-        case "append":
+    match task:
+        case AppendTask():
             return _append(storage, context, attempt, task)
-        case "merge":
+        case MergeTask():
             return _merge(storage, context, attempt, task)
-        case _:
+        case CreateTask():
             return _create(storage, context, attempt, task)
 
 
@@ -108,9 +112,11 @@ def new_attempt() -> int:
     return secrets.randbits(31)
 
 
-def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
-    file_slice = _slice_of(task)
-    rows = _rows_of(storage, context, task)
+def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendTask) -> WriteResult | None:
+    file_slice = task.slice
+    copies = context.row_copies is not RowCopies.NONE
+    matched = matched_rows(storage, task.pieces, task.updates, places=copies, share=task.share, of=task.of)
+    rows = _rows_of(storage, context, task, file_slice, matched)
     if rows is None:
         return None
     live, deleted = _split(rows)
@@ -150,7 +156,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
     result = WriteResult(
         stat, StagedFile(staged, final, "APPEND"), ranges_of_rows(stamped, commit_time=context.instant)
     )
-    if context.row_copies is RowCopies.NONE:
+    if not copies:
         return result
     copied = copied_rows(stamped, live, deleted, context.rule)
     if context.row_copies is RowCopies.HELD:
@@ -158,9 +164,9 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: WriteTa
     return replace(result, copy=write_row_copy(storage, context, 1 + task.number, [(stat, copied)], attempt=attempt))
 
 
-def _merge(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
-    file_slice = _slice_of(task)
-    rows = _rows_of(storage, context, task)
+def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTask) -> WriteResult | None:
+    file_slice = task.slice
+    rows = _rows_of(storage, context, task, file_slice, matched_rows(storage, task.pieces, task.updates))
     if rows is None:
         return None
     incoming = _Incoming.of(rows, context, task.number)
@@ -208,8 +214,8 @@ def _stored_rows(
     )
 
 
-def _create(storage: Storage, context: WriteContext, attempt: int, task: WriteTask) -> WriteResult | None:
-    rows = _rows_of(storage, context, task)
+def _create(storage: Storage, context: WriteContext, attempt: int, task: CreateTask) -> WriteResult | None:
+    rows = _rows_of(storage, context, task, None, matched_rows(storage, task.pieces, task.updates))
     if rows is None:
         return None
     live, _ = _split(rows)
@@ -232,10 +238,16 @@ def _slices(rows: pa.Table) -> Iterator[pa.Table]:
         yield rows.slice(start, step)
 
 
-def _rows_of(storage: Storage, context: WriteContext, task: WriteTask) -> pa.Table | None:
-    """The rows that the task writes, whole; None when it has none."""
-    rows = combined(_gather(storage, context, task), context)
-    return None if rows is None else completed_rows(storage, context, task.slice, rows)
+def _rows_of(
+    storage: Storage, context: WriteContext, task: RowsTask, file_slice: FileSlice | None, matched: list[pa.Table]
+) -> pa.Table | None:
+    """The rows that the task writes, whole: those of its updates and its inserts; None when it has none."""
+    fresh: list[pa.Table] = []
+    if task.inserts is not None:
+        # A row's number in its chunk is what is known of a generated key before the instant is.
+        fresh = new_rows(storage, task.inserts, key_prefix=context.instant if context.generates_keys else None)
+    rows = combined([*matched, *fresh], context)
+    return None if rows is None else completed_rows(storage, context, file_slice, rows)
 
 
 def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | None:
@@ -284,16 +296,6 @@ def _deletes_of(
         return ordering, none, none
     deleted = bools(rows.column(DELETED))
     return ordering, deleted, unconditional(deleted, ordering, within_batch(context.rule) if batch else context.rule)
-
-
-def _gather(storage: Storage, context: WriteContext, task: WriteTask) -> list[pa.Table]:
-    copies = task.kind == "append" and context.row_copies is not RowCopies.NONE
-    tables = matched_rows(storage, task.pieces, task.updates, places=copies, share=task.share, of=task.of)
-    if task.inserts is not None:
-        # A row's number in its chunk is what is known of a generated key before the instant is.
-        prefix = context.instant if context.generates_keys else None
-        tables += new_rows(storage, task.inserts, key_prefix=prefix)
-    return tables
 
 
 def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -412,9 +414,3 @@ def base_result(writer: NewBaseFile, marker: str, file_slice: FileSlice | None, 
 
 def _avro(context: WriteContext) -> dict[str, Any]:
     return with_meta_columns(avro_from_arrow(without_meta_fields(context.schema), table_name=context.table_name))
-
-
-def _slice_of(task: WriteTask) -> FileSlice:
-    if task.slice is None:
-        raise ValueError(f"a task of kind {task.kind!r} needs the file slice that it changes")
-    return task.slice

@@ -153,37 +153,64 @@ class Inserts:
         return _share(self.pieces) * (self.high - self.low) // self.of
 
 
-@dataclass(frozen=True)
-class WriteTask:
-    """Write one file of one file group.
+@dataclass(frozen=True, kw_only=True)
+class RowsTask:
+    """What the tasks that write rows of a batch have in common: each writes one file of one file group."""
 
-    `append`: rows become blocks of a new log file. `merge`: base file, its logs, and the rows become a new base file.
-    `create`: rows become the first base file of a new group.
-    """
-
-    kind: str
     number: int
+    """Among the tasks of the write: it makes sequence numbers and names of files."""
     partition_path: str
     file_id: str
-    slice: FileSlice | None
     pieces: tuple[ChunkPiece, ...] = ()
+    """Where `updates` point into."""
     updates: tuple[Matches, ...] = ()
+    """Rows that are known to belong into this file group."""
     inserts: Inserts | None = None
-    log_version: int = 0
-    share: int = 0
-    """`append` only, with"""
-    of: int = 1
-    """how many tasks the changed rows of a hot file group are spread over, by their keys: each writes a log file of its own."""
-    concat: bool = False
-    """`merge` only: add the rows without looking at keys (the `insert` operation keeps duplicates)."""
+    """New rows for it."""
 
     @property
     def size_bytes(self) -> int:
         """Of what has to be read and written, roughly."""
-        stored = self.slice.size_bytes if self.slice is not None and self.kind == "merge" else 0
         rows = sum(piece.span.length for piece in self.pieces)
-        changed = _share(self.pieces) * sum(m.count for m in self.updates) // max(rows, 1) // self.of
-        return COLUMNAR_SHRINK * stored + changed + (self.inserts.size_bytes if self.inserts is not None else 0)
+        changed = _share(self.pieces) * sum(m.count for m in self.updates) // max(rows, 1)
+        return changed + (self.inserts.size_bytes if self.inserts is not None else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendTask(RowsTask):
+    """The rows become blocks of a new log file."""
+
+    slice: FileSlice
+    log_version: int
+    share: int = 0
+    """With"""
+    of: int = 1
+    """how many tasks the changed rows of a hot file group are spread over, by their keys: each writes a log file of its own."""
+
+    @property
+    def size_bytes(self) -> int:
+        return super().size_bytes // self.of
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeTask(RowsTask):
+    """The base file of a slice, its logs, and the rows become a new base file."""
+
+    slice: FileSlice
+    concat: bool = False
+    """Add the rows without looking at keys (the `insert` operation keeps duplicates)."""
+
+    @property
+    def size_bytes(self) -> int:
+        return COLUMNAR_SHRINK * self.slice.size_bytes + super().size_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateTask(RowsTask):
+    """The rows become the first base file of a new file group."""
+
+
+WriteTask = AppendTask | MergeTask | CreateTask
 
 
 class DeleteMarker(NamedTuple):

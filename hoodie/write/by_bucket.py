@@ -18,14 +18,14 @@ from hoodie.index.bucket import plan_buckets, run_buckets, slices_by_bucket
 from hoodie.model.buckets import BucketLayout, BucketRows
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.plans import ChunkPiece, Matches, WriteResult, WriteTask
+from hoodie.model.plans import ChunkPiece, CreateTask, Matches, RowsTask, WriteResult, WriteTask
 from hoodie.options.table import TableConfig
 from hoodie.options.values import DuplicatePolicy
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Step
-from hoodie.write.plan import Target, WritePlan, next_log_version, spread
+from hoodie.write.plan import Target, WritePlan, append_of, merge_of
 
 
 @dataclass(frozen=True)
@@ -105,24 +105,21 @@ def plan_bucket_write(
     based_on: dict[FileGroupId, str] = {}
     for (partition_path, bucket), matches in sorted(rows.items()):
         file_slice = stored.get((partition_path, bucket))
-        if file_slice is not None:
-            based_on[file_slice.group] = file_slice.base_instant
-            kind = "merge" if target.table_type is TableType.COPY_ON_WRITE else "append"
-        elif inserts:
-            kind = "create"
-        else:
+        if file_slice is None and not inserts:
             continue
-        task = WriteTask(
-            kind=kind,
+        common = RowsTask(
             number=len(tasks),
             partition_path=partition_path,
             file_id=file_slice.group.file_id if file_slice else bucket_file_id(bucket),
-            slice=file_slice,
             pieces=tuple(pieces[partition_path]),
             updates=tuple(matches),
-            log_version=next_log_version(file_slice) if file_slice else 0,
         )
-        tasks += spread(task) if kind == "append" else [task]
+        if file_slice is None:
+            tasks.append(CreateTask(**vars(common)))
+            continue
+        based_on[file_slice.group] = file_slice.base_instant
+        merge = target.table_type is TableType.COPY_ON_WRITE
+        tasks += [merge_of(common, file_slice)] if merge else append_of(common, file_slice)
     # Two writers that start file groups in one partition at once may start the same bucket: one of them has to go again.
-    created = frozenset(task.partition_path for task in tasks if task.kind == "create")
+    created = frozenset(task.partition_path for task in tasks if isinstance(task, CreateTask))
     return WritePlan(tuple(tasks), based_on, created)

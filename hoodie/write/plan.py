@@ -17,7 +17,17 @@ from dataclasses import dataclass, field, replace
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.names import new_file_id
-from hoodie.model.plans import COLUMNAR_SHRINK, ChunkPiece, Inserts, LookupResult, WriteTask
+from hoodie.model.plans import (
+    COLUMNAR_SHRINK,
+    AppendTask,
+    ChunkPiece,
+    CreateTask,
+    Inserts,
+    LookupResult,
+    MergeTask,
+    RowsTask,
+    WriteTask,
+)
 
 MAX_GROWTH = 4
 """Merge-on-read: a base file is rewritten for inserts only while it is at most this many times as large as they are."""
@@ -107,35 +117,36 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
                 continue
             merge = target.table_type is TableType.COPY_ON_WRITE or share is not None
             based_on[file_slice.group] = file_slice.base_instant
-            task = WriteTask(
-                kind="merge" if merge else "append",
+            common = RowsTask(
                 number=len(tasks),
                 partition_path=partition_path,
                 file_id=file_slice.group.file_id,
-                slice=file_slice,
                 pieces=tuple(pieces),
                 updates=matches,
                 inserts=share,
-                log_version=next_log_version(file_slice),
-                concat=tagged.concat,
             )
-            tasks += [task] if merge else spread(task)
+            tasks += [merge_of(common, file_slice, concat=tagged.concat)] if merge else append_of(common, file_slice)
         first = len(tasks)  # before the list grows: task numbers make sequence numbers, no two may be alike
         tasks.extend(
-            WriteTask("create", first + i, partition_path, file_id, None, inserts=share)
+            CreateTask(number=first + i, partition_path=partition_path, file_id=file_id, inserts=share)
             for i, (file_id, share) in enumerate(inserts.items())
         )
     inserted = frozenset(t.partition_path for t in tasks if t.inserts is not None)
     return WritePlan(tuple(tasks), based_on, inserted)
 
 
-def spread(append: WriteTask) -> list[WriteTask]:
-    """The task, or where its rows are many several tasks in its place, with numbers and log versions from its own on."""
-    of = max(1, -(-append.size_bytes // APPEND_BYTES))
+def append_of(rows: RowsTask, file_slice: FileSlice) -> list[AppendTask]:
+    """The rows in a log file; where they are many in several, by tasks with numbers and log versions that follow each other."""
+    task = AppendTask(**vars(rows), slice=file_slice, log_version=next_log_version(file_slice))
+    of = max(1, -(-task.size_bytes // APPEND_BYTES))
     return [
-        replace(append, number=append.number + share, log_version=append.log_version + share, share=share, of=of)
+        replace(task, number=task.number + share, log_version=task.log_version + share, share=share, of=of)
         for share in range(of)
     ]
+
+
+def merge_of(rows: RowsTask, file_slice: FileSlice, *, concat: bool = False) -> MergeTask:
+    return MergeTask(**vars(rows), slice=file_slice, concat=concat)
 
 
 def next_log_version(file_slice: FileSlice) -> int:

@@ -11,7 +11,7 @@ from hoodie.index.bloom import pieces_by_partition
 from hoodie.model.enums import TableType
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import LookupResult
+from hoodie.model.plans import AppendTask, CreateTask, LookupResult, MergeTask
 from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, Target, next_log_version, plan_write
 from tests.memory_tables import FakeClock, new_storage
 
@@ -57,7 +57,7 @@ def plan(
 
 def shown(found):
     return [
-        (t.kind, t.file_id, sum(m.count for m in t.updates), t.inserts.rows if t.inserts else 0) for t in found.tasks
+        (type(t), t.file_id, sum(m.count for m in t.updates), t.inserts.rows if t.inserts else 0) for t in found.tasks
     ]
 
 
@@ -74,9 +74,9 @@ def all_new_rows(found, partition="p"):
 @BOTH
 def test_the_first_rows_of_a_partition_make_a_new_file(kind):
     found = plan([chunk(5), chunk(3, "q"), chunk(4, first=5)], kind=kind, most=10**6)
-    assert [(t.kind, t.partition_path, t.inserts.rows, t.slice) for t in found.tasks] == [
-        ("create", "p", 9, None),
-        ("create", "q", 3, None),
+    assert [(type(t), t.partition_path, t.inserts.rows) for t in found.tasks] == [
+        (CreateTask, "p", 9),
+        (CreateTask, "q", 3),
     ]
     assert all_new_rows(found) == [[f"k{n}" for n in range(9)]]
     assert found.based_on == {}
@@ -88,9 +88,9 @@ def test_updates_go_to_the_file_that_holds_the_key(kind):
     a, b, c = file_slice("a"), file_slice("b"), file_slice("c")
     lookups = [looked_up(a, (0, [0, 2]), (1, [1])), looked_up(b, (0, [1])), looked_up(c)]
     found = plan([chunk(3), chunk(2)], [a, b, c], lookups, kind=kind, small=0, most=10**6)
-    way = "merge" if kind is COW else "append"
+    way = MergeTask if kind is COW else AppendTask
     assert shown(found)[:2] == [(way, "a", 3, 0), (way, "b", 1, 0)]
-    assert shown(found)[2][::3] == ("create", 1)
+    assert shown(found)[2][::3] == (CreateTask, 1)
     assert [len(t.pieces) for t in found.tasks[:2]] == [2, 2]
     assert (found.tasks[0].slice, found.tasks[1].slice) == (a, b)
     assert found.based_on == {a.group: T, b.group: T}
@@ -101,7 +101,7 @@ def test_updates_go_to_the_file_that_holds_the_key(kind):
 def test_deletes_make_no_inserts_and_touch_no_other_file(kind):
     a, b = file_slice("a"), file_slice("b")
     found = plan([chunk(5)], [a, b], [looked_up(a, (0, [1])), looked_up(b)], kind=kind, inserts=False)
-    assert shown(found) == [("merge" if kind is COW else "append", "a", 1, 0)]
+    assert shown(found) == [(MergeTask if kind is COW else AppendTask, "a", 1, 0)]
     assert found.inserted_partitions == frozenset()
     nothing = plan([chunk(5)], [a], [looked_up(a)], kind=kind, inserts=False)
     assert (nothing.tasks, nothing.based_on) == ((), {})
@@ -118,40 +118,40 @@ def test_new_rows_fill_small_files_smallest_first_and_then_make_new_ones():
     lookups = [looked_up(found) for found in (a, b, c)]
     found = plan([chunk(200)], [a, b, c], lookups)
     # 1000 bytes a file of 10 bytes a row: b has room for 90 rows, a for 60; c is not small; 50 are left.
-    assert shown(found)[:2] == [("merge", "a", 0, 60), ("merge", "b", 0, 90)]
-    assert shown(found)[2][::3] == ("create", 50)
+    assert shown(found)[:2] == [(MergeTask, "a", 0, 60), (MergeTask, "b", 0, 90)]
+    assert shown(found)[2][::3] == (CreateTask, 50)
     assert sorted(key for keys in all_new_rows(found) for key in keys) == sorted(f"k{n}" for n in range(200))
     assert found.based_on == {a.group: T, b.group: T}
 
 
 def test_the_smallest_file_is_filled_before_another_is_touched():
     a, b = file_slice("a", 400), file_slice("b", 100)
-    assert shown(plan([chunk(50)], [a, b], [looked_up(a), looked_up(b)])) == [("merge", "b", 0, 50)]
+    assert shown(plan([chunk(50)], [a, b], [looked_up(a), looked_up(b)])) == [(MergeTask, "b", 0, 50)]
 
 
 def test_a_hot_file_that_was_looked_into_by_several_tasks_is_still_one_task():
     a = file_slice("a", 100)
     found = plan([chunk(9)], [a], [looked_up(a, (0, [0, 1])), looked_up(a, (0, [5])), looked_up(a)])
-    assert shown(found) == [("merge", "a", 3, 6)]
+    assert shown(found) == [(MergeTask, "a", 3, 6)]
     assert all_new_rows(found) == [["k2", "k3", "k4", "k6", "k7", "k8"]]
 
 
 def test_a_small_file_that_takes_all_needs_no_hashing():
     a = file_slice("a", 100)
     (task,) = plan([chunk(90)], [a], [looked_up(a)]).tasks
-    assert (task.kind, task.inserts.rows) == ("merge", 90)
+    assert (type(task), task.inserts.rows) == (MergeTask, 90)
     assert (task.inserts.low, task.inserts.high, task.inserts.of) == (0, 1, 1)
 
 
 def test_updates_and_inserts_of_one_file_are_one_task():
     a = file_slice("a", 100)
-    assert shown(plan([chunk(9)], [a], [looked_up(a, (0, [0, 1]))])) == [("merge", "a", 2, 7)]
-    assert shown(plan([chunk(90)], [a], [looked_up(a, (0, [0, 1]))], kind=MOR)) == [("merge", "a", 2, 88)]
+    assert shown(plan([chunk(9)], [a], [looked_up(a, (0, [0, 1]))])) == [(MergeTask, "a", 2, 7)]
+    assert shown(plan([chunk(90)], [a], [looked_up(a, (0, [0, 1]))], kind=MOR)) == [(MergeTask, "a", 2, 88)]
     large = file_slice("a", 499)
     found = plan([chunk(9)], [large], [looked_up(large, (0, [0, 1]))], kind=MOR)
     assert [(kind, updates, inserts) for kind, _, updates, inserts in shown(found)] == [
-        ("append", 2, 0),
-        ("create", 0, 7),
+        (AppendTask, 2, 0),
+        (CreateTask, 0, 7),
     ]
 
 
@@ -159,54 +159,54 @@ def test_updates_and_inserts_of_one_file_are_one_task():
 def test_bulk_insert_makes_new_files_only(kind):
     a = file_slice("a", 100)
     found = plan([chunk(150)], [a], kind=kind, pack=False, concat=True, most=10**6)
-    assert [(t.kind, t.inserts.rows, t.concat) for t in found.tasks] == [("create", 150, False)]
+    assert [(type(t), t.inserts.rows) for t in found.tasks] == [(CreateTask, 150)]
     assert found.based_on == {}
 
 
 def test_insert_adds_to_small_files_without_looking_at_keys():
     a = file_slice("a", 100)
     (task,) = plan([chunk(3)], [a], concat=True, most=10**6).tasks
-    assert (task.kind, task.concat, task.updates) == ("merge", True, ())
+    assert (type(task), task.concat, task.updates) == (MergeTask, True, ())
 
 
 @pytest.mark.parametrize(("size", "packed"), [(99, True), (100, False), (101, False)])
 def test_files_from_the_small_file_limit_on_take_no_rows(size, packed):
     a = file_slice("a", size)
     found = plan([chunk(3)], [a], [LookupResult(a.base, (), "range", 10)], small=100)
-    assert (found.tasks[0].kind == "merge") == packed
+    assert (isinstance(found.tasks[0], MergeTask)) == packed
 
 
 @pytest.mark.parametrize(("rows", "packed"), [(9, False), (10, True), (50, True)])
 def test_on_merge_on_read_a_base_file_is_rewritten_for_inserts_only_while_they_are_a_fair_part_of_it(rows, packed):
     a = file_slice("a", MAX_GROWTH * 10 * ROW)
-    assert (plan([chunk(rows)], [a], [looked_up(a)], kind=MOR).tasks[0].kind == "merge") == packed
-    assert plan([chunk(rows)], [a], [looked_up(a)], kind=COW).tasks[0].kind == "merge"
+    assert (isinstance(plan([chunk(rows)], [a], [looked_up(a)], kind=MOR).tasks[0], MergeTask)) == packed
+    assert isinstance(plan([chunk(rows)], [a], [looked_up(a)], kind=COW).tasks[0], MergeTask)
 
 
 @pytest.mark.parametrize(("batches", "packed"), [(1, True), (2, False)])
 def test_a_sparing_writer_fills_a_base_file_with_two_batches_of_inserts(batches, packed):
     a = file_slice("a", batches * 110)  # a footer makes a file a little larger than its rows
     found = plan([chunk(10)], [a], [looked_up(a)], kind=MOR, growth=SPARING_GROWTH)
-    assert (found.tasks[0].kind == "merge") == packed
+    assert (isinstance(found.tasks[0], MergeTask)) == packed
 
 
 def test_on_merge_on_read_a_slice_with_logs_takes_no_inserts():
     a = file_slice("a", 100, logs=[(T, 1)])
     found = plan([chunk(90)], [a], [looked_up(a, (0, [0]))], kind=MOR)
-    assert [t.kind for t in found.tasks] == ["append", "create"]
+    assert [type(t) for t in found.tasks] == [AppendTask, CreateTask]
 
 
 def test_file_groups_of_a_pending_compaction_take_no_inserts_but_updates():
     a, b = file_slice("a", 100), file_slice("b", 100)
     lookups = [looked_up(a, (0, [0])), looked_up(b)]
     found = plan([chunk(60)], [a, b], lookups, kind=MOR, busy=["a"])
-    assert shown(found) == [("append", "a", 1, 0), ("merge", "b", 0, 59)]
+    assert shown(found) == [(AppendTask, "a", 1, 0), (MergeTask, "b", 0, 59)]
 
 
 def test_a_group_without_a_base_file_takes_no_inserts():
     logs_only = file_slice("a", logs=[(T, 1)])._replace(base=None)
     found = plan([chunk(3)], [logs_only], kind=MOR, most=10**6)
-    assert [t.kind for t in found.tasks] == ["create"]
+    assert [type(t) for t in found.tasks] == [CreateTask]
 
 
 def test_the_size_of_a_row_is_that_of_the_partition_else_guessed_from_the_batch():
@@ -253,7 +253,7 @@ def test_every_new_row_goes_to_exactly_one_file_and_every_task_has_its_own_numbe
     shares = [t.inserts for t in found.tasks if t.inserts and t.partition_path == "p"]
     assert sum(share.rows for share in shares) >= len(inserted)
     for task in found.tasks:
-        assert (task.slice is None) == (task.kind == "create")
+        assert isinstance(task, CreateTask) or task.slice is not None
         assert (task.partition_path in found.inserted_partitions) or task.inserts is None
 
 
@@ -268,18 +268,18 @@ def test_updates_of_a_hot_file_group_are_spread_over_log_files_by_key(monkeypatc
     assert [task.log_version for task in mine] == [5 + share for share in range(tasks)]
     assert [task.number for task in found] == list(range(tasks + 1))
     rewritten = plan([batch], [hot], [looked_up(hot, (0, range(200)))], kind=COW).tasks
-    assert [(task.kind, task.of) for task in rewritten] == [("merge", 1)]
+    assert [type(task) for task in rewritten] == [MergeTask]
 
 
 def test_files_that_are_cheap_to_rewrite_take_few_rows_too():
     tiny, large = file_slice("tiny", 200), file_slice("large", 400)
-    for cheap, files in ((0, {"create"}), (300, {"merge"})):
+    for cheap, files in ((0, {CreateTask}), (300, {MergeTask})):
         found = plan_write(
             Tagged(pieces_by_partition([chunk(2)]), [looked_up(tiny), looked_up(large)]),
             Target([large, tiny], MOR, Sizing(1000, 500, MAX_GROWTH, cheap)),
         ).tasks
-        assert {task.kind for task in found} == files
-        assert all(task.file_id == "tiny" for task in found if task.kind == "merge")
+        assert {type(task) for task in found} == files
+        assert all(task.file_id == "tiny" for task in found if isinstance(task, MergeTask))
 
 
 def test_log_versions_are_above_every_log_of_the_slice_s_own_instant():
