@@ -7,7 +7,6 @@ from typing import Any
 from hoodie.cli.arguments import Commands, add_command, duration
 from hoodie.cli.report import Report, format_table
 from hoodie.cli.show import commit_data
-from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, RollbackPlan
@@ -15,7 +14,8 @@ from hoodie.model.results import format_count, format_size
 from hoodie.options.fits import check_version
 from hoodie.services.rollback import plan_rollback
 from hoodie.table import HoodieTable
-from hoodie.timeline.timeline import WRITES, Timeline
+from hoodie.timeline.pending import pending_write
+from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import TableContext
 
@@ -113,7 +113,8 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
     check_version(table.config)
     timeline = table.timeline
     if not really and instant is not None:
-        _require_pending(context, timeline, instant)
+        # The errors of the act itself: a dry run that promises what then fails helps nobody.
+        pending_write(context.active, timeline, instant, table=context.storage.uri)
     if really:
         undone = table.rollback(instant)
         done = tuple(f"rolled back {each}" for each in undone) or (_nothing(len(table.timeline.pending_writes)),)
@@ -132,17 +133,6 @@ def _nothing(written: int) -> str:
     if not written:
         return "nothing to roll back"
     return f"{format_count(written, 'pending write')} {'is' if written == 1 else 'are'} being written: nothing to roll back"
-
-
-def _require_pending(context: TableContext, timeline: Timeline, instant_time: str) -> None:
-    """The errors of the act itself: a dry run that promises what then fails helps nobody."""
-    found = timeline.find(instant_time, *WRITES)
-    if found is None and instant_time not in _targets(context, timeline):
-        raise InstantNotFoundError(timeline.not_pending(instant_time, table=context.storage.uri))
-    if found is not None and found.is_completed:
-        raise InstantNotFoundError(
-            f"instant {found} of table {context.storage.uri} is completed; only pending instants are rolled back"
-        )
 
 
 def _preview(context: TableContext, instant: Instant) -> dict[str, Any]:
@@ -185,9 +175,3 @@ def _unfinished(context: TableContext, timeline: Timeline) -> list[str]:
     """Targets of rollbacks whose process died."""
     targets = [context.active.rollback_target(r) for r in timeline.pending(Action.ROLLBACK)]
     return [target for target in targets if target is not None]
-
-
-def _targets(context: TableContext, timeline: Timeline) -> set[str]:
-    """Instants that were rolled back, or are about to be."""
-    rollbacks = [r for r in timeline if r.action is Action.ROLLBACK]
-    return {target for r in rollbacks if (target := context.active.rollback_target(r)) is not None}

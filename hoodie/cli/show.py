@@ -13,6 +13,7 @@ from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult, format_count, format_size
 from hoodie.table import HoodieTable
+from hoodie.timeline.pending import explain_pending
 
 _SIZE = "size"
 
@@ -86,7 +87,7 @@ def show(table: HoodieTable) -> Report:
         ("partitioned by", ", ".join(config.partition_fields) or "(not partitioned)"),
         ("ordering", f"{', '.join(config.ordering_fields) or '(none)'} ({config.merge_mode.value})"),
         ("commits", commits),
-        ("pending", ", ".join(data["pending"]) or "none"),
+        ("pending", "; ".join(f"{each} ({explain_pending(each)})" for each in timeline.pending()) or "none"),
         ("partitions", f"{data['partitions']:,}"),
         ("file groups", f"{len(slices):,}, {data['file_groups_with_logs']:,} with logs"),
         ("base files", f"{len(bases):,}, {format_size(data['base_bytes'])}"),

@@ -20,6 +20,7 @@ from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import prune
 from hoodie.read.ranges import plan_range, refuse_cleaned
 from hoodie.read.where import no_column, parse_filter
+from hoodie.timeline.pending import being_written
 from hoodie.view.columns import column_history
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema
@@ -201,7 +202,7 @@ def _state(context: TableContext, snapshot: Snapshot, as_of: str | None) -> tupl
         below = [i.time for i in timeline.commits if sort_key(i.time) < sort_key(pending.time)]
         instead = f"Read as of {below[-1]} instead" if below else "There is no completed commit before it"
         raise InstantNotFoundError(
-            f"instant {pending} of table {table} is still being written and lies before {as_of}: the answer would change when it "
+            f"{being_written(pending, table=table)} and lies before {as_of}: the answer would change when it "
             f"completes. {instead}"
         )
     then = timeline.as_of(as_of)

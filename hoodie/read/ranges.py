@@ -21,6 +21,7 @@ from hoodie.model.enums import Action
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
 from hoodie.model.plans import WholeSlice
+from hoodie.timeline.pending import being_written
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import Snapshot
 from hoodie.view.retained import Cleaned, Retention
@@ -184,7 +185,7 @@ def refuse_unfinished(snapshot: Snapshot, end: str, *, limit: str | None, table:
         pending = next(iter(snapshot.pending_writes), None) if beyond else None
     if pending is not None:
         raise InstantNotFoundError(
-            f"instant {pending} of table {table} is still being written and lies in the range that ends at {end}; "
+            f"{being_written(pending, table=table)} and lies in the range that ends at {end}; "
             f"its rows would be missed for ever by whoever goes on from there. Pull until {limit} instead"
         )
 

@@ -11,6 +11,7 @@ from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.recovery import rollback_failed, take_back
+from hoodie.timeline.pending import being_run, no_plan
 from hoodie.txn.gate import PATIENCE_S
 from hoodie.view.context import TableContext
 
@@ -40,23 +41,18 @@ def run_pending(
         CommitConflictError: another process runs it.
     """
     service.require_fit(context)
-    name, table = service.action.value, context.storage.uri
+    table = context.storage.uri
     pending = context.active.load().pending(service.action)
     if instant is not None:
         pending = tuple(i for i in pending if i.time == instant)
         if not pending:
-            raise InstantNotFoundError(
-                f"no {name} is pending at instant {instant} of table {table}; it may have been completed. "
-                "`hoodie timeline PATH` lists the instants"
-            )
+            raise InstantNotFoundError(no_plan(service.action, instant, table=table))
     started = clock()
     results: list[CommitResult] = []
     for found in pending:
         if budget_s is not None and results and clock() - started >= budget_s:
             break
         if found.state is State.INFLIGHT and not take_back(context, service, found.time):
-            raise CommitConflictError(
-                f"{name} {found.time} of table {table} is being run by another process; nothing was done"
-            )
+            raise CommitConflictError(being_run(found, table=table))
         results.append(service.run(context, found, options))
     return results

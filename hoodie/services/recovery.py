@@ -16,6 +16,7 @@ from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
 from hoodie.services.rollback import FENCED, execute_rollback, fence, fenced_folder, rollback_instant
 from hoodie.timeline.active import scratch_folder
+from hoodie.timeline.pending import written_by_others
 from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
 from hoodie.view.context import TableContext
 
@@ -35,10 +36,7 @@ def rollback_failed(context: TableContext) -> list[str]:
             case Life.DEAD:
                 dead.append(instant)
             case Life.FOREIGN_ALIVE:
-                raise CommitConflictError(
-                    f"another writer is working on table {context.storage.uri}: instant {instant} is pending and its heartbeat is "
-                    "fresh. Nothing was written; run again when it is done"
-                )
+                raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
             case Life.ALIVE:
                 continue
     unfinished = timeline.pending(Action.ROLLBACK)

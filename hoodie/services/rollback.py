@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Iterable
 
-from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
+from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.log_block import LogBlock, rollback_block, scan_blocks
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
@@ -34,7 +34,7 @@ from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackP
 from hoodie.options.fits import check_version
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import scratch_folder
-from hoodie.timeline.timeline import WRITES
+from hoodie.timeline.pending import being_written, pending_write
 from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
 from hoodie.view.context import Snapshot, TableContext
 
@@ -54,19 +54,11 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
     check_version(context.config)
     with context.lock.held(context.lock_timeout_s):
         timeline = context.active.load()
-        instant = timeline.find(instant_time, *WRITES)
+        instant = pending_write(context.active, timeline, instant_time, table=context.storage.uri)
         if instant is None:
-            if any(context.active.rollback_target(r) == instant_time for r in timeline if r.action is Action.ROLLBACK):
-                return None
-            raise InstantNotFoundError(timeline.not_pending(instant_time, table=context.storage.uri))
-        if instant.is_completed:
-            raise InstantNotFoundError(
-                f"instant {instant} of table {context.storage.uri} is completed; only pending instants are rolled back"
-            )
+            return None
         if life_of(instant_time, storage=context.storage, liveness=context.liveness) is not Life.DEAD:
-            raise CommitConflictError(
-                f"instant {instant} of table {context.storage.uri} is still being written; try again later"
-            )
+            raise CommitConflictError(f"{being_written(instant, table=context.storage.uri)}; try again later")
         fence(context.storage, instant_time)
         if context.active.exists(Instant(instant.time, instant.action, State.COMPLETED)):
             return None  # it landed at the last moment

@@ -29,6 +29,7 @@ from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
 from hoodie.timeline.active import instant_path, scratch_folder
+from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
 from hoodie.txn.gate import wait_at_gate
@@ -141,10 +142,7 @@ class Transaction:
                 _require_same_table(context, places_rows=False)
                 timeline = context.active.load()
                 if timeline.find(plan.time, plan.action) is None:
-                    raise CommitConflictError(
-                        f"{plan.action.value} {plan.time} of table {context.storage.uri} is not pending any more: another process "
-                        "completed it"
-                    )
+                    raise CommitConflictError(run_by_others(plan, table=context.storage.uri))
                 heartbeat = Heartbeat(plan.time, storage=context.storage, liveness=context.liveness)
                 context.active.create(Instant(plan.time, plan.action, State.INFLIGHT))
                 transaction = cls(context, plan.time, plan.action, timeline, heartbeat, claimed=True)

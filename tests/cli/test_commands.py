@@ -94,6 +94,16 @@ def test_show_tells_what_the_table_is_and_holds(make_table, run):
     assert found["base_bytes"] == sum(s.base.size_bytes for s in table.files())
 
 
+def test_show_says_what_becomes_of_pending_work(make_table, capsys):
+    table = make_table()
+    plan, dead = table.schedule_compaction(), leave_dead_write(table)
+    main(["show", table.uri])
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("pending"))
+    assert re.search(
+        rf"{plan}\S* \(`hoodie compaction run PATH` runs it\); {dead}\S* \(.*the next write undoes it\)", line
+    )
+
+
 def test_show_of_a_table_without_commits(tmp_path, capsys):
     table = hoodie.create_table(tmp_path / "new", record_key="uuid")
     assert main(["show", table.uri]) == DONE

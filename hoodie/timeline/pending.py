@@ -1,0 +1,68 @@
+"""Pending work in words: what a pending instant is, and what to do about it. All errors that speak of one take them here."""
+
+from __future__ import annotations
+
+from hoodie.errors import InstantNotFoundError
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant
+from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.timeline import WRITES, Timeline
+
+
+def explain_pending(instant: Instant) -> str:
+    """What a pending instant is, and what becomes of it."""
+    if instant.action in WRITES:
+        return "a write in progress; if its writer died, the next write undoes it"
+    if instant.action is Action.ROLLBACK:
+        return "a rollback that was begun; the next write finishes it"
+    if instant.action is Action.COMPACTION:
+        run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
+        return f"{run}`hoodie compaction run PATH` runs it"
+    return "another writer's work; that one has to finish it"
+
+
+def being_written(instant: Instant, *, table: str) -> str:
+    """The beginning of a sentence on what cannot be done beside a pending write."""
+    return f"instant {instant} of table {table} is still being written"
+
+
+def written_by_others(instant: Instant, *, table: str) -> str:
+    return (
+        f"another writer is working on table {table}: instant {instant} is pending and its heartbeat is "
+        "fresh. Nothing was written; run again when it is done"
+    )
+
+
+def being_run(plan: Instant, *, table: str) -> str:
+    return f"{_plan(plan.action, plan.time, table)} is being run by another process; nothing was done"
+
+
+def run_by_others(plan: Instant, *, table: str) -> str:
+    return f"{_plan(plan.action, plan.time, table)} is not pending any more: another process completed it"
+
+
+def no_plan(action: Action, time: str, *, table: str) -> str:
+    return (
+        f"no {action.value} is pending at instant {time} of table {table}; it may have been completed. "
+        "`hoodie timeline PATH` lists the instants"
+    )
+
+
+def pending_write(active: ActiveTimeline, timeline: Timeline, time: str, *, table: str) -> Instant | None:
+    """The pending write that a rollback of `time` would undo; None when it was undone already.
+
+    Raises:
+        InstantNotFoundError: the instant is completed, or not on the timeline at all.
+    """
+    instant = timeline.find(time, *WRITES)
+    if instant is None and not any(active.rollback_target(r) == time for r in timeline if r.action is Action.ROLLBACK):
+        raise InstantNotFoundError(timeline.not_pending(time, table=table))
+    if instant is not None and instant.is_completed:
+        raise InstantNotFoundError(
+            f"instant {instant} of table {table} is completed; only pending instants are rolled back"
+        )
+    return instant
+
+
+def _plan(action: Action, time: str, table: str) -> str:
+    return f"{action.value} {time} of table {table}"
