@@ -6,6 +6,7 @@ LAYERS = (
     ("model",),
     ("options",),
     ("storage", "engine", "keygen", "format"),
+    ("publish",),
     ("timeline", "lock", "filegroup"),
     ("view",),
     ("index",),

@@ -14,6 +14,7 @@ from hoodie.filegroup.hashing import key_hash
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import join
 from hoodie.model.plans import PLACE, Chunk, ChunkPiece, ChunkRange, Inserts, Matches
+from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
 
 _new_ipc_file: Any = pa.ipc.new_file
@@ -39,7 +40,8 @@ def make_chunk(
     if storage is None or stage_to is None:
         return Chunk(ranges, table.num_rows, table.nbytes, table=table)
     path = join(stage_to, f"{uuid.uuid4().hex}.arrow")
-    with storage.open_output(path, within=stage_to, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
+    staged = publisher_of(storage).open_staged(path, within=stage_to, durable=False)
+    with staged as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Chunk(ranges, table.num_rows, table.nbytes, path=path)
 
@@ -138,7 +140,8 @@ def make_matches(
         return Matches(number, rows=rows, count=len(rows), places=places)
     table = pa.table({"row": rows} if places is None else {"row": rows, "place": places.astype(np.int32)})
     path = join(stage_to, f"{uuid.uuid4().hex}.rows")
-    with storage.open_output(path, within=stage_to, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
+    staged = publisher_of(storage).open_staged(path, within=stage_to, durable=False)
+    with staged as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return Matches(number, path=path, count=len(rows))
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError
+from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
 
 
@@ -22,7 +23,7 @@ def open_staged(storage: Storage, path: str, *, folder: str) -> Iterator[BinaryI
         CommitConflictError: the folder is gone: another process rolled the instant back.
     """
     try:
-        with storage.open_output(path, within=folder) as file:
+        with publisher_of(storage).open_staged(path, within=folder) as file:
             yield file
     except FileNotFoundError as exc:
         raise CommitConflictError(

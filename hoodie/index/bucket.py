@@ -24,6 +24,7 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.names import join
 from hoodie.model.plans import Chunk, Matches
+from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
 
 MAX_BUCKETS = 1_000_000
@@ -64,7 +65,8 @@ def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
 def _stage(storage: Storage, folder: str, rows: np.ndarray) -> str:
     table = pa.table({"row": pa.array(rows)})
     path = join(folder, f"{uuid.uuid4().hex}.rows")
-    with storage.open_output(path, within=folder, durable=False) as sink, _new_ipc_file(sink, table.schema) as writer:
+    staged = publisher_of(storage).open_staged(path, within=folder, durable=False)
+    with staged as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
     return path
 

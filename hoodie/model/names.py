@@ -35,6 +35,11 @@ def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
+def staging_folder(name: str) -> str:
+    """A private folder of the table, for files of an instant that are not published yet or rows that are on their way."""
+    return join(STAGING, name)
+
+
 def is_inside(path: str, *, may_be_root: bool = False) -> bool:
     """Whether a relative path stays below the folder it is relative to: no empty part, no `.`, no `..`, no NUL."""
     if path == "":

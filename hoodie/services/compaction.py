@@ -103,7 +103,7 @@ class CompactionService:
             results = context.engine.run(
                 partial(run_compact, context.storage, write_context), tasks, label=f"compact {context.config.name}"
             )
-            publish_files(context.storage, instant.time, results)
+            publish_files(context, instant.time, results)
             metadata = commit_metadata(
                 results,
                 operation=WriteOperation.COMPACT,

@@ -10,12 +10,11 @@ from contextlib import suppress
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, is_instant_time
-from hoodie.model.names import COMPLETES_AS, MARKERS, STAGING, join
+from hoodie.model.names import COMPLETES_AS
 from hoodie.options.fits import check_version
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
-from hoodie.services.rollback import FENCED, execute_rollback, fence, fenced_folder, rollback_instant
-from hoodie.timeline.active import scratch_folder
+from hoodie.services.rollback import execute_rollback, rollback_instant
 from hoodie.timeline.pending import written_by_others
 from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
 from hoodie.view.context import TableContext
@@ -71,7 +70,7 @@ def _finish(context: TableContext, rollback: Instant) -> None:
             # Other writers do not publish plans atomically: this one died before it had done anything.
             context.active.remove(rollback)
             return
-        fence(context.storage, plan.instant)
+        context.publisher.fence(plan.instant)
         execute_rollback(context, rollback.time, plan)
 
 
@@ -84,14 +83,13 @@ def take_back(context: TableContext, service: Service, instant_time: str) -> boo
     with context.lock.held(context.lock_timeout_s):
         if life_of(instant_time, storage=storage, liveness=context.liveness) is not Life.DEAD:
             return False
-        fence(storage, instant_time)
+        context.publisher.fence(instant_time)
         if context.active.exists(
             Instant(instant_time, COMPLETES_AS.get(service.action, service.action), State.COMPLETED)
         ):
             return False
         service.recover(context, instant_time)
-        storage.delete_folder(join(MARKERS, instant_time))
-        storage.delete_folder(fenced_folder(instant_time))
+        context.publisher.forget(instant_time)
         context.active.remove(Instant(instant_time, service.action, State.INFLIGHT))
         storage.delete(heartbeat_path(instant_time))
         context.liveness.release(instant_time)
@@ -108,10 +106,7 @@ def _remove_remains(context: TableContext) -> None:
     storage = context.storage
     with context.lock.held(context.lock_timeout_s):  # a writer makes its staging folder and its mark under the lock
         for name in _remains(context):
-            if is_instant_time(name):
-                storage.delete_folder(join(MARKERS, name))
-            storage.delete_folder(scratch_folder(name))
-            storage.delete_folder(fenced_folder(name))
+            context.publisher.forget(name)
             if is_instant_time(name):
                 storage.delete(heartbeat_path(name))
             context.liveness.release(name)
@@ -120,9 +115,7 @@ def _remove_remains(context: TableContext) -> None:
 def _remains(context: TableContext) -> list[str]:
     """Names of marks and staging folders whose writer is dead, but for those of pending instants."""
     marks = context.liveness.marks()
-    staged = {
-        info.path.rpartition("/")[2].removesuffix(FENCED) for info in context.storage.list(STAGING) if info.is_folder
-    }
+    staged = context.publisher.remains()
     if not (marks or staged):
         return []
     pending = {instant.time for instant in context.active.load().pending()}

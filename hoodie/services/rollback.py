@@ -22,7 +22,6 @@ from hoodie.model.enums import Action, HeaderKey, State
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.names import (
-    MARKERS,
     LogFileName,
     WriteToken,
     format_log_file,
@@ -33,15 +32,11 @@ from hoodie.model.names import (
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.options.fits import check_version
 from hoodie.storage.base import Storage
-from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.pending import being_written, pending_write
 from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
 from hoodie.view.context import Snapshot, TableContext
 
 log = logging.getLogger("hoodie")
-
-FENCED = ".rolled-back"
-"""What the name of a fenced staging folder ends in."""
 
 
 def rollback_instant(context: TableContext, instant_time: str) -> str | None:
@@ -59,7 +54,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
             return None
         if life_of(instant_time, storage=context.storage, liveness=context.liveness) is not Life.DEAD:
             raise CommitConflictError(f"{being_written(instant, table=context.storage.uri)}; try again later")
-        fence(context.storage, instant_time)
+        context.publisher.fence(instant_time)
         if context.active.exists(Instant(instant.time, instant.action, State.COMPLETED)):
             return None  # it landed at the last moment
         earlier = next(
@@ -197,30 +192,11 @@ def _merged(partition_path: str, parts: Iterable[RollbackPartition]) -> Rollback
     return RollbackPartition(partition_path, tuple(deleted), (), blocks, failed)
 
 
-def fence(storage: Storage, instant_time: str) -> None:
-    """Take the instant's staging folder away: a writer that was only paused can publish nothing any more."""
-    staging, fenced = scratch_folder(instant_time), fenced_folder(instant_time)
-    try:
-        storage.rename_folder(staging, fenced)
-    except FileNotFoundError:
-        return  # another kind of writer, or an earlier try
-    except FileExistsError:
-        storage.delete_folder(fenced)
-        storage.rename_folder(staging, fenced)
-
-
-def fenced_folder(instant_time: str) -> str:
-    """Where the staging folder of an instant is moved, so that its writer does not find it any more."""
-    return scratch_folder(instant_time) + FENCED
-
-
 def _forget(context: TableContext, instant_time: str, action: Action) -> None:
     """Remove what is left of a rolled-back instant; its timeline files and heartbeat go last."""
     storage = context.storage
     drop_row_copies(storage, of=instant_time)
-    storage.delete_folder(join(MARKERS, instant_time))
-    storage.delete_folder(fenced_folder(instant_time))
-    storage.delete_folder(scratch_folder(instant_time))
+    context.publisher.forget(instant_time)
     context.active.remove(Instant(instant_time, action, State.INFLIGHT))
     context.active.remove(Instant(instant_time, action, State.REQUESTED))
     storage.delete(heartbeat_path(instant_time))

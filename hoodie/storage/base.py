@@ -5,12 +5,14 @@ leading slash; a path that would leave the root raises `ValueError`. Missing thi
 present ones `FileExistsError`: the builtins, because the room above knows which error its user should see.
 
 What every implementation promises (tests/contract/test_storage.py):
-- A file made by `create_new`, `replace`, `move_new` or a closed `open_output` is durable and is seen whole or
-  not at all under its final name. `create_new` and `move_new` never replace another file: of several racers
-  exactly one wins. What is not durable says so.
+- A file made by `create_new`, `replace` or a closed `open_output` is durable and is seen whole or not at all under
+  its final name. `create_new` never replaces another file: of several racers exactly one wins. What is not durable
+  says so.
 - No append: log files are written once.
 - `list` and `names` show every file that was published before they began.
 - A file that was replaced in its place has another `FileInfo.identity`: what is kept of files goes by it (`cache.py`).
+
+Disks can do more (`RenamingStorage`). Only a publisher that is chosen for them (`publish/`) asks for it.
 """
 
 from __future__ import annotations
@@ -67,29 +69,21 @@ class Storage(Protocol):
         """
         ...
 
-    def open_output(
-        self, path: str, *, within: str | None = None, durable: bool = True
-    ) -> AbstractContextManager[BinaryIO]:
+    def open_output(self, path: str, *, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         """A new file to stream into, durable when the block ends without an exception.
 
-        For private (staging) names only: the file can be seen while it grows. Makes missing parent folders, but only
-        below `within` where that is given: a task of a rolled-back writer must not bring its staging folder back. There only
-        the bytes are durable: a power cut may take the name, until `move_new` gives the file its final one.
+        For private (staging) names only: the file can be seen while it grows. Makes missing parent folders.
         `durable=False`: other processes see the whole file, but a power cut may take it; for what dies with its writer.
 
         Raises:
-            FileExistsError: the name is taken. FileNotFoundError: `within` is not there (any more).
+            FileExistsError: the name is taken.
         """
         ...
 
-    def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
+    def create_new(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Publish a whole file; never replaces one. Makes missing parent folders of `path`.
 
         `durable=False`: a power cut may take it until the next durable file is published in the same folder.
-
-        `via` names an *existing* folder where the temporary file is written before it is linked to its name
-        (default: a scratch folder of the storage, made as needed). When that folder was renamed away in the meantime the call fails
-        with FileNotFoundError and publishes nothing: this is how a rolled-back writer is fenced off.
 
         Raises:
             FileExistsError: the name is taken; the other file is untouched.
@@ -98,30 +92,6 @@ class Storage(Protocol):
 
     def replace(self, path: str, data: bytes) -> None:
         """Put a whole file under the name atomically, whether or not one stood there."""
-        ...
-
-    def move_new(self, source: str, target: str) -> None:
-        """Give a finished file its final name; never replaces. Makes missing parent folders of `target`.
-
-        Raises:
-            FileExistsError: `target` is taken. FileNotFoundError: `source` is gone.
-        """
-        ...
-
-    def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
-        """`move_new` of each (source, target), in order; all of them are durable when it returns, none has to be before.
-
-        Raises:
-            As `move_new`, for the first that fails: those before it have their final names.
-        """
-        ...
-
-    def rename_folder(self, source: str, target: str) -> None:
-        """Atomically rename a folder with all in it.
-
-        Raises:
-            FileNotFoundError: no such folder. FileExistsError: `target` is there.
-        """
         ...
 
     def list(self, folder: str, *, recursive: bool = False) -> Sequence[FileInfo]:
@@ -158,4 +128,57 @@ class Storage(Protocol):
 
     def local_path(self, path: str) -> str | None:
         """The operating system's path of `path` where this storage is a local disk, else None."""
+        ...
+
+
+@runtime_checkable
+class RenamingStorage(Storage, Protocol):
+    """A storage with real folders: a rename takes all that is in one away at once, and so fences off who still writes there.
+
+    A file made by `move_new` is durable, too, and never replaces another one (tests/contract/test_renaming_storage.py).
+    """
+
+    def open_output(
+        self, path: str, *, within: str | None = None, durable: bool = True
+    ) -> AbstractContextManager[BinaryIO]:
+        """As in `Storage`. Makes missing parent folders only below `within` where that is given.
+
+        So a task of a rolled-back writer does not bring its staging folder back. There only the bytes are durable: a power cut
+        may take the name, until `move_new` gives the file its final one.
+
+        Raises:
+            FileExistsError: the name is taken. FileNotFoundError: `within` is not there (any more).
+        """
+        ...
+
+    def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
+        """As in `Storage`; `via` names an *existing* folder where the temporary file is written before it is linked to its name.
+
+        By default that is a scratch folder of the storage, made as needed. When `via` was renamed away in the meantime the call
+        fails with FileNotFoundError and publishes nothing: this is how a rolled-back writer is fenced off.
+        """
+        ...
+
+    def move_new(self, source: str, target: str) -> None:
+        """Give a finished file its final name; never replaces. Makes missing parent folders of `target`.
+
+        Raises:
+            FileExistsError: `target` is taken. FileNotFoundError: `source` is gone.
+        """
+        ...
+
+    def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
+        """`move_new` of each (source, target), in order; all of them are durable when it returns, none has to be before.
+
+        Raises:
+            As `move_new`, for the first that fails: those before it have their final names.
+        """
+        ...
+
+    def rename_folder(self, source: str, target: str) -> None:
+        """Atomically rename a folder with all in it.
+
+        Raises:
+            FileNotFoundError: no such folder. FileExistsError: `target` is there.
+        """
         ...

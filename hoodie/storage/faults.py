@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.base import FileInfo, RenamingStorage, Storage
 from hoodie.storage.memory import KeptBytesIO
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 
@@ -86,7 +86,7 @@ class FaultStorage:
     A fault that ends the process raises `InjectedFault`, and so does every later call, reads too, until `revive`.
     """
 
-    def __init__(self, inner: Storage, plan: Sequence[Fault] = ()) -> None:
+    def __init__(self, inner: RenamingStorage, plan: Sequence[Fault] = ()) -> None:
         self._inner = inner
         self._mutex = threading.Lock()
         self.revive(plan)
@@ -105,7 +105,7 @@ class FaultStorage:
             self._died_at: Call | None = None
 
     @property
-    def inner(self) -> Storage:
+    def inner(self) -> RenamingStorage:
         return self._inner
 
     @property
@@ -228,7 +228,7 @@ class FaultStorage:
     def local_path(self, path: str) -> str | None:
         return self._living().local_path(path)
 
-    def _living(self) -> Storage:
+    def _living(self) -> RenamingStorage:
         died_at = self._died_at
         if died_at is not None:
             raise InjectedFault(f"the process died at {_shown(died_at)}; nothing runs until it is revived")

@@ -8,7 +8,8 @@ one atomic step: the file of the new state appears whole under its name or not a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from hoodie.errors import CommitConflictError, CorruptFileError
@@ -19,8 +20,9 @@ from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_plan
 from hoodie.format.service_plans import earliest_kept, earliest_kept_by_plan, is_clustering_plan
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import HOODIE, PRIVATE, format_instant_file, join
+from hoodie.model.names import HOODIE, format_instant_file, join
 from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
+from hoodie.publish.base import Publisher
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.timeline.kept import kept_commit, kept_timeline
@@ -141,21 +143,23 @@ class ActiveTimeline:
         except (FileNotFoundError, CorruptFileError):
             return None
 
-    def create(self, instant: Instant, data: bytes = b"", *, via: str | None = None, durable: bool = True) -> None:
-        """Reach a state by publishing its file; `via` and `durable` as in `Storage.create_new`.
+    def create(self, instant: Instant, data: bytes = b"", *, durable: bool = True) -> None:
+        """Reach a state by putting its file; `durable` as in `Storage.create_new`.
 
         Raises:
             CommitConflictError: the state file is there already, so somebody else acts on this instant.
-            FileNotFoundError: `via` is gone: this writer was rolled back.
         """
-        path = self._path(instant)
-        try:
-            self._storage.create_new(path, data, via=via, durable=durable)
-        except FileExistsError as exc:
-            raise CommitConflictError(
-                f"{self._full(path)} is there already: another process works on instant {instant.time}; "
-                "nothing of this write is visible, run it again"
-            ) from exc
+        with self._taken_is_conflict(instant):
+            self._storage.create_new(self._path(instant), data, durable=durable)
+
+    def complete(self, instant: Instant, data: bytes, publisher: Publisher) -> None:
+        """Reach the completed state of an instant that was begun with this publisher.
+
+        Raises:
+            CommitConflictError: as `create`. FileNotFoundError: the instant was fenced.
+        """
+        with self._taken_is_conflict(instant):
+            publisher.complete(instant.time, self._path(instant), data)
 
     def remove(self, instant: Instant) -> bool:
         """Take back a state (rollback; failed compaction). False when its file was not there."""
@@ -163,6 +167,16 @@ class ActiveTimeline:
 
     def exists(self, instant: Instant) -> bool:
         return self._storage.exists(self._path(instant))
+
+    @contextmanager
+    def _taken_is_conflict(self, instant: Instant) -> Iterator[None]:
+        try:
+            yield
+        except FileExistsError as exc:
+            raise CommitConflictError(
+                f"{self._full(self._path(instant))} is there already: another process works on instant {instant.time}; "
+                "nothing of this write is visible, run it again"
+            ) from exc
 
     def _read(self, path: str, decode: Callable[[bytes], P]) -> P:
         # Other writers create the file first and fill it afterwards on some storages: look again before judging.
@@ -186,8 +200,3 @@ class ActiveTimeline:
 
     def _full(self, path: str) -> str:
         return f"{self._storage.uri.rstrip('/')}/{path}"
-
-
-def scratch_folder(name: str) -> str:
-    """A private folder of the table for files that are not published yet."""
-    return join(PRIVATE, "staging", name)

@@ -1,10 +1,10 @@
 """A write instant from its allotment to its completion. The rules it carries out: docs/CONCURRENCY.md, "writer".
 
 start   under the lock: reload, plan on what is there now, allot T above every instant, heartbeat, requested, inflight
-commit  under the lock: reload, check, publish the completed file through the instant's staging folder
+commit  under the lock: reload, check, complete
 
-The staging folder is made once, in `start`. Whoever rolls T back renames it away first, so that a writer that was only
-paused can publish nothing afterwards: neither data files nor the completed file.
+Its `Publisher` is asked to begin once, in `start`. Whoever rolls T back fences it first, so that a writer that was only paused
+can publish nothing afterwards: neither data files nor the completed file.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, Corrup
 from hoodie.format.commit_json import decode_commit, encode_commit
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
-from hoodie.model.names import MARKERS, join
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
-from hoodie.timeline.active import instant_path, scratch_folder
+from hoodie.timeline.active import instant_path
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
@@ -74,13 +73,13 @@ class Transaction:
         if isinstance(error, OSError):
             # On a full disk the rollback, and every later write, needs the room that the staged files take.
             with suppress(OSError):
-                self.context.storage.delete_folder(self.staging)
+                self.context.publisher.abandon(self.instant)
         self.heartbeat.abandon()
 
     @property
     def staging(self) -> str:
         """Folder for files that are not published yet, relative to the table."""
-        return scratch_folder(self.instant)
+        return self.context.publisher.staging(self.instant)
 
     @classmethod
     def start(
@@ -117,8 +116,7 @@ class Transaction:
                     Heartbeat(time, storage=context.storage, liveness=context.liveness),
                     snapshot.view,
                 )
-                context.storage.delete_folder(transaction.staging)
-                context.storage.mkdirs(transaction.staging, durable=False)
+                context.publisher.begin(transaction.instant)
                 transaction.heartbeat.start()
                 # An empty file is durable with the next one of its folder: nothing is published before that.
                 context.active.create(Instant(time, action, State.REQUESTED), requested, durable=bool(requested))
@@ -146,8 +144,7 @@ class Transaction:
                 heartbeat = Heartbeat(plan.time, storage=context.storage, liveness=context.liveness)
                 context.active.create(Instant(plan.time, plan.action, State.INFLIGHT))
                 transaction = cls(context, plan.time, plan.action, timeline, heartbeat, claimed=True)
-                context.storage.delete_folder(transaction.staging)
-                context.storage.mkdirs(transaction.staging, durable=False)
+                context.publisher.begin(transaction.instant)
                 transaction.heartbeat.start()
         except BaseException:
             if transaction is not None:
@@ -241,7 +238,7 @@ class Transaction:
         completed = self._completed
         data = encode_commit(metadata)
         try:
-            context.active.create(completed, data, via=self.staging)
+            context.active.complete(completed, data, context.publisher)
         except FileNotFoundError as exc:
             raise CommitConflictError(self._conflict("its staging folder is gone: it was rolled back")) from exc
         except OSError as exc:
@@ -313,10 +310,8 @@ class Transaction:
 
     def _clean_up(self) -> None:
         # Hudi's order: complete first, markers after. A failure here costs space, never the commit.
-        storage = self.context.storage
         try:
-            storage.delete_folder(join(MARKERS, self.instant))
-            storage.delete_folder(self.staging)
+            self.context.publisher.clear(self.instant)
             self.heartbeat.stop()
         except OSError as exc:
             log.warning("instant %s is committed, but its temporary files could not be removed: %s", self.instant, exc)

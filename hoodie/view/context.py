@@ -20,6 +20,8 @@ from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.model.plans import MergeRule
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.table import TableConfig, parse_table_config
+from hoodie.publish.base import Publisher
+from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind, process_cache
 from hoodie.storage.neighbours import other_format
@@ -124,6 +126,10 @@ class TableContext:
     @property
     def lock(self) -> Lock:
         return self.coordination.lock
+
+    @property
+    def publisher(self) -> Publisher:
+        return publisher_of(self.storage)
 
     @property
     def liveness(self) -> Liveness:

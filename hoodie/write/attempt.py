@@ -140,7 +140,7 @@ class Attempt:
     def publish(self, transaction: Transaction, plan: WritePlan, written: Written) -> None:
         """Give the files their names and complete the instant: from then on readers see them."""
         options = self._options
-        publish_files(self._context.storage, transaction.instant, written.results, written.copies)
+        publish_files(self._context, transaction.instant, written.results, written.copies)
         self._placement.remember(self._context, written.results)
         metadata = commit_metadata(
             written.results,

@@ -99,7 +99,7 @@ def run_load(
                 context, write_context, rest, options, rest_engine, label=label(Step.REST), first=first
             )
         if results:
-            publish_files(context.storage, transaction.instant, results)
+            publish_files(context, transaction.instant, results)
             metadata = commit_metadata(
                 results,
                 operation=operation,

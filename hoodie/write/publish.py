@@ -13,25 +13,20 @@ from hoodie.format.column_stats import COLUMN_STATS, encode_column_stats
 from hoodie.format.parquet_footer import SOUND_FLOATS, has_floats
 from hoodie.format.properties import format_properties
 from hoodie.model.enums import WriteOperation
-from hoodie.model.names import PARTITION_METADATA, join, marker_path
+from hoodie.model.names import PARTITION_METADATA, join
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.storage.base import Storage
+from hoodie.view.context import TableContext
 
 
 def publish_files(
-    storage: Storage, instant: str, results: Sequence[WriteResult], copies: Sequence[StagedFile] = ()
+    context: TableContext, instant: str, results: Sequence[WriteResult], copies: Sequence[StagedFile] = ()
 ) -> None:
-    """Markers first, so that a rollback by any writer finds each file; then the files, by a move that replaces nothing.
-
-    Row copies have no markers: only our own rollback looks for them.
-    """
+    """Make the folders partitions, then give the files and row copies their names."""
     for partition_path in sorted({r.stat.partition_path for r in results}):
-        ensure_partition(storage, partition_path, instant)
-    for result in results:
-        partition_path, _, name = result.file.final.rpartition("/")
-        storage.touch(marker_path(instant, partition_path, name, result.file.marker))
-    storage.move_all_new([(file.staged, file.final) for file in (*(result.file for result in results), *copies)])
+        ensure_partition(context.storage, partition_path, instant)
+    context.publisher.publish(instant, [*(result.file for result in results), *copies])
 
 
 def ensure_partition(storage: Storage, partition_path: str, instant: str) -> None:

@@ -17,10 +17,10 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError, OptionError
 from hoodie.filegroup.chunks import sorted_chunks
 from hoodie.model.enums import WriteOperation
+from hoodie.model.names import staging_folder
 from hoodie.model.plans import Chunk
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
-from hoodie.timeline.active import scratch_folder
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import TableContext
@@ -117,7 +117,7 @@ class _RowsFolder:
 
     def path(self) -> str:
         if self._path is None:
-            path = scratch_folder(f"rows-{uuid.uuid4().hex}")
+            path = staging_folder(f"rows-{uuid.uuid4().hex}")
             self._context.liveness.hold(path.rpartition("/")[2])
             self._path = path
             self._context.storage.mkdirs(path, durable=False)

@@ -29,11 +29,11 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError, OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.run import run_read
+from hoodie.model.names import staging_folder
 from hoodie.model.plans import ChangeTask, Chunk, ReadPlan, ReadTask
 from hoodie.read.plan import plan_read
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
-from hoodie.timeline.active import scratch_folder
 from hoodie.view.context import TableContext
 from hoodie.write.prepare import Preparation, run_prepare
 from hoodie.write.stage import PreparedRows, plan_preparation
@@ -187,7 +187,7 @@ class StagingWriter(DataSourceArrowWriter):
         if table is not None:
             self._request = in_mode(mode, self._request, table)
         write = self._request.write
-        self._folder = scratch_folder(f"rows-{uuid.uuid4().hex}")
+        self._folder = staging_folder(f"rows-{uuid.uuid4().hex}")
         self._preparation: Preparation | None = None
         if not needs_no_rows(write):
             context = TableContext.open(self._storage, LocalEngine())

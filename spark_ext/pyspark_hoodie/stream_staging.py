@@ -17,13 +17,12 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError, OptionError
-from hoodie.model.names import join
+from hoodie.model.names import join, staging_folder
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import StreamBatch
 from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
-from hoodie.timeline.active import scratch_folder
 from hoodie.view.context import TableContext
 from pyspark_hoodie.dataframe import in_mode, open_for_write
 from pyspark_hoodie.engine import conformed
@@ -59,7 +58,7 @@ class BatchStager(_ArrowWriter or object):  # type: ignore[misc]
         self._schema = schema
         self._stream = self._sink.stream or query_id_of(self._sink.checkpoint)
         # One run of a query at a time uses it, and each batch clears it: what a crash left there goes with the next batch.
-        self._folder = scratch_folder(f"rows-{uuid.uuid5(uuid.NAMESPACE_OID, self._stream).hex}")
+        self._folder = staging_folder(f"rows-{uuid.uuid5(uuid.NAMESPACE_OID, self._stream).hex}")
         self._open()
 
     def _open(self) -> HoodieTable:

@@ -1,6 +1,7 @@
 """Publishing the files of a write, and what its commit says."""
 
 import json
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.names import marker_path
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
+from hoodie.publish.renaming import RenamingPublisher
 from hoodie.storage.faults import FaultStorage
 from hoodie.write.publish import commit_metadata, ensure_partition, publish_files
 from tests.memory_tables import FakeClock, new_storage
@@ -20,6 +22,11 @@ T = "20260101000000001"
 def result(partition, name, kind="CREATE"):
     final = f"{partition}/{name}" if partition else name
     return WriteResult(WriteStat(name, partition, final), StagedFile(f"stage/{final}", final, kind))
+
+
+def publishing(storage):
+    """What of an open table publishing goes by."""
+    return SimpleNamespace(storage=storage, publisher=RenamingPublisher(storage))
 
 
 def staged(*results):
@@ -82,7 +89,7 @@ class Recorder:
 def test_partition_metadata_come_first_then_all_markers_then_the_files():
     results = [result("b", "f1"), result("a/x", ".l1", "APPEND"), result("a/x", "f2", "MERGE")]
     storage = Recorder(staged(*results))
-    publish_files(storage, T, results)
+    publish_files(publishing(storage), T, results)
     assert storage.calls == [
         ("create_new", "a/x/.hoodie_partition_metadata"),
         ("create_new", "b/.hoodie_partition_metadata"),
@@ -100,7 +107,7 @@ def test_partition_metadata_come_first_then_all_markers_then_the_files():
 def test_files_of_a_table_without_partitions():
     results = [result("", "f1")]
     storage = staged(*results)
-    publish_files(storage, T, results)
+    publish_files(publishing(storage), T, results)
     assert storage.exists(f".hoodie/.temp/{T}/f1.marker.CREATE")
     assert storage.exists(".hoodie_partition_metadata")
     assert storage.read("f1") == b"f1"
@@ -111,13 +118,13 @@ def test_no_file_is_replaced():
     storage = staged(*results)
     storage.create_new("a/f1", b"theirs")
     with pytest.raises(FileExistsError):
-        publish_files(storage, T, results)
+        publish_files(publishing(storage), T, results)
     assert storage.read("a/f1") == b"theirs"
 
 
 def test_nothing_written_publishes_nothing():
     storage = Recorder(new_storage(FakeClock()))
-    publish_files(storage, T, [])
+    publish_files(publishing(storage), T, [])
     assert storage.calls == []
 
 

@@ -1,0 +1,1 @@
+"""How the files of an instant become visible, or never do."""

@@ -1,0 +1,234 @@
+"""What every Publisher promises, held against each storage that it serves."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hoodie.errors import UnsupportedTableError
+from hoodie.model.names import MARKERS, join
+from hoodie.model.plans import StagedFile
+from hoodie.publish.base import Publisher
+from hoodie.publish.publishers import publisher_of
+from hoodie.storage.base import Storage
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+
+MAKERS: dict[str, Callable[[Path], Storage]] = {
+    "local": lambda folder: LocalStorage(folder / "table"),
+    "memory": lambda folder: MemoryStorage(),
+    "faults": lambda folder: FaultStorage(MemoryStorage()),
+}
+T, OTHER = "20260101000000001", "20260101000000002"
+COMPLETED = f".hoodie/{T}.commit"
+
+
+@pytest.fixture(params=sorted(MAKERS))
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return MAKERS[request.param](tmp_path)
+
+
+@pytest.fixture
+def publisher(storage: Storage) -> Publisher:
+    return publisher_of(storage)
+
+
+def stage(publisher: Publisher, *finals: str, instant: str = T, marker: str = "CREATE") -> list[StagedFile]:
+    files = []
+    for final in finals:
+        path = join(publisher.staging(instant), final.replace("/", "-"))
+        with publisher.open_staged(path, within=publisher.staging(instant)) as stream:
+            stream.write(final.encode())
+        files.append(StagedFile(path, final, marker))
+    return files
+
+
+def data_files(storage: Storage) -> list[str]:
+    return [info.path for info in storage.list("", recursive=True) if not info.path.startswith(".hoodie/")]
+
+
+def everything(storage: Storage) -> list[str]:
+    return [info.path for info in storage.list("", recursive=True)]
+
+
+def test_a_write_from_its_beginning_to_its_end(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    files = stage(publisher, "a/f", "a/g", "h")
+    assert data_files(storage) == []
+    publisher.publish(T, files)
+    assert [storage.read(path) for path in data_files(storage)] == [b"a/f", b"a/g", b"h"]
+    assert not storage.exists(COMPLETED)
+    publisher.complete(T, COMPLETED, b"metadata")
+    assert storage.read(COMPLETED) == b"metadata"
+    publisher.clear(T)
+    assert everything(storage) == [COMPLETED, "a/f", "a/g", "h"]
+    assert publisher.remains() == frozenset()
+
+
+def test_the_staging_place_is_a_value_that_other_processes_take(tmp_path: Path) -> None:
+    here = publisher_of(LocalStorage(tmp_path))
+    here.begin(T)
+    place = pickle.loads(pickle.dumps(here.staging(T)))
+    there = publisher_of(pickle.loads(pickle.dumps(LocalStorage(tmp_path))))
+    with there.open_staged(join(place, "f"), within=place) as stream:
+        stream.write(b"theirs")
+    here.publish(T, [StagedFile(join(place, "f"), "a/f", "CREATE")])
+    assert LocalStorage(tmp_path).read("a/f") == b"theirs"
+
+
+def test_to_begin_again_takes_away_what_an_earlier_try_staged(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    (file,) = stage(publisher, "a/f")
+    publisher.begin(T)
+    assert not storage.exists(file.staged)
+    assert publisher.remains() == {T}
+
+
+def test_a_file_that_states_no_marker_has_none(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    publisher.publish(T, stage(publisher, "a/f", marker="") + stage(publisher, "a/g", marker="MERGE"))
+    assert [info.path for info in storage.list(join(MARKERS, T), recursive=True)] == [f"{MARKERS}/{T}/a/g.marker.MERGE"]
+
+
+def test_no_file_is_replaced(storage: Storage, publisher: Publisher) -> None:
+    storage.create_new("a/g", b"theirs")
+    publisher.begin(T)
+    with pytest.raises(FileExistsError):
+        publisher.publish(T, stage(publisher, "a/f", "a/g"))
+    assert storage.read("a/g") == b"theirs"
+
+
+def test_an_instant_is_completed_once(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    publisher.complete(T, COMPLETED, b"first")
+    with pytest.raises(FileExistsError):
+        publisher.complete(T, COMPLETED, b"second")
+    assert storage.read(COMPLETED) == b"first"
+
+
+def test_a_fenced_writer_publishes_nothing(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    files = stage(publisher, "a/f")
+    publisher_of(storage).fence(T)
+    with pytest.raises(FileNotFoundError):
+        stage(publisher, "a/late")
+    with pytest.raises(FileNotFoundError):
+        publisher.publish(T, files)
+    with pytest.raises(FileNotFoundError):
+        publisher.complete(T, COMPLETED, b"late")
+    assert data_files(storage) == []
+    assert not storage.exists(COMPLETED)
+    assert publisher.remains() == {T}
+
+
+def test_a_writer_that_is_fenced_while_a_task_writes_keeps_nothing(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    place = publisher.staging(T)
+    fenced = pytest.raises(FileNotFoundError)
+    with fenced, publisher.open_staged(join(place, "f"), within=place) as stream:
+        stream.write(b"late")
+        publisher.fence(T)
+    with pytest.raises(FileNotFoundError):
+        publisher.publish(T, [StagedFile(join(place, "f"), "a/f", "CREATE")])
+    assert data_files(storage) == []
+
+
+def test_a_fence_after_the_completed_file_leaves_that(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    publisher.complete(T, COMPLETED, b"metadata")
+    publisher.fence(T)
+    assert storage.read(COMPLETED) == b"metadata"
+
+
+def test_a_fence_may_be_put_up_again_and_where_nothing_was_begun(storage: Storage, publisher: Publisher) -> None:
+    publisher.fence(OTHER)
+    for _ in range(2):
+        publisher.begin(T)
+        publisher.fence(T)
+        publisher.fence(T)
+    with pytest.raises(FileNotFoundError):
+        publisher.complete(T, COMPLETED, b"late")
+
+
+def test_an_instant_does_not_reach_into_another_one(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    publisher.begin(OTHER)
+    files = stage(publisher, "a/f", instant=OTHER)
+    publisher.fence(T)
+    publisher.forget(T)
+    assert publisher.remains() == {OTHER}
+    publisher.publish(OTHER, files)
+    assert data_files(storage) == ["a/f"]
+
+
+def test_an_abandoned_write_gives_its_room_back_and_keeps_its_markers(storage: Storage, publisher: Publisher) -> None:
+    publisher.begin(T)
+    first, second = stage(publisher, "a/f", "a/g")
+    publisher.publish(T, [first])
+    publisher.abandon(T)
+    assert not storage.exists(second.staged)
+    assert everything(storage) == [f"{MARKERS}/{T}/a/f.marker.CREATE", "a/f"]
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+def test_what_is_forgotten_leaves_nothing(storage: Storage, publisher: Publisher, fenced: bool) -> None:
+    publisher.begin(T)
+    first, _ = stage(publisher, "a/f", "a/g")
+    publisher.publish(T, [first])
+    if fenced:
+        publisher.fence(T)
+    publisher.forget(T)
+    publisher.forget(T)
+    assert everything(storage) == ["a/f"]
+    assert publisher.remains() == frozenset()
+
+
+def _write(publisher: Publisher) -> None:
+    publisher.begin(T)
+    publisher.publish(T, stage(publisher, "a/f", "b/g"))
+    publisher.complete(T, COMPLETED, b"metadata")
+
+
+def _crashes() -> list[Fault]:
+    storage = FaultStorage(MemoryStorage())
+    _write(publisher_of(storage))
+    return list(crash_points(storage.trace))
+
+
+@pytest.mark.parametrize("crash", _crashes(), ids=lambda crash: f"{crash.at}-{crash.moment}")
+def test_after_a_crash_the_completed_file_decides_and_a_fence_keeps_it_so(crash: Fault) -> None:
+    inner = MemoryStorage()
+    with suppress(InjectedFault):
+        _write(publisher_of(FaultStorage(inner, [crash])))
+    completed = inner.exists(COMPLETED)
+    publisher = publisher_of(inner)
+    for path in data_files(inner):
+        assert inner.exists(f"{MARKERS}/{T}/{path}.marker.CREATE")
+    if completed:
+        assert inner.read(COMPLETED) == b"metadata"
+        assert data_files(inner) == ["a/f", "b/g"]
+    publisher.fence(T)
+    with pytest.raises(FileNotFoundError):
+        publisher.complete(T, f"{COMPLETED}.late", b"late")
+    assert inner.exists(COMPLETED) == completed
+    publisher.forget(T)
+    assert publisher.remains() == frozenset()
+
+
+class OnlyPuts:
+    """A store that can put a file if it is absent, and has no renames."""
+
+    def __init__(self) -> None:
+        inner = MemoryStorage("bucket")
+        for name in ("uri", "read", "create_new", "replace", "open_output", "list", "delete"):
+            setattr(self, name, getattr(inner, name))
+
+
+def test_a_storage_that_nobody_can_publish_in_is_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match="files cannot be published in bucket"):
+        publisher_of(OnlyPuts())  # type: ignore[arg-type]
