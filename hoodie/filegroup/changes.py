@@ -79,11 +79,9 @@ def read_changes(storage: Storage, context: ReadContext, task: ChangeTask) -> It
 
 
 def _rows(
-    storage: Storage, context: ReadContext, piece: FileSlice, schema: pa.Schema, visible: VisibleInstants
+    storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema, visible: VisibleInstants
 ) -> Iterator[pa.RecordBatch]:
-    return read_slice(
-        storage, piece, schema, rule=context.rule, visible=visible, full=context.schema, history=context.history
-    )
+    return read_slice(storage, replace(context, visible=visible), file_slice, schema)
 
 
 def _compare_by_logs(

@@ -21,8 +21,9 @@ from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, uncondit
 from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import completed_rows
+from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
-from hoodie.filegroup.slice_reader import MAPPED_BYTES, REWRITE_BYTES, Rewrite, read_slice, read_task
+from hoodie.filegroup.slice_reader import MAPPED_BYTES, read_task
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
 from hoodie.format.column_stats import ranges_of_rows
@@ -93,10 +94,8 @@ def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> W
     attempt = new_attempt()
     file_slice = task.slice
     with NewBaseFile(storage, context, attempt, number=task.number, file_slice=file_slice) as writer:
-        rewrite = _rewrite(context, file_slice)
-        for batch in _stored_rows(storage, context, file_slice, rewrite):
-            new = rewrite.only_new or file_slice.base is None
-            writer.out.write(batch, before=rewrite.before, plain=rewrite.plain, new=new)
+        for rows, before, plain, new in _carried(storage, context, file_slice):
+            writer.out.write(rows, before=before, plain=plain, new=new)
     return base_result(
         writer,
         "MERGE",
@@ -173,11 +172,9 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     with NewBaseFile(
         storage, context, attempt, number=task.number, file_slice=file_slice, more_rows=rows.num_rows
     ) as writer:
-        rewrite = _rewrite(context, file_slice)
-        for batch in _stored_rows(storage, context, file_slice, rewrite):
-            for kept in (batch,) if task.concat else incoming.replace_in(batch, context):
-                new = rewrite.only_new or file_slice.base is None
-                writer.out.write(kept, before=rewrite.before, plain=rewrite.plain, new=new)
+        for stored, before, plain, new in _carried(storage, context, file_slice):
+            for kept in (stored,) if task.concat else incoming.replace_in(stored, context):
+                writer.out.write(kept, before=before, plain=plain, new=new)
         inserted = incoming.unmet()
         writer.out.write(inserted)
     result = base_result(
@@ -192,26 +189,24 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
 
 
-def _rewrite(context: WriteContext, file_slice: FileSlice) -> Rewrite:
-    rule = context.rule
-    if rule.fill is not None or rule.merger is not None:
-        return Rewrite()  # every value may be looked at
-    if file_slice.base is not None and file_slice.base.size_bytes < ENCODED_BYTES:
-        return Rewrite()
-    marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
-    looked_at = {RECORD_KEY, *rule.ordering_fields, *marker}
-    return Rewrite(frozenset(with_meta_fields(context.schema).names) - looked_at)
-
-
-def _stored_rows(
-    storage: Storage, context: WriteContext, file_slice: FileSlice, rewrite: Rewrite
-) -> Iterator[pa.RecordBatch]:
+def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> Iterator[Carried]:
     """Rows of a slice for its next base file; without the file name, which the writer gives them."""
     full = with_meta_fields(context.schema)
     schema = full.remove(full.get_field_index(FILE_NAME))
-    return read_slice(
-        storage, file_slice, schema, rule=context.rule, visible=context.visible, full=full, rewrite=rewrite
-    )
+    reading = ReadContext(context.table_name, full, context.rule, context.visible)
+    return read_for_rewrite(storage, reading, file_slice, schema, encode=_encodable(context, file_slice))
+
+
+def _encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
+    """Columns that may stay dictionary arrays on the way."""
+    rule = context.rule
+    if rule.fill is not None or rule.merger is not None:
+        return frozenset()  # every value may be looked at
+    if file_slice.base is not None and file_slice.base.size_bytes < ENCODED_BYTES:
+        return frozenset()
+    marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
+    looked_at = {RECORD_KEY, *rule.ordering_fields, *marker}
+    return frozenset(with_meta_fields(context.schema).names) - looked_at
 
 
 def _create(storage: Storage, context: WriteContext, attempt: int, task: CreateTask) -> WriteResult | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -18,11 +18,10 @@ from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
-from hoodie.format.base_file import BaseFileFooter, read_footer
-from hoodie.format.parquet_file import check_meta_columns, open_parquet, plain_columns, read_batches, row_bytes
+from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.files import BaseFile, FileSlice
-from hoodie.model.instant import InstantRange, VisibleInstants, sort_key
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, WholeSlice
 from hoodie.storage.base import Storage
@@ -35,25 +34,12 @@ BATCH_BYTES = 64 * 1024 * 1024
 """Bytes of a batch at most, a quarter of a large file: several copies of it are in memory while it is merged."""
 _FEWEST_ROWS = 16
 """Of a batch, whatever a footer says of the sizes of its columns."""
-REWRITE_BYTES = 16 * 1024 * 1024
-"""Bytes of a base file's batches on their way into the next one: large, for each costs a look at the newer records' keys."""
 
 
 def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterator[pa.RecordBatch]:
     """Batches with exactly `task.columns` of `context.schema`."""
     schema = needed_columns(context, task.columns, task.span)
-    batches = read_slice(
-        storage,
-        task.slice,
-        schema,
-        rule=context.rule,
-        visible=context.visible,
-        full=context.schema,
-        span=task.span,
-        whole=task.whole,
-        history=context.history,
-    )
-    for batch in batches:
+    for batch in read_slice(storage, context, task.slice, schema, span=task.span, whole=task.whole):
         with filter_errors(context):
             kept = keep_rows(batch, context.filter, task.span)
         if kept.num_rows:
@@ -109,40 +95,48 @@ def _sort_keys(times: pa.Array) -> pa.Array:
 
 def read_slice(
     storage: Storage,
+    context: ReadContext,
     file_slice: FileSlice,
     schema: pa.Schema,
     *,
-    rule: MergeRule,
-    visible: VisibleInstants,
-    full: pa.Schema,
     span: InstantRange | None = None,
     whole: WholeSlice | None = None,
-    history: ColumnHistory | None = None,
-    rewrite: Rewrite | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Merged rows of a slice with the columns of `schema`; `full` is the table's schema with meta columns.
-
-    For a `rewrite` into a new base file texts may come as dictionary arrays.
+    """Merged rows of a slice with the columns of `schema`; the context's filter is the caller's to apply.
 
     With a `span` (then `schema` has the commit time) stored rows that were committed outside of it do not take part in
-    the merge: a late row that lost against one is pulled, as Apache Hudi does. `history`: where columns were renamed.
+    the merge: a late row that lost against one is pulled, as Apache Hudi does.
     Where log records of the span have some columns only, rows are made of the `whole` slice: rows of other commits are
     among them then. (Apache Hudi 1.2.0 fails: golden table v9_partial_updates.)
     """
     if not file_slice.logs:
         if file_slice.base is not None:
-            yield from read_base_file(storage, file_slice.base, schema, history=history, rewrite=rewrite)
+            yield from read_base_file(storage, file_slice.base, schema, history=context.history)
         return
-    wanted = merge_columns(schema, rule, full)
-    logs = read_log_records(storage, file_slice, wanted, rule=rule, visible=visible, history=history)
+    wanted = merge_columns(schema, context.rule, context.schema)
+    logs = log_records(storage, context, file_slice, wanted)
     if logs.present is not None and whole is not None:
         file_slice, span = whole.slice, None
-        logs = read_log_records(storage, file_slice, wanted, rule=rule, visible=whole.visible, history=history)
-    merged = merge_with_base(
-        storage, file_slice.base, logs, wanted, rule=rule, span=span, history=history, rewrite=rewrite
-    )
-    for batch in merged:
+        logs = log_records(storage, replace(context, visible=whole.visible), file_slice, wanted)
+    merge = SliceMerge(logs, context.rule, span)
+    for batch in _merged(storage, context, file_slice, wanted, merge):
         yield batch if wanted.names == schema.names else batch.select(schema.names)
+
+
+def _merged(
+    storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema, merge: SliceMerge
+) -> Iterator[pa.RecordBatch]:
+    base = file_slice.base
+    if base is not None:
+        for batch in read_base_file(storage, base, schema, batch_rows=merge.batch_rows, history=context.history):
+            yield from merge.replaced(batch)
+    yield from merge.fresh()
+
+
+def log_records(storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema) -> LogRecords:
+    return read_log_records(
+        storage, file_slice, schema, rule=context.rule, visible=context.visible, history=context.history
+    )
 
 
 def merge_columns(schema: pa.Schema, rule: MergeRule, full: pa.Schema) -> pa.Schema:
@@ -152,34 +146,33 @@ def merge_columns(schema: pa.Schema, rule: MergeRule, full: pa.Schema) -> pa.Sch
     return pa.schema([*schema, *missing])
 
 
-def merge_with_base(
-    storage: Storage,
-    base: BaseFile | None,
-    logs: LogRecords,
-    schema: pa.Schema,
-    *,
-    rule: MergeRule,
-    span: InstantRange | None = None,
-    history: ColumnHistory | None = None,
-    rewrite: Rewrite | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Stream the base file past the reduced log records: kept rows, then the merged ones, batch by batch; new keys last."""
-    is_delete = np.arange(len(logs.keys)) >= logs.live
-    newer = Newer(logs.keys, logs.data, logs.ordering, is_delete, logs.commit_time_deletes, logs.present)
-    met = np.zeros(len(logs.keys), dtype=bool)
-    if base is not None:
-        # Each batch rebuilds a hash table of the log keys, so batches grow with them.
-        rows = int(min(MAX_BATCH_ROWS, max(MIN_BATCH_ROWS, 2 * len(logs.keys))))
-        for batch in read_base_file(storage, base, schema, batch_rows=rows, history=history, rewrite=rewrite):
-            found = merge_with_stored(keep_rows(batch, None, span), newer, rule, met)
-            yield found.kept
-            yield from found.merged.combine_chunks().to_batches()
-    fresh = np.flatnonzero(~met[: logs.live])
-    if rewrite is not None:
-        rewrite.only_new = True
-    if len(fresh):
-        inserted = logs.data if len(fresh) == logs.live else logs.data.take(pa.array(fresh))
-        yield from inserted.combine_chunks().to_batches()
+class SliceMerge:
+    """The rows of a base file stream past the reduced log records: `replaced` for each batch, at the end `fresh`."""
+
+    def __init__(self, logs: LogRecords, rule: MergeRule, span: InstantRange | None = None) -> None:
+        self._logs, self._rule, self._span = logs, rule, span
+        is_delete = np.arange(len(logs.keys)) >= logs.live
+        self._newer = Newer(logs.keys, logs.data, logs.ordering, is_delete, logs.commit_time_deletes, logs.present)
+        self._met = np.zeros(len(logs.keys), dtype=bool)
+
+    @property
+    def batch_rows(self) -> int:
+        """Each batch rebuilds a hash table of the log keys, so batches grow with them."""
+        return int(min(MAX_BATCH_ROWS, max(MIN_BATCH_ROWS, 2 * len(self._logs.keys))))
+
+    def replaced(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows of the batch that stay, then the merged ones."""
+        found = merge_with_stored(keep_rows(batch, None, self._span), self._newer, self._rule, self._met)
+        yield found.kept
+        yield from found.merged.combine_chunks().to_batches()
+
+    def fresh(self) -> Iterator[pa.RecordBatch]:
+        """Records whose keys no batch had."""
+        new = np.flatnonzero(~self._met[: self._logs.live])
+        if len(new):
+            data = self._logs.data
+            inserted = data if len(new) == self._logs.live else data.take(pa.array(new))
+            yield from inserted.combine_chunks().to_batches()
 
 
 class StoredRows(Protocol):
@@ -200,50 +193,33 @@ def read_base_file(
     *,
     batch_rows: int = MIN_BATCH_ROWS,
     history: ColumnHistory | None = None,
-    rewrite: Rewrite | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a base file, conformed to the schema: columns that the file lacks are null.
-
-    For a `rewrite` its texts that repeat come as dictionary arrays, and batches have about `REWRITE_BYTES`.
 
     Raises:
         CorruptFileError: the file is missing, truncated or does not decode.
     """
     renames = None if history is None else renames_for(history, base.instant, path=base.path)
     where = f"{base.path} of table {storage.uri}"
-    with open_base_file(storage, base, encode=() if rewrite is None else rewrite.encode) as (file, metadata):
-        if rewrite is not None:
-            rewrite.before = read_footer(metadata, path=where)
-            rewrite.plain = plain_columns(metadata)
-            batch_rows = max(batch_rows, int(REWRITE_BYTES / row_bytes(file, path=where)))
-            schema = with_encoded(schema, file.schema_arrow)
-        present = set(file.schema_arrow.names)
-        wanted = schema.names if renames is None else renames.sources(schema.names)
-        columns = [name for name in wanted if name in present]
-        large = base.size_bytes > MAPPED_BYTES
-        most_bytes = BATCH_BYTES // 4 if large else BATCH_BYTES
-        batch_rows = min(batch_rows, MAX_BATCH_ROWS)
-        # To look at each column takes long where there are many, so it is done only where a batch may be too large.
-        if batch_rows * row_bytes(file, path=where) > most_bytes:
-            batch_rows = min(batch_rows, max(_FEWEST_ROWS, int(most_bytes / row_bytes(file, columns, path=where))))
-        for batch in read_batches(file, columns, batch_rows=batch_rows, path=where, threads=not large):
+    names = schema.names if renames is None else renames.sources(schema.names)
+    with open_base_file(storage, base) as (file, _):
+        for batch in base_batches(file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=where):
             yield conform(batch if renames is None else renames.apply(batch), schema, path=where)
-            if rewrite is not None:
-                rewrite.before = None  # a large file's filter is not held until the end
 
 
-@dataclass
-class Rewrite:
-    """A read whose rows go into the next base file of their group; says what the writer wants to know."""
-
-    encode: frozenset[str] = frozenset()
-    """Columns that may come as dictionary arrays: those whose values nobody looks at on the way."""
-    before: BaseFileFooter | None = None
-    """With the first batch: the footer of the base file; None: there is none, or it was given."""
-    plain: frozenset[str] = frozenset()
-    """Then: leaf paths of the columns that have no dictionary in it."""
-    only_new: bool = False
-    """From here on rows have keys that the base file has not."""
+def base_batches(
+    file: pq.ParquetFile, names: Sequence[str], *, size_bytes: int, batch_rows: int, path: str
+) -> Iterator[pa.RecordBatch]:
+    """Those of the columns that a base file has, in batches of about so many rows, fewer where these are large."""
+    present = set(file.schema_arrow.names)
+    columns = [name for name in names if name in present]
+    large = size_bytes > MAPPED_BYTES
+    most_bytes = BATCH_BYTES // 4 if large else BATCH_BYTES
+    batch_rows = min(batch_rows, MAX_BATCH_ROWS)
+    # To look at each column takes long where there are many, so it is done only where a batch may be too large.
+    if batch_rows * row_bytes(file, path=path) > most_bytes:
+        batch_rows = min(batch_rows, max(_FEWEST_ROWS, int(most_bytes / row_bytes(file, columns, path=path))))
+    yield from read_batches(file, columns, batch_rows=batch_rows, path=path, threads=not large)
 
 
 def with_encoded(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:

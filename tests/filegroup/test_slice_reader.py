@@ -9,7 +9,8 @@ import pytest
 
 from hoodie.errors import CorruptFileError, SchemaError
 from hoodie.filegroup import slice_reader
-from hoodie.filegroup.slice_reader import Rewrite, keep_rows, merge_columns, open_base_file, read_base_file, read_task
+from hoodie.filegroup.rewrite import read_for_rewrite
+from hoodie.filegroup.slice_reader import keep_rows, merge_columns, open_base_file, read_base_file, read_task
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantRange, VisibleInstants
@@ -142,18 +143,27 @@ def test_a_file_with_none_of_the_columns_gives_its_number_of_rows():
     assert batches[0].column("val").null_count == 4
 
 
-@pytest.mark.parametrize("rewrite", [None, Rewrite()])
+@pytest.mark.parametrize("rewrite", [False, True])
 def test_a_batch_has_no_more_bytes_than_is_bounded_however_many_rows_are_asked_for(monkeypatch, rewrite):
     storage = stored(*((f"k{n:03}", n, secrets.token_hex(500)) for n in range(200)))
     monkeypatch.setattr(slice_reader, "BATCH_BYTES", 40_000)
-    batches = list(read_base_file(storage, BASE, FULL, batch_rows=1000, rewrite=rewrite))
+
+    def read_all():
+        if not rewrite:
+            return list(read_base_file(storage, BASE, FULL, batch_rows=1000))
+        context = ReadContext("/t", FULL, EVENT, VisibleInstants(frozenset([t(1)]), frozenset(), t(1)))
+        carried = list(read_for_rewrite(storage, context, FileSlice(FileGroupId("", "f"), t(1), BASE, ()), FULL))
+        assert [each.before is not None for each in carried] == [True, *[False] * (len(carried) - 1)]
+        return [each.rows for each in carried]
+
+    batches = read_all()
     assert 5 <= len(batches) <= 10
     assert max(batch.nbytes for batch in batches) < 50_000
     assert sum(batch.num_rows for batch in batches) == 200
     narrow = read_base_file(storage, BASE, pa.schema([("ts", pa.int64())]), batch_rows=1000)
     assert [batch.num_rows for batch in narrow] == [200]
     monkeypatch.setattr(slice_reader, "MAPPED_BYTES", -1)  # the file counts as a large one
-    assert len(list(read_base_file(storage, BASE, FULL, batch_rows=1000, rewrite=rewrite))) >= 10
+    assert len(read_all()) >= 10
 
 
 def test_a_column_that_cannot_be_read_is_told_with_the_file():
