@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.model.enums import ChangePart
 from tests.change_feed import check_in_order
-from tests.effort import SOAK
+from tests.effort import SOAK, long_but
 from tests.memory_tables import Input, batch, keys, new_table, opened
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -182,7 +182,7 @@ class Random:
         table.run_compaction()
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", long_but(range(3), range(HISTORIES)))
 def test_any_feed_applied_in_order_leads_from_state_to_state(kind, seed):
     history = Random(f"{kind} {seed}", kind)
     for _ in range(14):

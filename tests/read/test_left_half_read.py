@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from tests.effort import long_but
 
 ENDINGS = {
     "script ends": "reader = t.scan().to_reader(); reader.read_next_batch()",
@@ -57,11 +58,17 @@ def tables(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("kind", "ending"),
-    [*(("MERGE_ON_READ", ending) for ending in ENDINGS), ("COPY_ON_WRITE", "script ends"), ("COPY_ON_WRITE", "error")],
-)
-def test_a_program_that_leaves_a_reader_half_read_ends(tables, kind, ending):
+CASES = [
+    *(("MERGE_ON_READ", ending) for ending in ENDINGS),
+    ("COPY_ON_WRITE", "script ends"),
+    ("COPY_ON_WRITE", "error"),
+]
+OFTEN = [("MERGE_ON_READ", ending) for ending in ("script ends", "break", "error", "forked", "in a thread")]
+
+
+@pytest.mark.parametrize("case", long_but(OFTEN, CASES), ids=": ".join)
+def test_a_program_that_leaves_a_reader_half_read_ends(tables, case):
+    kind, ending = case
     if ending == "duckdb":
         pytest.importorskip("duckdb")
     done = subprocess.run(
