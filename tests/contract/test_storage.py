@@ -110,7 +110,6 @@ def test_a_folder_is_no_file(storage: Storage) -> None:
         lambda: storage.read("folder"),
         lambda: storage.open_input("folder"),
         lambda: storage.replace("folder", b"x"),
-        lambda: storage.move_new("folder", "other"),
         lambda: storage.delete("folder"),
         lambda: storage.touch("folder"),
     ):
@@ -127,7 +126,6 @@ def test_a_file_is_no_folder(storage: Storage) -> None:
     for act in (
         lambda: storage.list("file"),
         lambda: storage.delete_folder("file"),
-        lambda: storage.rename_folder("file", "other"),
         lambda: storage.create_new("file/below", b"x"),
         lambda: storage.replace("file/below", b"x"),
         lambda: storage.touch("file/below"),
@@ -203,18 +201,6 @@ def test_output_left_by_an_exception_keeps_what_was_written(storage: Storage) ->
     assert storage.read("a/f") == b"half"
 
 
-def test_output_whose_folder_was_renamed_away_fails_when_it_ends(storage: Storage) -> None:
-    def write_while_fenced() -> None:
-        with storage.open_output("staging/f") as stream:
-            stream.write(b"data")
-            storage.rename_folder("staging", "fenced")
-
-    with pytest.raises(FileNotFoundError):
-        write_while_fenced()
-    assert not storage.exists("staging")
-    assert storage.exists("fenced/f")
-
-
 @pytest.mark.parametrize("another_takes_the_name", [False, True])
 def test_output_that_was_deleted_while_open_fails_when_it_ends(storage: Storage, another_takes_the_name: bool) -> None:
     def write_while_deleted() -> None:
@@ -262,29 +248,6 @@ def test_create_new_leaves_no_other_file(storage: Storage) -> None:
     assert paths(storage, "", recursive=True) == ["f"]
 
 
-def test_create_new_via_a_folder_publishes_and_leaves_it_empty(storage: Storage) -> None:
-    storage.mkdirs("staging/T")
-    storage.create_new("T.commit", b"data", via="staging/T")
-    assert storage.read("T.commit") == b"data"
-    assert storage.list("staging/T") == []
-
-
-def test_create_new_via_a_folder_that_was_renamed_away_publishes_nothing(storage: Storage) -> None:
-    storage.mkdirs("staging/T")
-    storage.rename_folder("staging/T", "staging/T.rolled")
-    with pytest.raises(FileNotFoundError):
-        storage.create_new("new/T.commit", b"data", via="staging/T")
-    assert not storage.exists("new")
-    assert not storage.exists("staging/T")
-
-
-def test_fenced_writer_hears_of_the_fence_also_when_the_name_is_taken(storage: Storage) -> None:
-    storage.create_new("T.commit", b"other")
-    with pytest.raises(FileNotFoundError):
-        storage.create_new("T.commit", b"data", via="staging/T")
-    assert storage.read("T.commit") == b"other"
-
-
 def test_replace_puts_a_whole_file_whether_or_not_one_was_there(storage: Storage) -> None:
     storage.replace("a/f", b"first, and longer")
     storage.replace("a/f", b"second")
@@ -296,34 +259,6 @@ def test_reader_that_opened_before_a_replace_keeps_the_old_file(storage: Storage
     with storage.open_input("f") as stream:
         storage.replace("f", b"new content")
         assert stream.read() == b"old"
-
-
-def test_move_new_gives_the_file_its_name_and_keeps_its_mtime(storage: Storage) -> None:
-    write(storage, "staging/f", b"data")
-    before = storage.stat("staging/f").mtime_s
-    storage.move_new("staging/f", "a/b/f")
-    assert storage.read("a/b/f") == b"data"
-    assert storage.stat("a/b/f").mtime_s == before
-    assert not storage.exists("staging/f")
-
-
-def test_move_all_new_gives_each_file_its_name(storage: Storage) -> None:
-    for name in ("f", "g", "h"):
-        write(storage, f"staging/{name}", name.encode())
-    storage.move_all_new([("staging/f", "a/f"), ("staging/g", "a/g"), ("staging/h", "b/h")])
-    assert paths(storage, "", recursive=True) == ["a/f", "a/g", "b/h"]
-    assert [storage.read(path) for path in ("a/f", "a/g", "b/h")] == [b"f", b"g", b"h"]
-    storage.move_all_new([])
-
-
-def test_move_all_new_stops_at_the_first_name_that_is_taken(storage: Storage) -> None:
-    for name in ("f", "g", "h"):
-        write(storage, f"staging/{name}", name.encode())
-    storage.create_new("a/g", b"another's")
-    with pytest.raises(FileExistsError):
-        storage.move_all_new([("staging/f", "a/f"), ("staging/g", "a/g"), ("staging/h", "a/h")])
-    assert paths(storage, "", recursive=True) == ["a/f", "a/g", "staging/g", "staging/h"]
-    assert storage.read("a/g") == b"another's"
 
 
 def test_what_need_not_last_is_there_for_everybody_all_the_same(storage: Storage) -> None:
@@ -344,24 +279,6 @@ def test_names_are_those_of_the_files_in_a_folder(storage: Storage) -> None:
     assert list(storage.names("a/empty")) == list(storage.names("absent")) == list(storage.names("f/below")) == []
     with pytest.raises(NotADirectoryError):
         storage.names("f")
-
-
-def test_move_new_never_replaces(storage: Storage) -> None:
-    storage.create_new("source", b"mine")
-    storage.create_new("target", b"other")
-    with pytest.raises(FileExistsError):
-        storage.move_new("source", "target")
-    assert storage.read("source") == b"mine"
-    assert storage.read("target") == b"other"
-
-
-def test_move_new_of_a_missing_source_is_file_not_found_error(storage: Storage) -> None:
-    storage.create_new("taken", b"x")
-    for target in ("taken", "new/target"):
-        with pytest.raises(FileNotFoundError):
-            storage.move_new("staging/absent", target)
-    assert storage.read("taken") == b"x"
-    assert not storage.exists("new")
 
 
 # -- folders and listings
@@ -419,42 +336,6 @@ def test_mkdirs_makes_the_way_and_may_be_repeated(storage: Storage) -> None:
     assert storage.list("a", recursive=True) == []
 
 
-def test_rename_folder_takes_all_along(storage: Storage) -> None:
-    storage.create_new("a/x", b"1")
-    storage.create_new("a/b/y", b"2")
-    storage.mkdirs("a/empty")
-    storage.create_new("ab", b"3")
-    storage.rename_folder("a", "new/parent/c")
-    assert not storage.exists("a")
-    assert paths(storage, "new/parent/c") == ["new/parent/c/b", "new/parent/c/empty", "new/parent/c/x"]
-    assert storage.read("new/parent/c/b/y") == b"2"
-    assert storage.read("ab") == b"3"
-
-
-@pytest.mark.parametrize("taken", ["empty", "full", "file"])
-def test_rename_folder_never_replaces(storage: Storage, taken: str) -> None:
-    storage.create_new("a/x", b"1")
-    storage.mkdirs("empty")
-    storage.create_new("full/y", b"2")
-    storage.create_new("file", b"3")
-    with pytest.raises(FileExistsError):
-        storage.rename_folder("a", taken)
-    assert storage.read("a/x") == b"1"
-
-
-def test_rename_folder_that_is_not_there_is_file_not_found_error(storage: Storage) -> None:
-    with pytest.raises(FileNotFoundError):
-        storage.rename_folder("absent", "new/a")
-    assert not storage.exists("new")
-
-
-def test_rename_folder_into_itself_is_refused(storage: Storage) -> None:
-    storage.create_new("a/x", b"1")
-    with pytest.raises(OSError, match="a/b/c"):
-        storage.rename_folder("a", "a/b/c")
-    assert storage.read("a/x") == b"1"
-
-
 # -- time
 
 
@@ -495,12 +376,7 @@ def test_path_that_could_leave_the_root_is_refused_everywhere(storage: Storage, 
         lambda: storage.open_input(path),
         lambda: storage.open_output(path).__enter__(),
         lambda: storage.create_new(path, b"x"),
-        lambda: storage.create_new("new", b"x", via=path),
         lambda: storage.replace(path, b"x"),
-        lambda: storage.move_new(path, "new"),
-        lambda: storage.move_new("f", path),
-        lambda: storage.rename_folder(path, "new"),
-        lambda: storage.rename_folder("d", path),
         lambda: storage.list(path),
         lambda: storage.stat(path),
         lambda: storage.exists(path),
@@ -523,8 +399,6 @@ def test_the_root_itself_is_listed_but_never_changed_as_a_whole(storage: Storage
     assert storage.stat("").is_folder
     for act in (
         lambda: storage.delete_folder(""),
-        lambda: storage.rename_folder("", "x"),
-        lambda: storage.rename_folder("d", ""),
         lambda: storage.delete(""),
         lambda: storage.create_new("", b"x"),
         lambda: storage.touch(""),
@@ -552,19 +426,6 @@ def test_any_accepted_path_stays_below_the_root(path: str) -> None:
     assert absolute is not None
     assert os.path.normpath(absolute) == absolute
     assert absolute == "/some/root" or absolute.startswith("/some/root/")
-
-
-def test_open_output_makes_folders_only_below_the_one_that_must_stand(storage):
-    storage.mkdirs("staging/t")
-    with storage.open_output("staging/t/p/q/f", within="staging/t") as stream:
-        stream.write(b"1")
-    assert storage.read("staging/t/p/q/f") == b"1"
-    storage.rename_folder("staging/t", "staging/t.gone")
-    with pytest.raises(FileNotFoundError), storage.open_output("staging/t/p/q/f", within="staging/t"):
-        pass
-    assert not storage.exists("staging/t")
-    with pytest.raises(ValueError, match="does not lie in"), storage.open_output("other/f", within="staging/t.gone"):
-        pass
 
 
 def test_open_output_that_need_not_be_durable_is_whole_for_other_readers(storage):
