@@ -114,6 +114,8 @@ class _Shared(Generic[T, R]):
         began = time.monotonic()
         while not self._ends_within(LOOK_S):
             done = len(self._results)
+            if self._errors or done == len(self._tasks):
+                return  # an interrupt may keep the caller from saying so
             left_s = (time.monotonic() - began) / done * (len(self._tasks) - done) if done else math.inf
             if left_s > ALONE_S:
                 break

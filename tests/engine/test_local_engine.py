@@ -110,3 +110,17 @@ def test_what_interrupts_the_calling_thread_ends_the_others_first(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         LocalEngine(2).run(task, range(2), label="interrupted")
     assert len(ended) == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_helper_ends_though_an_interrupt_kept_its_caller_from_telling_it(fails):
+    def work(number):
+        if fails:
+            raise ValueError(number)
+
+    shared = local._Shared(work, range(3))
+    helper = threading.Thread(target=shared._help, args=(1,), name="hoodie", daemon=True)
+    shared._work()
+    helper.start()
+    helper.join(20)
+    assert not helper.is_alive()
