@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
+from tests.effort import long_but
 from tests.golden_tables import copy_golden, golden_names, golden_pulls
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of
@@ -14,9 +15,11 @@ from tests.spark.conftest import arrow_of
 pytestmark = pytest.mark.spark
 
 VIEW = "asked"
+OFTEN = ["v6_bucket", "v6_cow_simple", "v6_mor_parquet_logs", "v6_replace", "v9_mor", "v9_partial_updates"]
+"""One table of each kind that Spark is given to read in a way of its own; the embedded tests read all of them."""
 
 
-@pytest.fixture(scope="module", params=golden_names())
+@pytest.fixture(scope="module", params=long_but(OFTEN, golden_names()))
 def table(request, tmp_path_factory):
     return copy_golden(request.param, tmp_path_factory.mktemp("golden"))
 

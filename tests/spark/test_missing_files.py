@@ -6,12 +6,16 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from tests.effort import long_but
 
 pytestmark = pytest.mark.spark
 
 
+LOSSES = ["file", "partition", "partition metadata", "table"]
+
+
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("lost", ["file", "partition", "partition metadata", "table"])
+@pytest.mark.parametrize("lost", long_but(["file", "table"], LOSSES))
 def test_what_is_lost_is_told(load, tmp_path, table_type, lost):
     path = tmp_path / "t"
     table = hoodie.create_table(path, record_key="id", partition_by="p", ordering="ts", table_type=table_type)

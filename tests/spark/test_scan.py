@@ -13,6 +13,7 @@ from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.write.schema import storable
 from pyspark_hoodie import HoodieTable, dataframe, native
 from pyspark_hoodie.schema import arrow_schema
+from tests.effort import long_but
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of, options_of
 
@@ -185,7 +186,7 @@ def many(spark, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("where", FILTERS)
+@pytest.mark.parametrize("where", long_but(FILTERS[::4], FILTERS))
 def test_a_filter_means_in_spark_what_it_means_embedded(enabled, many, where):
     zone = enabled.conf.get("spark.sql.session.timeZone")
     enabled.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
