@@ -19,12 +19,11 @@ from hoodie.errors import (
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.model.enums import Action, BlockKind, State
 from hoodie.model.instant import Instant
-from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, parse_log_file
+from hoodie.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP, format_instant_file, join, parse_log_file
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
-from hoodie.timeline.active import instant_path
 from hoodie.txn.heartbeat import EXPIRY_S, heartbeat_path
 from hoodie.txn.transaction import Transaction
 from tests.engines import Dies, Meanwhile
@@ -356,7 +355,9 @@ def test_when_the_clock_is_set_back_instants_still_increase_and_the_commit_waits
     second = opened(storage, clock).upsert(batch([Input("k", "a", 2, 2)])).instant
     assert second > first
     assert clock.slept_s - slept_s >= 30
-    info = storage.stat(instant_path(second, opened(storage, clock).timeline.latest_commit.action, State.COMPLETED))
+    info = storage.stat(
+        join(HOODIE, format_instant_file(second, opened(storage, clock).timeline.latest_commit.action, State.COMPLETED))
+    )
     assert not opened(storage, clock)._context.clock.ahead_of(info.mtime_s, second)
 
 
@@ -683,7 +684,7 @@ def test_checksum_twins_of_replaced_and_deleted_files_are_removed_first(tmp_path
     pending = opened(storage).timeline.pending_writes[0]
     twins = []
     for state in (State.REQUESTED, State.INFLIGHT):
-        path = instant_path(*Instant(pending.time, pending.action, state))
+        path = join(HOODIE, format_instant_file(*Instant(pending.time, pending.action, state)))
         twins.append(tmp_path / path.replace(".hoodie/", ".hoodie/.", 1).__add__(".crc"))
         twins[-1].write_bytes(b"stale")
     opened(storage).rollback()

@@ -108,18 +108,18 @@ def timeline(table: HoodieTable, *, limit: int | None, archived: bool = False) -
             "action": i.action.value,
             "state": i.state.value,
             "compaction": i.time in found.compactions,
-            **({"completed": i.completion} if found.layout > 1 else {}),
+            **({"completed": i.completion} if found.by_completion else {}),
             **({"archived": i in gone} if archived else {}),
         }
         for i in instants
     ]
-    header = ("instant", "action", "state", *(("completed",) if found.layout > 1 else ()))
+    header = ("instant", "action", "state", *(("completed",) if found.by_completion else ()))
     rows = [
         (
             i.time,
             _action(i, compaction=i.time in found.compactions),
             f"{i.state.value}, archived" if i in gone else i.state.value,
-            *((i.completion or "-",) if found.layout > 1 else ()),
+            *((i.completion or "-",) if found.by_completion else ()),
         )
         for i in instants
     ]

@@ -206,11 +206,6 @@ class TableConfig:
         """Its writers log what changed beside the rows (change data capture)."""
         return self.raw.get(CDC, "").strip().lower() == "true"
 
-    @property
-    def timeline_layout(self) -> int:
-        """1 (version 6) or 2 (versions 8 and 9)."""
-        return _LAYOUTS[self.version]
-
 
 def infer_key_generator(record_key_fields: tuple[str, ...], partition_fields: tuple[str, ...]) -> KeyGeneratorType:
     """The key generator of a table that names none, as Apache Hudi chooses it."""

@@ -146,7 +146,7 @@ class _Moment(NamedTuple):
 
 def _moment(timeline: Timeline, position: str) -> _Moment:
     then = timeline.completed_by(position)
-    return _Moment(then, then.visible(position if timeline.layout == 1 else None))
+    return _Moment(then, then.visible(None if timeline.by_completion else position))
 
 
 def _just_before(instant: Instant) -> str:
@@ -174,7 +174,7 @@ def _archived_in(snapshot: Snapshot, span: InstantRange) -> str | None:
     timeline = snapshot.timeline
     start = timeline.start
     if (
-        timeline.layout == 1
+        not timeline.by_completion
         and span.begin is not None
         and start is not None
         and sort_key(span.begin) >= sort_key(start)

@@ -100,10 +100,12 @@ class _Pull:
             return self._of_newest_files()
         rows = self._rows()
         visible = replace(
-            self._then.visible(self._until, self._span.begin if self._timeline.layout == 1 else None), only=rows.only
+            self._then.visible(self._until, None if self._timeline.by_completion else self._span.begin), only=rows.only
         )
         everything = self._then.visible(self._until)
-        wholes = tuple(WholeSlice(file_slice, everything) for file_slice in whole) if self._timeline.layout == 2 else ()
+        wholes = (
+            tuple(WholeSlice(file_slice, everything) for file_slice in whole) if self._timeline.by_completion else ()
+        )
         return PulledRange(tuple(slices), rows, visible, self._until, wholes)
 
     def _of_newest_files(self) -> PulledRange:
@@ -111,9 +113,9 @@ class _Pull:
         return PulledRange(slices, self._rows(), self._timeline.visible(), self._until)
 
     def _archived_commits(self) -> tuple[Instant, ...]:
-        """The archived writes, where one of them may lie in the range or after it; of layout 1 those are easily told."""
+        """The archived writes, where one of them may lie in the range or after it; by instant times those are easily told."""
         timeline, begin = self._timeline, self._span.begin
-        if timeline.layout == 1:
+        if not timeline.by_completion:
             needed = begin is None or timeline.start is None or sort_key(begin) < sort_key(timeline.start)
         else:
             # One that began early may have completed late: only their completion times tell.
@@ -125,7 +127,7 @@ class _Pull:
 
     def _rows(self) -> InstantRange:
         """Commit times of the rows in the range."""
-        if self._timeline.layout == 1:
+        if not self._timeline.by_completion:
             return self._span
         if self._span.begin is None and self._then is self._timeline:
             return InstantRange()
@@ -178,7 +180,7 @@ def refuse_unfinished(snapshot: Snapshot, end: str, *, limit: str | None, table:
     timeline = snapshot.timeline
     if timeline.latest_commit is None:
         return
-    if timeline.layout == 1:
+    if not timeline.by_completion:
         pending = next((i for i in snapshot.pending_writes if sort_key(i.time) <= sort_key(end)), None)
     else:  # it will be completed later than everything that is
         beyond = limit is None or sort_key(end) > sort_key(limit)

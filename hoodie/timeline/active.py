@@ -1,8 +1,8 @@
 """The active timeline on storage: loads it, reads payloads, makes transitions.
 
-Layout 1 (table version 6) lies flat in `.hoodie`, layout 2 (versions 8 and 9) in a folder of its own. A transition is
-one atomic step: the file of the new state appears whole under its name or not at all. Files of earlier states stay
-(archival removes them). Who may make which transition when: txn/ and services/.
+What its files are called and hold is the business of its layout (`layout.py`). A transition is one atomic step: the
+file of the new state appears whole under its name or not at all. Files of earlier states stay (archival removes them).
+Who may make which transition when: txn/ and services/.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_plan
 from hoodie.format.service_plans import earliest_kept, earliest_kept_by_plan, is_clustering_plan
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import HOODIE, format_instant_file, join
+from hoodie.model.names import HOODIE, join
 from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
 from hoodie.publish.base import Publisher
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.timeline.kept import kept_commit, kept_timeline
+from hoodie.timeline.layout import BY_INSTANT, Layout
 from hoodie.timeline.timeline import Timeline
 
 P = TypeVar("P")
@@ -34,16 +35,10 @@ _READ_TRIES = 3
 _READ_PAUSE_S = 0.02
 
 
-def instant_path(
-    instant_time: str, action: Action, state: State, completion: str | None = None, *, folder: str = HOODIE
-) -> str:
-    return join(folder, format_instant_file(instant_time, action, state, completion))
-
-
 class ActiveTimeline:
     """Timeline files of one table. `load` lists them, and gives a value that stays as it is. Thread-safe."""
 
-    def __init__(self, storage: Storage, cache: Cache, *, layout: int = 1, folder: str = HOODIE) -> None:
+    def __init__(self, storage: Storage, cache: Cache, *, layout: Layout = BY_INSTANT, folder: str = HOODIE) -> None:
         self._storage = storage
         self._cache = cache
         self._layout = layout
@@ -71,7 +66,7 @@ class ActiveTimeline:
         Raises:
             CorruptFileError: the file does not parse, also after a short wait; an empty one is never a commit.
         """
-        path = self._path(instant._replace(state=State.COMPLETED))
+        path = self.path(instant._replace(state=State.COMPLETED))
         return kept_commit(
             self._cache,
             self._storage,
@@ -86,12 +81,12 @@ class ActiveTimeline:
 
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep what this process has just published, so that it is not read back to be parsed."""
-        path = self._path(instant)
+        path = self.path(instant)
         kept_commit(self._cache, self._storage, self._storage.stat(path), lambda: metadata)
 
     def read_inflight(self, instant: Instant) -> CommitMetadata | None:
         """The plan that a writer left in its inflight file; None when that is empty or absent (Hudi allows both)."""
-        path = self._path(instant._replace(state=State.INFLIGHT))
+        path = self.path(instant._replace(state=State.INFLIGHT))
         try:
             data = self._storage.read(path)
         except FileNotFoundError:
@@ -104,7 +99,7 @@ class ActiveTimeline:
             return None  # other writers do not publish inflight files atomically; nothing depends on its content
 
     def read_compaction_plan(self, instant_time: str) -> CompactionPlan:
-        path = self._path(Instant(instant_time, Action.COMPACTION, State.REQUESTED))
+        path = self.path(Instant(instant_time, Action.COMPACTION, State.REQUESTED))
         return self._read(path, lambda data: decode_compaction_plan(data, path=self._full(path)))
 
     def earliest_kept(self, timeline: Timeline) -> str | None:
@@ -112,10 +107,10 @@ class ActiveTimeline:
         kept = []
         newest = timeline.newest(Action.CLEAN)
         if newest is not None:
-            path = self._path(newest)
+            path = self.path(newest)
             kept.append(self._read(path, lambda data: earliest_kept(data, path=self._full(path))))
         for pending in timeline.pending(Action.CLEAN):
-            path = self._path(pending._replace(state=State.REQUESTED))
+            path = self.path(pending._replace(state=State.REQUESTED))
             try:
                 kept.append(earliest_kept_by_plan(self._storage.read(path), path=self._full(path)))
             except (FileNotFoundError, CorruptFileError):
@@ -123,17 +118,17 @@ class ActiveTimeline:
         return max((time for time in kept if time), key=sort_key, default=None)
 
     def is_pending_clustering(self, instant: Instant) -> bool:
-        """Whether a pending replacecommit of layout 1 is a clustering: one that moves rows and brings none."""
+        """Whether a pending replacecommit is a clustering: one that moves rows and brings none."""
         if instant.action is not Action.REPLACECOMMIT:
             return False
-        path = self._path(instant._replace(state=State.REQUESTED))
+        path = self.path(instant._replace(state=State.REQUESTED))
         try:
             return is_clustering_plan(self._storage.read(path), path=self._full(path))
         except (FileNotFoundError, CorruptFileError):
             return False  # its plan is only being written, or it was rolled back: to wait for it is the safe answer
 
     def read_rollback_plan(self, instant_time: str) -> RollbackPlan:
-        path = self._path(Instant(instant_time, Action.ROLLBACK, State.REQUESTED))
+        path = self.path(Instant(instant_time, Action.ROLLBACK, State.REQUESTED))
         return self._read(path, lambda data: decode_rollback_plan(data, path=self._full(path)))
 
     def rollback_target(self, rollback: Instant) -> str | None:
@@ -150,7 +145,7 @@ class ActiveTimeline:
             CommitConflictError: the state file is there already, so somebody else acts on this instant.
         """
         with self._taken_is_conflict(instant):
-            self._storage.create_new(self._path(instant), data, durable=durable)
+            self._storage.create_new(self.path(instant), data, durable=durable)
 
     def complete(self, instant: Instant, data: bytes, publisher: Publisher) -> None:
         """Reach the completed state of an instant that was begun with this publisher.
@@ -159,14 +154,14 @@ class ActiveTimeline:
             CommitConflictError: as `create`. FileNotFoundError: the instant was fenced.
         """
         with self._taken_is_conflict(instant):
-            publisher.complete(instant.time, self._path(instant), data)
+            publisher.complete(instant.time, self.path(instant), data)
 
     def remove(self, instant: Instant) -> bool:
         """Take back a state (rollback; failed compaction). False when its file was not there."""
-        return self._storage.delete(self._path(instant))
+        return self._storage.delete(self.path(instant))
 
     def exists(self, instant: Instant) -> bool:
-        return self._storage.exists(self._path(instant))
+        return self._storage.exists(self.path(instant))
 
     @contextmanager
     def _taken_is_conflict(self, instant: Instant) -> Iterator[None]:
@@ -174,7 +169,7 @@ class ActiveTimeline:
             yield
         except FileExistsError as exc:
             raise CommitConflictError(
-                f"{self._full(self._path(instant))} is there already: another process works on instant {instant.time}; "
+                f"{self._full(self.path(instant))} is there already: another process works on instant {instant.time}; "
                 "nothing of this write is visible, run it again"
             ) from exc
 
@@ -195,8 +190,13 @@ class ActiveTimeline:
                 time.sleep(_READ_PAUSE_S)
         raise AssertionError("unreachable")
 
-    def _path(self, instant: Instant) -> str:
-        return instant_path(*instant, folder=self._folder)
+    def encode_commit(self, metadata: CommitMetadata) -> bytes:
+        """The content of a completed file, as tables of this version have it."""
+        return self._layout.encode_commit(metadata)
+
+    def path(self, instant: Instant) -> str:
+        """Of the file that says that the instant has reached its state, relative to the table."""
+        return join(self._folder, self._layout.file_name(instant))
 
     def _full(self, path: str) -> str:
         return f"{self._storage.uri.rstrip('/')}/{path}"

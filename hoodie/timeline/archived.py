@@ -10,29 +10,18 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
-from hoodie.format.archive import (
-    archive_number,
-    decode_archive_file,
-    decode_archived_commits,
-    decode_lsm_commits,
-    decode_lsm_file,
-    decode_manifest,
-    lsm_range,
-    manifest_number,
-)
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import join
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import Storage
+from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import WRITES
-
-_VERSION_FILE = "_version_"
 
 
 class ArchivedTimeline:
     """Instants in the archive folder, read when they are asked for and kept. One per snapshot."""
 
-    def __init__(self, storage: Storage, folder: str, *, layout: int) -> None:
+    def __init__(self, storage: Storage, folder: str, *, layout: Layout) -> None:
         self._storage = storage
         self._folder = folder
         self._layout = layout
@@ -41,10 +30,7 @@ class ArchivedTimeline:
     def files(self) -> tuple[str, ...]:
         """Names of the files with instants, oldest first; empty when nothing was archived."""
         names = [e.path.rpartition("/")[2] for e in self._storage.list(self._folder) if not e.is_folder]
-        if self._layout > 1:
-            return self._manifested(names)
-        numbers = {name: number for name in names if (number := archive_number(name)) is not None}
-        return tuple(sorted(numbers, key=lambda name: (numbers[name], name)))
+        return self._layout.archive_files(names, self._read, path=self._full(""))
 
     @cached_property
     def instants(self) -> tuple[Instant, ...]:
@@ -56,8 +42,7 @@ class ArchivedTimeline:
         # A writer that died between archiving and tidying archives the same instants again.
         found: dict[tuple[str, str], Instant] = {}
         for name in self.files:
-            decode = decode_lsm_file if self._layout > 1 else decode_archive_file
-            for instant in decode(self._read(name), path=self._full(name)):
+            for instant in self._layout.archived_instants(self._read(name), path=self._full(name)):
                 found[instant.time, instant.action] = instant
         return tuple(sorted(found.values(), key=lambda instant: (sort_key(instant.time), instant.action)))
 
@@ -68,7 +53,7 @@ class ArchivedTimeline:
 
     @cached_property
     def completions(self) -> dict[str, str]:
-        """Time -> completion time of the archived writes; layout 1 states none."""
+        """Time -> completion time of the archived writes; there are none where instant times decide."""
         return {i.time: i.completion for i in self.commits if i.completion is not None}
 
     def read_commits(self, instants: Iterable[Instant]) -> dict[str, CommitMetadata]:
@@ -80,30 +65,14 @@ class ArchivedTimeline:
         wanted = {i.time: i.action for i in instants}
         found: dict[str, CommitMetadata] = {}
         for name in self.files if wanted else ():
-            if self._layout == 1:
-                found |= decode_archived_commits(self._read(name), frozenset(wanted), path=self._full(name))
-                continue
-            least, greatest = map(sort_key, lsm_range(name))
-            if any(least <= sort_key(time) <= greatest for time in wanted):
-                found |= decode_lsm_commits(self._read(name), wanted, path=self._full(name))
+            if self._layout.may_hold(name, wanted):
+                found |= self._layout.archived_commits(self._read(name), wanted, path=self._full(name))
         for time, action in wanted.items():
             if time not in found:
                 raise InstantNotFoundError(
                     f"instant {time}.{action} is not in the archived timeline {self._full('')} of the table"
                 )
         return found
-
-    def _manifested(self, names: list[str]) -> tuple[str, ...]:
-        numbers = {number: name for name in names if (number := manifest_number(name)) is not None}
-        if not numbers:
-            return ()
-        newest = max(numbers)
-        if _VERSION_FILE in names:
-            # The file is replaced after the manifest is there; while it is being written the greatest number counts.
-            text = self._read(_VERSION_FILE).decode("ascii", "replace").strip()
-            newest = int(text) if text.isdigit() and int(text) in numbers else newest
-        path = numbers[newest]
-        return tuple(sorted(decode_manifest(self._read(path), path=self._full(path))))
 
     def _read(self, name: str) -> bytes:
         try:

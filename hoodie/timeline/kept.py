@@ -8,6 +8,7 @@ from hoodie.model.log_names import LogNames
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind, file_key
+from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import Timeline
 
 COMMIT: Kind[CommitMetadata] = Kind("commit")
@@ -41,7 +42,7 @@ def _kept_bytes(file_bytes: int, commit: CommitMetadata) -> int:
     return max(0, file_bytes - text) + kept
 
 
-def kept_timeline(cache: Cache, folder: Hashable, names: frozenset[str], layout: int) -> Timeline:
+def kept_timeline(cache: Cache, folder: Hashable, names: frozenset[str], layout: Layout) -> Timeline:
     """The timeline of a folder with these names: mostly they are those of the last listing, or a few more.
 
     A timeline is nothing but what its names say, so it does not matter whether it was the same table that had them.

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
-from hoodie.model.names import COMPLETES_AS, parse_instant_file
+from hoodie.model.names import COMPLETES_AS
+from hoodie.timeline.layout import BY_INSTANT, Layout
 
 WRITES = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 """Actions that change rows or the files that hold them; a completed compaction is a commit."""
@@ -44,29 +45,33 @@ class Timeline:
     instants: tuple[Instant, ...]
     compactions: frozenset[str] = frozenset()
     """Times of completed commits that were compactions (their requested file still stands)."""
-    layout: int = 1
-    """1: table version 6. 2: versions 8 and 9, where completed instants have completion times."""
+    layout: Layout = BY_INSTANT
     unseen: frozenset[str] = frozenset()
     """Times of archived writes that do not count: they were completed later than the moment that this timeline shows."""
     until: str | None = None
     """The earlier moment that this timeline was reduced to; None: it is the newest."""
 
     @classmethod
-    def from_file_names(cls, names: Iterable[str], *, layout: int = 1) -> Timeline:
+    def from_file_names(cls, names: Iterable[str], *, layout: Layout = BY_INSTANT) -> Timeline:
         """Fold the names of a timeline folder; names that are no timeline files do not matter."""
-        found = (instant for name in names if (instant := parse_instant_file(name, layout)) is not None)
+        found = (instant for name in names if (instant := layout.parse(name)) is not None)
         ordered, compactions = _fold(found)
         return cls(tuple(ordered), compactions, layout)
 
     def extended(self, names: Iterable[str]) -> Timeline:
         """The timeline of a folder that has these names besides those that this one was made of."""
-        fresh = [instant for name in names if (instant := parse_instant_file(name, self.layout)) is not None]
+        fresh = [instant for name in names if (instant := self.layout.parse(name)) is not None]
         times = {instant.time for instant in fresh}
         ordered, compactions = _fold([*(i for i in self.instants if i.time in times), *fresh])
         others = [i for i in self.instants if i.time not in times]
         return replace(
             self, instants=tuple(sorted(others + ordered, key=_order)), compactions=self.compactions | compactions
         )
+
+    @property
+    def by_completion(self) -> bool:
+        """As `Layout.by_completion`."""
+        return self.layout.by_completion
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -117,7 +122,7 @@ class Timeline:
 
     @cached_property
     def pending_writes(self) -> tuple[Instant, ...]:
-        """Pending instants that bring rows. A pending clustering of layout 2 is none: its rows keep their commit times."""
+        """Pending instants that bring rows. By completion times a pending clustering is none: its rows keep their commit times."""
         return self.pending(*WRITES)
 
     @cached_property
@@ -154,10 +159,10 @@ class Timeline:
         return self._reduced(time, lambda instant: sort_key(instant.time) <= key)
 
     def completed_by(self, position: str, archived: Iterable[Instant] = ()) -> Timeline:
-        """The timeline as it was at a position: what was completed later is pending. In layout 1 the same as `as_of`.
+        """The timeline as it was at a position: what was completed later is pending. Where instant times decide, the same as `as_of`.
 
         Args:
-            archived: archived writes; in layout 2 one of them may have been completed after that position.
+            archived: archived writes; where completion times decide one of them may have been completed after that position.
         """
         key = sort_key(position)
         late = frozenset(i.time for i in archived if sort_key(i.position) > key)
@@ -174,10 +179,10 @@ class Timeline:
     def readable_until(self, pending: Iterable[Instant] | None = None) -> str | None:
         """How far an incremental pull may go, as a position; `pending` (default: all) are the writes to wait for.
 
-        Layout 1: the last completed write below the first pending one, because a write that finishes late with a smaller
-        instant would be skipped for ever by whoever has passed it. Layout 2: the last completion; later ones are greater.
+        By instant times: the last completed write below the first pending one, because a write that finishes late with a smaller
+        instant would be skipped for ever by whoever has passed it. By completion times: the last one; later ones are greater.
         """
-        if self.layout > 1:
+        if self.by_completion:
             return self.latest_position
         waited_for = self.pending_writes if pending is None else pending
         stop = min((sort_key(i.time) for i in waited_for), default=None)

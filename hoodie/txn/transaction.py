@@ -20,14 +20,13 @@ from typing import Self, TypeVar
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError
-from hoodie.format.commit_json import decode_commit, encode_commit
+from hoodie.format.commit_json import decode_commit
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
-from hoodie.timeline.active import instant_path
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
@@ -120,7 +119,9 @@ class Transaction:
                 transaction.heartbeat.start()
                 # An empty file is durable with the next one of its folder: nothing is published before that.
                 context.active.create(Instant(time, action, State.REQUESTED), requested, durable=bool(requested))
-                context.active.create(Instant(time, action, State.INFLIGHT), encode_commit(describe(planned)))
+                context.active.create(
+                    Instant(time, action, State.INFLIGHT), context.active.encode_commit(describe(planned))
+                )
         except BaseException:
             if transaction is not None:
                 transaction.heartbeat.abandon()
@@ -236,7 +237,7 @@ class Transaction:
         """Give the timeline with the completed instant."""
         context = self.context
         completed = self._completed
-        data = encode_commit(metadata)
+        data = context.active.encode_commit(metadata)
         try:
             context.active.complete(completed, data, context.publisher)
         except FileNotFoundError as exc:
@@ -244,7 +245,7 @@ class Transaction:
         except OSError as exc:
             if not self._landed(metadata, exc):
                 raise
-        self._stamp(instant_path(*completed))
+        self._stamp(context.active.path(completed))
         timeline = self._timeline_since()
         if self._rolled_back_by(timeline):
             # Only a writer that does not take our lock can get here. Its rollback may have deleted our files.
@@ -275,7 +276,7 @@ class Transaction:
 
     def _landed(self, metadata: CommitMetadata, error: OSError) -> bool:
         """After a failed publish: True when the file is there and is ours, False when it is not there."""
-        path = instant_path(self.instant, self.action, State.COMPLETED)
+        path = self.context.active.path(self._completed)
         try:
             found = decode_commit(self.context.storage.read(path), path=path)
         except FileNotFoundError:

@@ -28,6 +28,7 @@ from hoodie.storage.neighbours import other_format
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
+from hoodie.timeline.layout import LAYOUTS
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import Listing, StorageListing
 from hoodie.view.schema import table_schema
@@ -111,7 +112,7 @@ class TableContext:
             config=config,
             engine=engine,
             listing=StorageListing(storage),
-            active=ActiveTimeline(storage, cache, layout=config.timeline_layout, folder=config.timeline_folder),
+            active=ActiveTimeline(storage, cache, layout=LAYOUTS[config.version], folder=config.timeline_folder),
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
             concurrency=concurrency,
             coordination=coordinate(storage, concurrency),
@@ -181,7 +182,7 @@ class TableContext:
 
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""
-        return ArchivedTimeline(self.storage, self.config.history_folder, layout=self.config.timeline_layout)
+        return ArchivedTimeline(self.storage, self.config.history_folder, layout=LAYOUTS[self.config.version])
 
     @property
     def rule(self) -> MergeRule:

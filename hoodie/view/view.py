@@ -62,7 +62,7 @@ class FileSystemView:
 
         For the process that made the commit: nobody else knows that nothing but what its metadata name was published.
         """
-        if timeline.layout != 1 or tuple(i for i in timeline if i != commit) != self.timeline.instants:
+        if timeline.by_completion or tuple(i for i in timeline if i != commit) != self.timeline.instants:
             return None
         metadata = self._active.read_commit(commit)
         if metadata.replaced_file_ids:
@@ -224,7 +224,7 @@ class FileSystemView:
         return None
 
     def _merged_of(self, group: FileGroup, then: Timeline | None) -> FileSlice | None:
-        if self.timeline.layout == 1:
+        if not self.timeline.by_completion:
             return merged_slice(group.slices, then.until if then is not None else None)
         slices = group.slices if then is None else sliced_at(group, then.visible().sees, self._completion_of)
         merged = merged_slice(slices)
@@ -250,7 +250,7 @@ class FileSystemView:
         return as_written(
             group,
             scheduled=self.pending_compactions().get(group.id),
-            completion_of=self._completion_of if self.timeline.layout > 1 else None,
+            completion_of=self._completion_of if self.timeline.by_completion else None,
         )
 
     def _gone(self, partition_path: str, lost: Sequence[BaseFile | LogFile]) -> str:
@@ -281,7 +281,7 @@ class FileSystemView:
             committed=self.committed,
             pending_compactions=self.pending_compactions(),
             table=self._listing.uri,
-            completion_of=self._completion_of if self.timeline.layout > 1 else None,
+            completion_of=self._completion_of if self.timeline.by_completion else None,
         )
         self._refuse_unknown_replaced(partition_path, groups)
         return groups

@@ -6,6 +6,7 @@ from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.timeline.archived import ArchivedTimeline
+from hoodie.timeline.layout import BY_COMPLETION, BY_INSTANT
 from tests.golden_tables import FOLDER
 from tests.memory_tables import FakeClock, new_storage
 
@@ -21,7 +22,7 @@ def archive(source, *, layout, without=()):
     return storage, ArchivedTimeline(storage, "h", layout=layout)
 
 
-@pytest.mark.parametrize(("source", "layout", "count"), [(V6, 1, 4), (V9, 2, 7)])
+@pytest.mark.parametrize(("source", "layout", "count"), [(V6, BY_INSTANT, 4), (V9, BY_COMPLETION, 7)])
 def test_the_writes_and_what_they_said(source, layout, count):
     _, found = archive(source, layout=layout)
     assert len(found.commits) == count
@@ -32,13 +33,13 @@ def test_the_writes_and_what_they_said(source, layout, count):
 
 
 def test_completion_times_are_known_in_layout_2():
-    _, found = archive(V9, layout=2)
+    _, found = archive(V9, layout=BY_COMPLETION)
     assert found.completions["20261121135455334"] == "20261121135457021"
     assert "20261121135452159" not in found.completions  # a clean
-    assert archive(V6, layout=1)[1].completions == {}
+    assert archive(V6, layout=BY_INSTANT)[1].completions == {}
 
 
-@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("layout", [BY_INSTANT, BY_COMPLETION])
 def test_without_an_archive_there_is_nothing(layout):
     found = ArchivedTimeline(new_storage(FakeClock()), "nowhere", layout=layout)
     assert found.files == found.instants == found.commits == ()
@@ -46,34 +47,34 @@ def test_without_an_archive_there_is_nothing(layout):
 
 
 def test_the_manifest_that_the_version_file_names_counts():
-    storage, found = archive(V9, layout=2, without={"_version_"})
+    storage, found = archive(V9, layout=BY_COMPLETION, without={"_version_"})
     assert len(found.files) == 3  # without it the greatest
     storage.create_new("h/_version_", b"1\n")
-    assert len(ArchivedTimeline(storage, "h", layout=2).files) == 1
+    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION).files) == 1
     storage.replace("h/_version_", b"77")
-    assert len(ArchivedTimeline(storage, "h", layout=2).files) == 3
+    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION).files) == 3
 
 
 def test_files_of_the_folder_that_no_manifest_lists_do_not_count():
-    storage, _ = archive(V9, layout=2)
+    storage, _ = archive(V9, layout=BY_COMPLETION)
     storage.create_new("h/20270101000000000_20270101000000001_0.parquet", b"half written")
-    assert len(ArchivedTimeline(storage, "h", layout=2).instants) == 8
+    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION).instants) == 8
 
 
 def test_instants_that_were_archived_twice_count_once():
-    storage, once = archive(V6, layout=1)
+    storage, once = archive(V6, layout=BY_INSTANT)
     (name,) = once.files
     storage.create_new("h/.commits_.archive.2_1-0-1", storage.read(f"h/{name}"))
-    assert ArchivedTimeline(storage, "h", layout=1).instants == once.instants
+    assert ArchivedTimeline(storage, "h", layout=BY_INSTANT).instants == once.instants
 
 
 def test_a_file_that_is_gone_is_an_error_that_names_it():
-    _, found = archive(V9, layout=2, without={"20261121135441719_20261121135445296_0.parquet"})
+    _, found = archive(V9, layout=BY_COMPLETION, without={"20261121135441719_20261121135445296_0.parquet"})
     with pytest.raises(CorruptFileError, match="20261121135441719_20261121135445296_0"):
         _ = found.instants
 
 
-@pytest.mark.parametrize(("source", "layout"), [(V6, 1), (V9, 2)])
+@pytest.mark.parametrize(("source", "layout"), [(V6, BY_INSTANT), (V9, BY_COMPLETION)])
 def test_a_commit_that_is_not_archived_is_an_error(source, layout):
     _, found = archive(source, layout=layout)
     absent = Instant("20270101000000000", Action.COMMIT, State.COMPLETED)
@@ -82,7 +83,7 @@ def test_a_commit_that_is_not_archived_is_an_error(source, layout):
 
 
 def test_only_the_files_that_can_hold_a_commit_are_read():
-    _, found = archive(V9, layout=2)
+    _, found = archive(V9, layout=BY_COMPLETION)
     wanted = Instant("20261121135455334", Action.DELTACOMMIT, State.COMPLETED)
     (metadata,) = found.read_commits([wanted]).values()
     assert metadata.operation is WriteOperation.DELETE

@@ -4,6 +4,7 @@ import pytest
 
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange
+from hoodie.timeline.layout import BY_COMPLETION
 from hoodie.timeline.timeline import Timeline
 
 
@@ -17,7 +18,7 @@ def timeline(*names):
     for name in names:
         times, dot, rest = name.partition(".")
         found.append("_".join(t(int(number)) for number in times.split("-")) + dot + rest)
-    return Timeline.from_file_names(found, layout=2)
+    return Timeline.from_file_names(found, layout=BY_COMPLETION)
 
 
 OVERLAP = timeline("1-2.commit", "3-9.deltacommit", "4-5.deltacommit", "6.compaction.requested", "7-8.deltacommit")
@@ -41,7 +42,7 @@ def test_a_completed_instant_has_its_completion_time_and_lies_there():
 def test_names_of_the_other_layout_are_no_instants(name):
     times, dot, rest = name.partition(".")
     stored = "_".join(t(int(part)) if part.isdigit() else part for part in times.split("-")) + dot + rest
-    assert len(Timeline.from_file_names([stored], layout=2)) == 0
+    assert len(Timeline.from_file_names([stored], layout=BY_COMPLETION)) == 0
 
 
 def test_a_completed_clustering_is_a_replacecommit_and_a_pending_one_brings_no_rows():

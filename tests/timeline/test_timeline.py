@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange
+from hoodie.timeline.layout import BY_COMPLETION, BY_INSTANT
 from hoodie.timeline.timeline import Timeline
 
 
@@ -104,7 +105,7 @@ SOME_NAMES = st.frozensets(
 )
 
 
-@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("layout", [BY_INSTANT, BY_COMPLETION])
 @given(before=SOME_NAMES, after=SOME_NAMES)
 def test_a_timeline_with_more_names_is_that_of_all_names(layout, before, after):
     one_by_one = Timeline.from_file_names(before, layout=layout)

@@ -12,7 +12,7 @@ import hoodie
 from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.format.plan_avro import REPLACE_PLAN, decode_plan
 from hoodie.model.enums import Action, State, WriteOperation
-from hoodie.timeline.active import instant_path
+from hoodie.model.names import HOODIE, format_instant_file, join
 from tests.golden_tables import FOLDER
 from tests.memory_tables import Input, batch, create, leftovers, new_storage, new_table, opened, plain, stray_files
 
@@ -68,11 +68,13 @@ def test_an_overwrite_is_a_replacecommit_as_apache_hudi_writes_it(kind):
     deleted = table.delete_partitions(["b/x"]).instant
     golden = FOLDER / "v6_replace" / "table" / ".hoodie"
     for instant, model in ((written, "20261121075735186"), (deleted, "20261121075802076")):
-        ours = storage.read(instant_path(instant, Action.REPLACECOMMIT, State.REQUESTED))
+        ours = storage.read(join(HOODIE, format_instant_file(instant, Action.REPLACECOMMIT, State.REQUESTED)))
         theirs = (golden / f"{model}.replacecommit.requested").read_bytes()
         assert decode_plan(REPLACE_PLAN, ours, path="ours") == decode_plan(REPLACE_PLAN, theirs, path="theirs")
         assert ours.split(b"}\x00")[1][16:-16] == theirs.split(b"}\x00")[1][16:-16]  # the record, between the markers
-        said = json.loads(storage.read(instant_path(instant, Action.REPLACECOMMIT, State.COMPLETED)))
+        said = json.loads(
+            storage.read(join(HOODIE, format_instant_file(instant, Action.REPLACECOMMIT, State.COMPLETED)))
+        )
         theirs = json.loads((golden / f"{model}.replacecommit").read_bytes())
         assert set(said) == set(theirs)
         assert said["operationType"] == theirs["operationType"]

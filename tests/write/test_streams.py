@@ -14,11 +14,11 @@ from hoodie.format.commit_json import decode_commit, encode_commit
 from hoodie.format.log_block import encode_block, scan_blocks
 from hoodie.format.log_content import record_bounds
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
+from hoodie.model.names import HOODIE, format_instant_file, join
 from hoodie.model.streams import HUDI_STREAM_KEY, STREAM_KEY, Recorded, StreamBatch, format_batch, parse_batch, repeats
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.table import open_at
-from hoodie.timeline.active import instant_path
 from hoodie.write.streams import is_committed
 from tests.engines import Meanwhile
 from tests.memory_tables import Input, batch, copy_of, new_table, opened, snapshot_of
@@ -174,7 +174,7 @@ def test_of_two_runs_of_one_stream_at_once_one_writes_the_batch(step, operation)
 
 def by_hudi(table, storage, number, identifier="default_single_writer"):
     """The newest commit as Apache Hudi's sink leaves it: its own entry and not ours."""
-    path = instant_path(table.timeline.latest_commit.time, Action.COMMIT, State.COMPLETED)
+    path = join(HOODIE, format_instant_file(table.timeline.latest_commit.time, Action.COMMIT, State.COMPLETED))
     found = decode_commit(storage.read(path), path=path)
     storage.replace(path, encode_commit(replace(found, extra={HUDI_STREAM_KEY: json.dumps({identifier: str(number)})})))
 
