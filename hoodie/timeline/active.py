@@ -43,22 +43,12 @@ class ActiveTimeline:
         self._cache = cache
         self._layout = layout
         self._folder = folder
-        self._loaded: tuple[float, Timeline] | None = None
         self._log_names = LogNameTexts()
 
-    def load(self, *, max_age_s: float = 0.0) -> Timeline:
-        """The timeline as it is now; the same object as the last time where the folder has the same names.
-
-        `max_age_s`: for a caller who checks later what it went by; what this object listed so many seconds ago will do.
-        """
-        before = time.monotonic()
-        loaded = self._loaded
-        if loaded is not None and before - loaded[0] < max_age_s:
-            return loaded[1]
+    def load(self) -> Timeline:
+        """The timeline as it is now; the same object as the last time where the folder has the same names."""
         names = frozenset(self._storage.names(self._folder))
-        timeline = kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
-        self._loaded = before, timeline
-        return timeline
+        return kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction.

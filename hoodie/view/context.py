@@ -54,11 +54,10 @@ class Snapshot:
         archived: ArchivedTimeline,
         *,
         seen: FileSystemView | None = None,
-        max_age_s: float = 0.0,
     ) -> None:
         self.active = active
         self.properties = properties
-        self.timeline: Timeline = active.load(max_age_s=max_age_s)
+        self.timeline: Timeline = active.load()
         self.archived = archived
         same = seen is not None and seen.timeline == self.timeline
         self.view = seen if seen is not None and same else FileSystemView(listing, active, self.timeline, archived)
@@ -140,14 +139,13 @@ class TableContext:
     def lock_timeout_s(self) -> float:
         return self.concurrency.lock_timeout_s
 
-    def snapshot(self, seen: FileSystemView | None = None, *, max_age_s: float = 0.0) -> Snapshot:
-        """The table as it is now, or was `max_age_s` ago. Where the timeline is that of `seen`, what that has listed is not listed
-        again.
+    def snapshot(self, seen: FileSystemView | None = None) -> Snapshot:
+        """The table as it is now. Where the timeline is that of `seen`, what that has listed is not listed again.
 
         Raises:
             TableNotFoundError: the table was deleted since it was opened.
         """
-        found = Snapshot(self.listing, self.active, self.config.raw, self.archived(), seen=seen, max_age_s=max_age_s)
+        found = Snapshot(self.listing, self.active, self.config.raw, self.archived(), seen=seen)
         if not found.timeline.instants and not self.storage.exists(PROPERTIES):
             load_config(self.storage)
         return found

@@ -33,10 +33,6 @@ from hoodie.write.schema import Leave, reconcile, storable
 
 log = logging.getLogger("hoodie")
 
-_PREPARED_ON_S = 0.05
-"""What the call before has listed: each listing of a thousand commits takes two milliseconds."""
-
-
 _ADD_TO_DELETE = (
     "add the column: keys are unique per partition, so a delete needs it; or delete by a condition, where=…"
 )
@@ -145,7 +141,7 @@ def plan_preparation(
         SchemaError, KeyFieldError: the schema alone shows that they cannot be. OptionError: a delete on an empty table.
     """
     # Whoever writes the rows checks them against the table of then.
-    snapshot = context.snapshot(max_age_s=_PREPARED_ON_S)
+    snapshot = context.snapshot()
     refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
     config = context.config
     rules = OperationRules.of(operation, options)
