@@ -27,6 +27,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult, History
+from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.arguments import (
     check_seconds,
     parse_columns,
@@ -642,9 +643,11 @@ def open_at(
     options: Mapping[str, str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
     cache: Cache | None = None,
+    tuning: Tuning = TUNING,
 ) -> HoodieTable:
-    """Open the table at a storage's root; `sleep` and `cache` as for `TableContext.open`."""
-    return HoodieTable(TableContext.open(storage, engine or LocalEngine(), sleep=sleep, cache=cache), options)
+    """Open the table at a storage's root; `sleep`, `cache` and `tuning` as for `TableContext.open`."""
+    context = TableContext.open(storage, engine or LocalEngine(), sleep=sleep, cache=cache, tuning=tuning)
+    return HoodieTable(context, options)
 
 
 def create_table(

@@ -37,9 +37,18 @@ class LocalEngine:
     name = "embedded"
     shares_memory = True
 
-    def __init__(self, threads: int | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        threads: int | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        look_s: float = LOOK_S,
+        alone_s: float = ALONE_S,
+    ) -> None:
         self._threads = threads or min(32, os.cpu_count() or 1)
         self._clock = clock
+        self._look_s = look_s
+        self._alone_s = alone_s
 
     def within(self, memory_bytes: int) -> LocalEngine:
         threads = max(1, min(self._threads, memory_bytes // TASK_BYTES))
@@ -61,7 +70,7 @@ class LocalEngine:
 
             if self._threads == 1:
                 return [counted(task) for task in tasks]
-            return _Shared(counted, tasks).run(self._threads)
+            return _Shared(counted, tasks, look_s=self._look_s, alone_s=self._alone_s).run(self._threads)
 
     def stage(self, records: Any, fn: StageBatches[S], *, label: str) -> list[S]:
         with Progress(label, None, unit="rows", clock=self._clock) as progress:
@@ -82,9 +91,11 @@ class LocalEngine:
 class _Shared(Generic[T, R]):
     """Tasks that the calling thread begins with, and others come to help with when that takes long."""
 
-    def __init__(self, fn: Callable[[T], R], tasks: Sequence[T]) -> None:
+    def __init__(self, fn: Callable[[T], R], tasks: Sequence[T], *, look_s: float, alone_s: float) -> None:
         self._fn = fn
         self._tasks = tasks
+        self._look_s = look_s
+        self._alone_s = alone_s
         self._left = iter(range(len(tasks)))
         self._results: dict[int, R] = {}
         self._errors: dict[int, BaseException] = {}
@@ -112,12 +123,12 @@ class _Shared(Generic[T, R]):
 
     def _help(self, helpers: int) -> None:
         began = time.monotonic()
-        while not self._ends_within(LOOK_S):
+        while not self._ends_within(self._look_s):
             done = len(self._results)
             if self._errors or done == len(self._tasks):
                 return  # an interrupt may keep the caller from saying so
             left_s = (time.monotonic() - began) / done * (len(self._tasks) - done) if done else math.inf
-            if left_s > ALONE_S:
+            if left_s > self._alone_s:
                 break
         else:
             return

@@ -21,14 +21,8 @@ from hoodie.model.names import new_file_id
 from hoodie.model.plans import COLUMNAR_SHRINK, WriteContext, WriteResult
 from hoodie.storage.base import Storage
 
-HELD_BYTES = 128 * 1024 * 1024
-"""Arrow bytes that a worker holds back while it waits for more of the same partition."""
-WORTH_BYTES = 8 * 1024 * 1024
-"""Arrow bytes of a partition that are worth a file of their own: about 3 MB of Parquet."""
 FILE_BYTES = 64 * 1024 * 1024
 """Arrow bytes of a partition that are written as soon as they are there: a row group of `BaseFileWriter`."""
-OPEN_FILES = 16
-"""Files that a worker has open at once; each holds its keys until it is closed, for the bloom filter."""
 
 
 @dataclass
@@ -55,6 +49,7 @@ class NewGroups:
     def __init__(self, storage: Storage, context: WriteContext, *, number: int, max_file_bytes: int) -> None:
         self._storage = storage
         self._context = context
+        self._tuning = context.tuning
         self._number = number
         self._attempt = new_attempt()
         self._max_file_bytes = max_file_bytes
@@ -83,9 +78,9 @@ class NewGroups:
             self._held_bytes += piece.nbytes
             if held.size_bytes >= FILE_BYTES:
                 yield from self._write(partition_path)
-        while self._held_bytes > HELD_BYTES:
+        while self._held_bytes > self._tuning.held_bytes:
             largest = max(self._held, key=lambda path: self._held[path].size_bytes)
-            if self._held[largest].size_bytes < WORTH_BYTES:
+            if self._held[largest].size_bytes < self._tuning.worth_bytes:
                 yield self._taken(list(self._held))
             else:
                 yield from self._write(largest)
@@ -93,7 +88,7 @@ class NewGroups:
     def finish(self) -> Iterator[WriteResult | pa.Table]:
         """The files that are still open, and rows of partitions that are not worth one."""
         for partition_path, held in list(self._held.items()):
-            if partition_path in self._open or held.size_bytes >= WORTH_BYTES:
+            if partition_path in self._open or held.size_bytes >= self._tuning.worth_bytes:
                 yield from self._write(partition_path)
                 yield from self._close(partition_path)
         for partition_path in list(self._open):
@@ -114,7 +109,7 @@ class NewGroups:
         while at < rows.num_rows:
             into = self._open.pop(partition_path, None)
             if into is None:
-                while len(self._open) >= OPEN_FILES:
+                while len(self._open) >= self._tuning.open_files:
                     yield from self._close(next(iter(self._open)))
                 into = _Open(self._new_file(partition_path), max(1, int(self._max_file_bytes / row_bytes)))
             self._open[partition_path] = into

@@ -45,8 +45,8 @@ log = logging.getLogger("hoodie")
 MAX_KEYS_PER_TASK = 500_000
 """Candidate keys of a hot file beyond this are split over several tasks, also those of one chunk. Each task reads the file's
 keys anew, which costs a small part of looking so many up."""
-_SMALL_FILE_BYTES = 1024 * 1024
-_PACK_BYTES = 16 * 1024 * 1024
+SMALL_FILE_BYTES = 1024 * 1024
+PACK_BYTES = 16 * 1024 * 1024
 """Files of a megabyte and less are looked into together: each takes about as long as it takes to hand a task over."""
 
 # Measured costs in nanoseconds: reading and hashing one stored key; hashing and probing one key in a filter (most
@@ -121,14 +121,16 @@ def _shares(pieces: Iterable[ChunkPiece], max_keys: int) -> Iterator[tuple[Chunk
         yield tuple(share)
 
 
-def packed_lookups(tasks: Iterable[LookupTask]) -> list[LookupPack]:
+def packed_lookups(
+    tasks: Iterable[LookupTask], *, small_bytes: int = SMALL_FILE_BYTES, pack_bytes: int = PACK_BYTES
+) -> list[LookupPack]:
     """The tasks, those of small files of one partition together, the newest files last: packs of files that stay are the same
     for each write.
     """
     packs: list[LookupPack] = []
     to_pack: list[LookupTask] = []
     for task in tasks:
-        if task.base.size_bytes > _SMALL_FILE_BYTES or task.logs is not None:
+        if task.base.size_bytes > small_bytes or task.logs is not None:
             packs.append(LookupPack((task,)))
         else:
             to_pack.append(task)
@@ -140,7 +142,7 @@ def packed_lookups(tasks: Iterable[LookupTask]) -> list[LookupPack]:
             packs.append(LookupPack(tuple(small)))
             small.clear()
         if not small:
-            room = _PACK_BYTES
+            room = pack_bytes
         small.append(task)
         room -= size
     if small:

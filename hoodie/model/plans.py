@@ -21,6 +21,7 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.payloads import WriteStat
 from hoodie.model.statistics import Pruning, ValueRange
+from hoodie.model.tuning import TUNING, Tuning
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,7 @@ class WriteContext:
     """The table has no key columns: the instant and the chunk's number come before the row's to make its key."""
     held_key_bytes: int = 0
     """The keys of a base file of fewer than so many bytes of them come back with its result: to the process that will look into it."""
+    tuning: Tuning = TUNING
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class Scan:
         self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema, progress: Progress | None = None
     ) -> pa.RecordBatchReader:
         storage, context = self._context.storage, self.plan.context
-        final = with_scan_files(storage, self._context.cache, context, tasks)
+        final = with_scan_files(self._context, context, tasks)
         if progress is not None:
             progress.expect(len(final))
         run = partial(_run_counted, storage, context, progress)
@@ -208,7 +208,7 @@ class Scan:
 
     def _merging(self) -> list[str]:
         """How logs take part: what the engine runs, found by the same planning."""
-        run = with_scan_files(self._context.storage, self._context.cache, self.plan.context, self.plan.tasks)
+        run = with_scan_files(self._context, self.plan.context, self.plan.tasks)
         files = [task.file for task in run if isinstance(task, FileTask)]
         copies = sum(1 for file in files if file.copy_of)
         dead = sum(len(file.dead) for file in files if file.dead is not None)

@@ -26,11 +26,8 @@ from hoodie.model.plans import ChangeTask, ReadContext, ReadTask
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.scan_files import plan_copied_slices
 from hoodie.storage.base import Storage
-from hoodie.storage.cache import Cache
+from hoodie.view.context import TableContext
 
-MAX_ENTRIES = 4_000_000
-"""Records and deletes in the logs of a query up to which copies are used: which rows count is found for all of them at once, in
-about 100 bytes each."""
 _TOO_WIDE = 4
 """Copies are not used where they have more than so many times the rows that the query may want: logs of other partitions stand in
 them too."""
@@ -51,7 +48,7 @@ Task = ReadTask | ChangeTask | FileTask
 
 
 def with_scan_files(
-    storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask | ChangeTask]
+    table: TableContext, context: ReadContext, tasks: Sequence[ReadTask | ChangeTask]
 ) -> tuple[Task, ...]:
     """The tasks, with those of slices whose logs are in copies replaced by the files of their final rows: copies stand last.
 
@@ -60,9 +57,14 @@ def with_scan_files(
     """
     logged = [task for task in tasks if isinstance(task, ReadTask) and task.slice.logs]
     entries = _entries(logged)
-    if not logged or entries > MAX_ENTRIES or not can_be_copied(context.rule) or context.history is not None:
+    if (
+        not logged
+        or entries > table.tuning.merged_entries
+        or not can_be_copied(context.rule)
+        or context.history is not None
+    ):
         return tuple(tasks)
-    found = plan_copied_slices(storage, cache, context, logged)
+    found = plan_copied_slices(table.storage, table.cache, context, logged)
     others = {id(task) for task in found.others}
     covered = [task for task in logged if id(task) not in others]
     copies = {copied.copy.path: copied.copy.rows for copied in found.logs.values()}

@@ -189,6 +189,7 @@ class Transaction:
             files=files,
             staging=self.staging,
             visible=self.started_on.visible(),
+            tuning=self.context.tuning,
         )
 
     def _check(self, metadata: CommitMetadata, based_on: BasedOn, inserted_partitions: Partitions) -> None:

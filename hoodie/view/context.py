@@ -18,6 +18,7 @@ from hoodie.lock.providers import coordinate
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.model.plans import MergeRule
+from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.table import TableConfig, parse_table_config
 from hoodie.publish.base import Publisher
@@ -86,6 +87,7 @@ class TableContext:
     clock: Clock
     concurrency: ConcurrencyOptions
     coordination: Coordination
+    tuning: Tuning = TUNING
 
     @classmethod
     def open(
@@ -96,6 +98,7 @@ class TableContext:
         *,
         sleep: Callable[[float], None] = time.sleep,
         cache: Cache | None = None,
+        tuning: Tuning = TUNING,
     ) -> TableContext:
         """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock, and `cache` what keeps things
         for the next operations (default: the one of this process).
@@ -115,6 +118,7 @@ class TableContext:
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
             concurrency=concurrency,
             coordination=coordinate(storage, concurrency),
+            tuning=tuning,
         )
 
     def with_concurrency(self, options: ConcurrencyOptions) -> TableContext:

@@ -220,6 +220,7 @@ class Attempt:
                 options.small_file_limit_bytes,
                 MAX_GROWTH if options.log_block_format is LogBlockFormat.AVRO else SPARING_GROWTH,
                 CHEAP_BYTES,
+                self._context.tuning.append_bytes,
             ),
             busy=frozenset(now.view.pending_compactions()),
             packs=self._rules.packs,

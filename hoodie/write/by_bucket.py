@@ -119,7 +119,7 @@ def plan_bucket_write(
             continue
         based_on[file_slice.group] = file_slice.base_instant
         merge = target.table_type is TableType.COPY_ON_WRITE
-        tasks += [merge_of(common, file_slice)] if merge else append_of(common, file_slice)
+        tasks += [merge_of(common, file_slice)] if merge else append_of(common, file_slice, target.sizing)
     # Two writers that start file groups in one partition at once may start the same bucket: one of them has to go again.
     created = frozenset(task.partition_path for task in tasks if isinstance(task, CreateTask))
     return WritePlan(tuple(tasks), based_on, created)

@@ -18,9 +18,6 @@ from hoodie.model.plans import DELETED, Chunk, WriteContext, WriteResult
 from hoodie.storage.base import Storage
 from hoodie.write.prepare import Preparation, prepare_rows
 
-FEED_BYTES = 32 * 1024 * 1024
-"""Rows are prepared in pieces of about this size."""
-
 
 def run_load_part(
     preparation: Preparation,
@@ -33,7 +30,7 @@ def run_load_part(
     """What one worker does with its batches: files that it finished, and chunks of the rows that it leaves to others."""
     counted = 0
     with NewGroups(storage, context, number=number, max_file_bytes=max_file_bytes) as groups:
-        for raw in _fed(batches):
+        for raw in _fed(batches, context.tuning.feed_bytes):
             rows = prepare_rows(raw, preparation)
             if not (preparation.keygen.record_key_fields or preparation.keys_given):
                 rows = _completed_keys(rows, f"{context.instant}_{number}", counted)
@@ -61,13 +58,13 @@ def _left(found: WriteResult | pa.Table, storage: Storage, context: WriteContext
         ) from exc
 
 
-def _fed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _fed(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in gathered(batches):
         waiting.append(batch)
         size += bytes_of(batch)
-        if size >= FEED_BYTES:
+        if size >= most_bytes:
             yield pa.Table.from_batches(waiting)
             waiting, size = [], 0
     if waiting:

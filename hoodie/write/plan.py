@@ -28,6 +28,7 @@ from hoodie.model.plans import (
     RowsTask,
     WriteTask,
 )
+from hoodie.model.tuning import TUNING
 
 MAX_GROWTH = 4
 """Merge-on-read: a base file is rewritten for inserts only while it is at most this many times as large as they are."""
@@ -37,9 +38,6 @@ new rows a minute got a file for them each time, whose footer is larger than the
 SPARING_GROWTH = 1.5
 """The same beside Parquet log blocks, which are chosen for few bytes: rewriting is then the greater part of what a round of inserts
 writes. Inserts of equal size are written 1.5 times instead of 3, and leave files of 2 of them instead of 5."""
-
-APPEND_BYTES = 64 * 1024 * 1024
-"""Of rows that one task writes into a log: a hot file group takes several tasks."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,7 @@ class Sizing:
     max_growth: float = MAX_GROWTH
     cheap_bytes: int = 0
     """Merge-on-read: what is smaller is rewritten for however few inserts."""
+    append_bytes: int = TUNING.append_bytes
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,11 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
                 updates=matches,
                 inserts=share,
             )
-            tasks += [merge_of(common, file_slice, concat=tagged.concat)] if merge else append_of(common, file_slice)
+            tasks += (
+                [merge_of(common, file_slice, concat=tagged.concat)]
+                if merge
+                else append_of(common, file_slice, target.sizing)
+            )
         first = len(tasks)  # before the list grows: task numbers make sequence numbers, no two may be alike
         tasks.extend(
             CreateTask(number=first + i, partition_path=partition_path, file_id=file_id, inserts=share)
@@ -135,10 +138,10 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
     return WritePlan(tuple(tasks), based_on, inserted)
 
 
-def append_of(rows: RowsTask, file_slice: FileSlice) -> list[AppendTask]:
+def append_of(rows: RowsTask, file_slice: FileSlice, sizing: Sizing) -> list[AppendTask]:
     """The rows in a log file; where they are many in several, by tasks with numbers and log versions that follow each other."""
     task = AppendTask(**vars(rows), slice=file_slice, log_version=next_log_version(file_slice))
-    of = max(1, -(-task.size_bytes // APPEND_BYTES))
+    of = max(1, -(-task.size_bytes // sizing.append_bytes))
     return [
         replace(task, number=task.number + share, log_version=task.log_version + share, share=share, of=of)
         for share in range(of)

@@ -20,11 +20,9 @@ from hoodie.filegroup.deletes import marked
 from hoodie.keygen.generator import KeyGenerator
 from hoodie.model.meta_fields import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED, Chunk, DeleteMarker
+from hoodie.model.tuning import TUNING
 from hoodie.storage.base import Storage
 from hoodie.write.fit import fit
-
-CHUNK_BYTES = 128 * 1024 * 1024
-"""Rows are cut into chunks of about this size, so that a worker holds no more of a batch than that at once."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ class Preparation:
     marker: DeleteMarker | None = None
     keys_given: bool = False
     """The batch's meta columns say keys and paths: deletes from a table that has no key columns."""
+    chunk_bytes: int = TUNING.chunk_bytes
 
 
 def prepare_part(
@@ -69,7 +68,7 @@ def run_prepare(
     """Chunks of the batches; staged in the folder when one is given, else in memory, as far as that goes."""
     waiting: list[pa.RecordBatch] = []
     size = 0
-    most = CHUNK_BYTES if memory is None else memory.chunk_bytes
+    most = preparation.chunk_bytes if memory is None else min(preparation.chunk_bytes, memory.chunk_bytes)
     for batch in gathered(batches, most_bytes=min(GATHERED_BYTES, most // 8)):
         for piece in _pieces(batch, most):
             waiting.append(piece)
@@ -89,7 +88,7 @@ class Memory:
 
     def __init__(self, limit_bytes: int, storage: Storage, folder: Callable[[], str]) -> None:
         """`folder` makes the folder for staged chunks when it is called, and gives its path."""
-        self.chunk_bytes = max(1, min(CHUNK_BYTES, limit_bytes // 8))
+        self.chunk_bytes = max(1, limit_bytes // 8)
         self._left = limit_bytes // 2
         self._storage = storage
         self._folder = folder

@@ -170,6 +170,7 @@ def plan_preparation(
         sort_by_key=rules.sorts,
         marker=context.rule.delete_marker or options.delete_marker,
         keys_given=by_meta,
+        chunk_bytes=context.tuning.chunk_bytes,
     )
 
 

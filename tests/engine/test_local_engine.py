@@ -1,5 +1,6 @@
 import threading
 import time
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -36,9 +37,10 @@ def test_an_error_of_a_task_reaches_the_reader():
         LocalEngine(2).read(fails, list(range(5)), SCHEMA).read_all()
 
 
-def test_short_tasks_are_left_to_the_calling_thread(monkeypatch):
-    monkeypatch.setattr(local, "LOOK_S", 60.0)
-    assert set(LocalEngine(4).run(lambda _: threading.get_ident(), range(20), label="who")) == {threading.get_ident()}
+def test_short_tasks_are_left_to_the_calling_thread():
+    assert set(LocalEngine(4, look_s=60.0).run(lambda _: threading.get_ident(), range(20), label="who")) == {
+        threading.get_ident()
+    }
 
 
 @pytest.mark.parametrize(("threads", "tasks"), [(2, 2), (3, 3), (3, 7)])
@@ -52,22 +54,19 @@ def test_long_tasks_run_beside_each_other(threads, tasks):
     assert LocalEngine(threads).run(meets, range(tasks), label="meet") == [True] * tasks
 
 
-def test_work_that_will_soon_be_done_is_left_to_the_calling_thread_and_other_work_is_not(monkeypatch):
+def test_work_that_will_soon_be_done_is_left_to_the_calling_thread_and_other_work_is_not():
     def slow(task):
         time.sleep(0.02)
         return threading.get_ident()
 
-    monkeypatch.setattr(local, "LOOK_S", 0.3)  # by then some tasks are done
-    monkeypatch.setattr(local, "ALONE_S", 60.0)
-    assert set(LocalEngine(2).run(slow, range(25), label="few")) == {threading.get_ident()}
-    monkeypatch.setattr(local, "ALONE_S", 0.0)
-    assert len(set(LocalEngine(2).run(slow, range(25), label="many"))) == 2
+    engine = partial(LocalEngine, 2, look_s=0.3)  # by then some tasks are done
+    assert set(engine(alone_s=60.0).run(slow, range(25), label="few")) == {threading.get_ident()}
+    assert len(set(engine(alone_s=0.0).run(slow, range(25), label="many"))) == 2
 
 
 @pytest.mark.parametrize("look_s", [0.0, 60.0])
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(monkeypatch, threads, look_s):
-    monkeypatch.setattr(local, "LOOK_S", look_s)
+def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(threads, look_s):
     begun, first = [], threading.Event()
 
     def fails(task):
@@ -79,13 +78,12 @@ def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(monke
         raise ValueError(f"task {task} failed")
 
     with pytest.raises(ValueError, match="task 0 failed"):
-        LocalEngine(threads).run(fails, range(50), label="fail")
+        LocalEngine(threads, look_s=look_s).run(fails, range(50), label="fail")
     assert len(begun) <= threads
     assert not [each.name for each in threading.enumerate() if each.name.startswith("hoodie")]
 
 
-def test_of_tasks_that_fail_together_the_first_is_told(monkeypatch):
-    monkeypatch.setattr(local, "LOOK_S", 0.0)
+def test_of_tasks_that_fail_together_the_first_is_told():
     together = threading.Barrier(2)
 
     def fails(task):
@@ -93,11 +91,10 @@ def test_of_tasks_that_fail_together_the_first_is_told(monkeypatch):
         raise ValueError(f"task {task} failed")
 
     with pytest.raises(ValueError, match="task 0 failed"):
-        LocalEngine(2).run(fails, range(2), label="fail")
+        LocalEngine(2, look_s=0.0).run(fails, range(2), label="fail")
 
 
-def test_what_interrupts_the_calling_thread_ends_the_others_first(monkeypatch):
-    monkeypatch.setattr(local, "LOOK_S", 0.0)
+def test_what_interrupts_the_calling_thread_ends_the_others_first():
     caller, ended = threading.get_ident(), []
     began = threading.Barrier(2)
 
@@ -108,7 +105,7 @@ def test_what_interrupts_the_calling_thread_ends_the_others_first(monkeypatch):
         ended.append(number)
 
     with pytest.raises(KeyboardInterrupt):
-        LocalEngine(2).run(task, range(2), label="interrupted")
+        LocalEngine(2, look_s=0.0).run(task, range(2), label="interrupted")
     assert len(ended) == 1
 
 
@@ -118,7 +115,7 @@ def test_a_helper_ends_though_an_interrupt_kept_its_caller_from_telling_it(fails
         if fails:
             raise ValueError(number)
 
-    shared = local._Shared(work, range(3))
+    shared = local._Shared(work, range(3), look_s=0.01, alone_s=0.06)
     helper = threading.Thread(target=shared._help, args=(1,), name="hoodie", daemon=True)
     shared._work()
     helper.start()

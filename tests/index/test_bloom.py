@@ -1,5 +1,7 @@
 """The look-up of keys: its plan, and answers that are exact whatever decided them."""
 
+from functools import partial
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -271,9 +273,7 @@ def test_answers_do_not_depend_on_how_the_candidates_are_split(most):
     assert found == exact(["b", "d", "f"], *batches)
 
 
-def test_small_files_of_a_partition_are_looked_into_together(monkeypatch):
-    monkeypatch.setattr(bloom_module, "_SMALL_FILE_BYTES", 10)
-    monkeypatch.setattr(bloom_module, "_PACK_BYTES", 25)
+def test_small_files_of_a_partition_are_looked_into_together():
     pieces = tuple(pieces_by_partition([chunk(["k"])])["p"])
 
     def task(name, partition, size, logs=None, begun=1):
@@ -289,12 +289,13 @@ def test_small_files_of_a_partition_are_looked_into_together(monkeypatch):
         task("logged", "q", 1, logs=file_slice("logged", "q", base=False)),
         task("f", "q", 1),
     ]
-    packs = packed_lookups(tasks)
+    packed = partial(packed_lookups, small_bytes=10, pack_bytes=25)
+    packs = packed(tasks)
     named = [[each.base.file_id for each in pack.tasks] for pack in packs]
     assert named == [["large"], ["logged"], ["a", "b"], ["c", "d"], ["e", "f"]]
     assert sum(pack.size_bytes for pack in packs) == sum(each.size_bytes for each in tasks)
-    assert packed_lookups([]) == []
-    later = packed_lookups([task("begun", "p", 10, begun=2), *tasks])
+    assert packed([]) == []
+    later = packed([task("begun", "p", 10, begun=2), *tasks])
     assert [[each.base.file_id for each in pack.tasks] for pack in later[2:4]] == [["a", "b"], ["c", "d", "begun"]]
 
 

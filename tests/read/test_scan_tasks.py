@@ -7,6 +7,7 @@ import pytest
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.run import run_read
 from hoodie.model.names import ROW_COPIES
+from hoodie.model.tuning import Tuning
 from hoodie.read import scan_tasks
 from hoodie.read.scan_tasks import FileTask, with_scan_files
 from tests.memory_tables import Input, batch, keys, new_table, opened
@@ -29,7 +30,7 @@ def table_with_logs(partitions=("a",), **options):
 
 def planned(table, **query):
     plan = table.scan(**query).plan
-    return with_scan_files(table._context.storage, table._context.cache, plan.context, plan.tasks)
+    return with_scan_files(table._context, plan.context, plan.tasks)
 
 
 def merged_rows(table, **query):
@@ -92,7 +93,7 @@ def test_a_copy_that_fails_while_it_is_read_gives_way_to_its_logs(how, batch_row
     expected = merged_rows(table)
     scan = table.scan()
     context = scan.plan.context
-    tasks = with_scan_files(storage, table._context.cache, context, scan.plan.tasks)
+    tasks = with_scan_files(table._context, context, scan.plan.tasks)
     for info in storage.list(ROW_COPIES):
         data = storage.read(info.path)
         if how == "gone":
@@ -111,7 +112,7 @@ def test_rows_that_were_given_before_a_copy_failed_are_not_given_again(monkeypat
     storage, clock = table_with_logs()
     table = opened(storage, clock)
     scan = table.scan()
-    tasks = with_scan_files(storage, table._context.cache, scan.plan.context, scan.plan.tasks)
+    tasks = with_scan_files(table._context, scan.plan.context, scan.plan.tasks)
     read = scan_tasks.read_base_file
 
     def failing(storage, file, schema):
@@ -142,9 +143,8 @@ def test_copies_of_many_partitions_are_not_read_for_one_of_them():
         assert in_order(table.scan(**query).to_arrow()) == merged_rows(table, **query)
 
 
-def test_logs_beyond_the_bound_are_merged_slice_by_slice(monkeypatch):
-    table = opened(*table_with_logs())
-    monkeypatch.setattr(scan_tasks, "MAX_ENTRIES", 10)
+def test_logs_beyond_the_bound_are_merged_slice_by_slice():
+    table = opened(*table_with_logs(), tuning=Tuning(merged_entries=10))
     assert not any(isinstance(task, FileTask) for task in planned(table))
     assert in_order(table.scan().to_arrow()) == merged_rows(table)
 

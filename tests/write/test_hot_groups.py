@@ -8,15 +8,19 @@ import pytest
 
 import hoodie
 from hoodie.model.names import ROW_COPIES
+from hoodie.model.tuning import Tuning
+from hoodie.table import open_at
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("val", pa.int64()), ("ts", pa.int64())])
 ROWS = 400
 
 
-@pytest.fixture(autouse=True)
-def few_bytes_a_task(monkeypatch):
-    monkeypatch.setattr("hoodie.write.plan.APPEND_BYTES", 4_000)
-    monkeypatch.setattr("hoodie.write.prepare.CHUNK_BYTES", 5_000)  # rows of one key come in several chunks
+FEW_BYTES = Tuning(append_bytes=4_000, chunk_bytes=5_000)
+"""A log takes several tasks, and rows of one key come in several chunks."""
+
+
+def tuned(table, tuning):
+    return open_at(table._context.storage, tuning=tuning)
 
 
 def batch(rows):
@@ -51,6 +55,7 @@ def test_all_views_have_each_row_once_and_the_latest(tmp_path, more):
     table = hoodie.create_table(
         tmp_path / "t", SCHEMA, record_key="id", partition_by="part", ordering="ts", table_type="MERGE_ON_READ", options=more
     )  # fmt: skip
+    table = tuned(table, FEW_BYTES)
     options = {key: value for key, value in more.items() if "copies" in key}
     table.upsert(batch([(n, n, 1) for n in range(ROWS)]), options)
     expected, states = {n: n for n in range(ROWS)}, []
@@ -86,11 +91,11 @@ def test_all_views_have_each_row_once_and_the_latest(tmp_path, more):
     assert values(hoodie.open_table(tmp_path / "t").scan(query="read_optimized")) == expected
 
 
-def test_a_group_that_is_not_hot_has_one_log_file_a_commit(tmp_path, monkeypatch):
-    monkeypatch.setattr("hoodie.write.plan.APPEND_BYTES", 1_000_000)
+def test_a_group_that_is_not_hot_has_one_log_file_a_commit(tmp_path):
     table = hoodie.create_table(
         tmp_path / "t", SCHEMA, record_key="id", partition_by="part", ordering="ts", table_type="MERGE_ON_READ"
     )
+    table = tuned(table, Tuning(append_bytes=1_000_000, chunk_bytes=5_000))
     table.upsert(batch([(n, n, 1) for n in range(ROWS)]))
     table.upsert(batch([(n, -n, 2) for n in range(ROWS)]))
     assert len(logs_of(table)) == 1

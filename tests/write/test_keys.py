@@ -9,10 +9,10 @@ import pytest
 from hoodie.errors import KeyFieldError, OptionError, UnsupportedTableError
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES
+from hoodie.model.tuning import Tuning
 from hoodie.options.table import TableOptions
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import create_at, open_at
-from hoodie.write import prepare
 from tests.memory_tables import FakeClock, new_storage, opened
 
 AS_TEXT = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
@@ -137,12 +137,12 @@ def test_an_upsert_of_generated_keys_is_an_insert_and_says_so():
     assert (result.operation, result.inserted, result.updated) == ("INSERT", 2, 0)
 
 
-def test_no_key_is_generated_twice_over_chunks_files_and_partitions(monkeypatch):
-    monkeypatch.setattr(prepare, "CHUNK_BYTES", 1000)
+def test_no_key_is_generated_twice_over_chunks_files_and_partitions():
     made = Made(record_key_fields=None, partition_fields=("day",))
+    table = opened(made.storage, made.clock, tuning=Tuning(chunk_bytes=1000))
     batch = rows([n % 3 for n in range(300)])
     for _ in range(2):
-        made.table.insert(batch.to_reader(max_chunksize=20), {"hoodie.parquet.max.file.size": "2000"})
+        table.insert(batch.to_reader(max_chunksize=20), {"hoodie.parquet.max.file.size": "2000"})
     found = keys_of(made)
     assert len(set(found)) == len(found) == 600
     assert len({key.split("_")[1] for key in found}) > 3

@@ -1,6 +1,7 @@
 """Loads in one pass: what comes from many workers, in whatever order, is stored once, in few files, under one instant."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import KeyFieldError
-from hoodie.filegroup import new_groups
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.names import parse_base_file, parse_write_token
+from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.parse import parse_write_options
 from hoodie.table import open_at
 from tests.memory_tables import (
@@ -31,8 +32,8 @@ from tests.memory_tables import (
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 
 
-def load(storage, clock, records, *, engine=None, schema=SCHEMA, operation="bulk_insert", **options):
-    table = open_at(storage, engine=LocalEngine(1), sleep=clock.sleep)
+def load(storage, clock, records, *, engine=None, schema=SCHEMA, operation="bulk_insert", tuning=TUNING, **options):
+    table = open_at(storage, engine=LocalEngine(1), sleep=clock.sleep, tuning=tuning)
     request = parse_write_options({"hoodie.datasource.write.operation": operation, **options}, defaults={})
     return table.writer.write(
         records,
@@ -42,6 +43,10 @@ def load(storage, clock, records, *, engine=None, schema=SCHEMA, operation="bulk
         engine=engine or Parts(),
         repeatable=True,
     )
+
+
+load_worth_little = partial(load, tuning=Tuning(worth_bytes=1))
+"""Every share of a partition is worth a file."""
 
 
 def rows(count, *, part=lambda n: "ab"[n % 2], first=0):
@@ -54,12 +59,6 @@ def stored(storage, clock):
 
 def expected(*tables):
     return sorted((row["id"], row["part"], row["val"], row["ts"]) for table in tables for row in table.to_pylist())
-
-
-@pytest.fixture
-def worth_little(monkeypatch):
-    """Every share of a partition is worth a file."""
-    monkeypatch.setattr(new_groups, "WORTH_BYTES", 1)
 
 
 @KINDS
@@ -75,11 +74,11 @@ def test_few_rows_of_many_workers_become_one_file_a_partition(kind):
 
 
 @KINDS
-def test_workers_write_what_is_worth_a_file_and_no_row_is_staged(kind, worth_little):
+def test_workers_write_what_is_worth_a_file_and_no_row_is_staged(kind):
     storage, clock = new_table(table_type=kind)
     engine = Parts()
     given = [rows(300), rows(300, first=300)]
-    result = load(storage, clock, parts_of(*given), engine=engine)
+    result = load_worth_little(storage, clock, parts_of(*given), engine=engine)
     assert (result.inserted, result.files) == (600, 4)
     assert engine.labels == ["bulk_insert t: write new files 1/3"]
     assert stored(storage, clock) == expected(*given)
@@ -93,11 +92,11 @@ def meta(storage, clock):
 
 
 @pytest.mark.parametrize("worth", [1, 30_000])
-def test_sequence_numbers_and_file_names_are_unique_and_rows_name_their_file(worth, monkeypatch):
-    monkeypatch.setattr(new_groups, "WORTH_BYTES", worth)
+def test_sequence_numbers_and_file_names_are_unique_and_rows_name_their_file(worth):
     storage, clock = new_table(table_type="MERGE_ON_READ")
     given = [rows(900), rows(20, first=900), rows(900, first=920, part=lambda n: "c")]
-    load(storage, clock, parts_of(*given), **{"hoodie.parquet.max.file.size": "8000"})
+    tuning = Tuning(worth_bytes=worth)
+    load(storage, clock, parts_of(*given), tuning=tuning, **{"hoodie.parquet.max.file.size": "8000"})
     found = meta(storage, clock)
     assert len({row["_hoodie_commit_seqno"] for row in found}) == len(found) == 1820
     names = {file_slice.base.name for file_slice in opened(storage, clock).files()}
@@ -106,40 +105,34 @@ def test_sequence_numbers_and_file_names_are_unique_and_rows_name_their_file(wor
     assert all(parse_write_token(parse_base_file(name).write_token) for name in names)
 
 
-def test_files_keep_to_the_size_that_is_asked_for(worth_little):
+def test_files_keep_to_the_size_that_is_asked_for():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     given = rows(4000, part=lambda n: "a")
-    one = load(storage, clock, parts_of(given)).files
+    one = load_worth_little(storage, clock, parts_of(given)).files
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     share = given.nbytes // 3 // 4
-    many = load(storage, clock, parts_of(given), **{"hoodie.parquet.max.file.size": str(share)}).files
+    many = load_worth_little(storage, clock, parts_of(given), **{"hoodie.parquet.max.file.size": str(share)}).files
     assert one == 1
     assert 4 <= many <= 7
     assert stored(storage, clock) == expected(given)
 
 
-def test_what_a_worker_holds_is_bounded_and_partitions_that_come_in_turns_share_files(monkeypatch):
-    monkeypatch.setattr(new_groups, "HELD_BYTES", 20_000)
-    monkeypatch.setattr(new_groups, "WORTH_BYTES", 5_000)
-    monkeypatch.setattr(new_groups, "OPEN_FILES", 2)
-    monkeypatch.setattr("hoodie.write.load_part.FEED_BYTES", 4_000)
+def test_what_a_worker_holds_is_bounded_and_partitions_that_come_in_turns_share_files():
+    tuning = Tuning(held_bytes=20_000, worth_bytes=5_000, open_files=2, feed_bytes=4_000)
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     hot = rows(3000, part=lambda n: "hot" if n % 10 else f"cold{n % 70}")
-    result = load(storage, clock, parts_of(hot))
+    result = load(storage, clock, parts_of(hot), tuning=tuning)
     assert stored(storage, clock) == expected(hot)
     files = [file_slice.group.partition_path for file_slice in opened(storage, clock).files()]
     assert files.count("hot") <= 2
     assert result.files == len(files) <= 10
 
 
-def test_more_partitions_than_files_may_be_open_lose_no_row(monkeypatch):
-    monkeypatch.setattr(new_groups, "HELD_BYTES", 3_000)
-    monkeypatch.setattr(new_groups, "WORTH_BYTES", 100)
-    monkeypatch.setattr(new_groups, "OPEN_FILES", 2)
-    monkeypatch.setattr("hoodie.write.load_part.FEED_BYTES", 2_000)
+def test_more_partitions_than_files_may_be_open_lose_no_row():
+    tuning = Tuning(held_bytes=3_000, worth_bytes=100, open_files=2, feed_bytes=2_000)
     storage, clock = new_table(table_type="MERGE_ON_READ")
     given = rows(1000, part=lambda n: f"p{n % 9}")
-    load(storage, clock, parts_of(given))
+    load(storage, clock, parts_of(given), tuning=tuning)
     assert stored(storage, clock) == expected(given)
 
 
@@ -153,29 +146,28 @@ def test_no_rows_leave_no_commit():
     assert leftovers(storage) == []
 
 
-def test_a_row_without_a_key_undoes_the_load(worth_little):
+def test_a_row_without_a_key_undoes_the_load():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     with pytest.raises(KeyFieldError, match="null or empty"):
-        load(storage, clock, parts_of(rows(100), batch([Input("", "a")])))
+        load_worth_little(storage, clock, parts_of(rows(100), batch([Input("", "a")])))
     table = opened(storage, clock)
     assert not table.timeline.commits
     assert not table.timeline.pending()
     assert stray_files(storage, table) == leftovers(storage) == []
 
 
-def test_rows_that_are_marked_as_deleted_are_not_inserted(worth_little):
+def test_rows_that_are_marked_as_deleted_are_not_inserted():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     given = batch([Input("k1", "a", 1, 1), Input("k2", "a", 2, 2, deleted=True)])
-    assert load(storage, clock, parts_of(given)).inserted == 1
+    assert load_worth_little(storage, clock, parts_of(given)).inserted == 1
     assert [row[0] for row in stored(storage, clock)] == ["k1"]
 
 
 @pytest.mark.parametrize("worth", [1, 1 << 40])
-def test_generated_keys_are_unique_over_workers_and_pieces(worth, monkeypatch):
-    monkeypatch.setattr(new_groups, "WORTH_BYTES", worth)
-    monkeypatch.setattr("hoodie.write.load_part.FEED_BYTES", 1_000)
+def test_generated_keys_are_unique_over_workers_and_pieces(worth):
+    tuning = Tuning(worth_bytes=worth, feed_bytes=1_000)
     storage, clock = new_table(table_type="COPY_ON_WRITE", more={"hoodie.datasource.write.recordkey.field": ""})
-    result = load(storage, clock, parts_of(rows(300), rows(300)))
+    result = load(storage, clock, parts_of(rows(300), rows(300)), tuning=tuning)
     keys = [row["_hoodie_record_key"] for row in meta(storage, clock)]
     assert len(set(keys)) == 600
     assert all(key.startswith(f"{result.instant}_") for key in keys)
@@ -203,13 +195,13 @@ class Meanwhile(Parts):
 
 
 @KINDS
-def test_a_write_into_the_same_partitions_meanwhile_is_no_conflict_for_a_load(kind, worth_little):
+def test_a_write_into_the_same_partitions_meanwhile_is_no_conflict_for_a_load(kind):
     """It would have been none before the load either, and the load looks at nothing that is stored."""
     storage, clock = new_table(table_type=kind)
     other = batch([Input("k00003", "b", 7, 7), Input("x", "a", 7, 7)])
     engine = Meanwhile(lambda: opened(storage, clock).upsert(other))
     given = [rows(50), rows(50, first=50)]
-    result = load(storage, clock, parts_of(*given), engine=engine)
+    result = load_worth_little(storage, clock, parts_of(*given), engine=engine)
     assert engine.read_parts == 2
     assert stored(storage, clock) == sorted([*expected(*given), *expected(other)])
     upserted = next(i for i in opened(storage, clock).timeline.commits if i.time != result.instant)
@@ -217,7 +209,7 @@ def test_a_write_into_the_same_partitions_meanwhile_is_no_conflict_for_a_load(ki
     assert len(plain(opened(storage, clock).changes(meta_columns=True))) == 102
 
 
-def test_an_upsert_that_a_load_overtakes_looks_again(worth_little):
+def test_an_upsert_that_a_load_overtakes_looks_again():
     """The other way round it is one: the upsert took keys for new that the load brings."""
     storage, clock = new_table(table_type="MERGE_ON_READ")
     opened(storage, clock).upsert(batch([Input("old", "a", 0, 0)]))
@@ -230,7 +222,7 @@ def test_an_upsert_that_a_load_overtakes_looks_again(worth_little):
             found = super().run(fn, tasks, label=label)
             if "write files" in label and not self.loaded:
                 type(self).loaded = True
-                load(storage, clock, parts_of(given))
+                load_worth_little(storage, clock, parts_of(given))
             return found
 
     table = open_at(storage, engine=Overtaken(1), sleep=clock.sleep)
@@ -239,27 +231,29 @@ def test_an_upsert_that_a_load_overtakes_looks_again(worth_little):
     assert [row for row in stored(storage, clock) if row[0] == "k00004"] == [("k00004", "a", 99, 99)]
 
 
-def test_a_compaction_can_be_planned_while_a_load_runs(worth_little):
+def test_a_compaction_can_be_planned_while_a_load_runs():
     """Its inflight file says that it touches no file group that is there."""
     storage, clock = new_table(table_type="MERGE_ON_READ")
     opened(storage, clock).upsert(rows(10))
     opened(storage, clock).upsert(rows(4))
     done = []
     engine = Meanwhile(lambda: done.extend(opened(storage, clock).compact()))
-    load(storage, clock, parts_of(rows(5, first=100), rows(5, first=200)), engine=engine)
+    load_worth_little(storage, clock, parts_of(rows(5, first=100), rows(5, first=200)), engine=engine)
     assert [each.operation for each in done] == [WriteOperation.COMPACT]
     assert len(stored(storage, clock)) == 20
     assert clock.slept_s < 1
 
 
-def test_after_a_change_of_columns_meanwhile_the_input_is_read_once_more_and_stored_once(worth_little):
+def test_after_a_change_of_columns_meanwhile_the_input_is_read_once_more_and_stored_once():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     wider = batch([Input("w", "a", 1, 1)]).append_column("more", pa.array(["x"]))
     engine = Meanwhile(lambda: opened(storage, clock).upsert(wider))
     narrow = SCHEMA.append(pa.field("other", pa.int64()))
     given = rows(20).append_column(narrow.field("other"), pa.array(np.arange(20)))
     nulls = {"hoodie.write.set.null.for.missing.columns": "true"}
-    result = load(storage, clock, parts_of(given, given.slice(0, 0)), engine=engine, schema=narrow, **nulls)
+    result = load_worth_little(
+        storage, clock, parts_of(given, given.slice(0, 0)), engine=engine, schema=narrow, **nulls
+    )
     assert result.inserted == 20
     assert engine.read_parts == 4
     table = opened(storage, clock)
@@ -268,7 +262,7 @@ def test_after_a_change_of_columns_meanwhile_the_input_is_read_once_more_and_sto
     assert [i.action for i in table.timeline if i.action is Action.ROLLBACK and i.state is State.COMPLETED]
 
 
-def test_a_load_that_was_rolled_back_meanwhile_publishes_nothing_of_its_first_reading(worth_little):
+def test_a_load_that_was_rolled_back_meanwhile_publishes_nothing_of_its_first_reading():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     seen = []
 
@@ -280,7 +274,7 @@ def test_a_load_that_was_rolled_back_meanwhile_publishes_nothing_of_its_first_re
 
     given = [rows(20), rows(20, first=20)]
     engine = Meanwhile(roll_back)
-    result = load(storage, clock, parts_of(*given), engine=engine)
+    result = load_worth_little(storage, clock, parts_of(*given), engine=engine)
     assert result.instant != seen[0].time
     assert stored(storage, clock) == expected(*given)
     assert stray_files(storage, opened(storage, clock)) == leftovers(storage) == []

@@ -13,6 +13,7 @@ from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.format.plan_avro import REPLACE_PLAN, decode_plan
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.names import HOODIE, format_instant_file, join
+from hoodie.model.tuning import Tuning
 from tests.golden_tables import FOLDER
 from tests.memory_tables import Input, batch, create, leftovers, new_storage, new_table, opened, plain, stray_files
 
@@ -395,9 +396,9 @@ def test_bulk_insert_orders_its_files_as_the_sort_mode_says(kind, mode):
     assert disjoint == (mode == "GLOBAL_SORT")
 
 
-def test_ranges_hold_over_several_chunks(monkeypatch):
-    monkeypatch.setattr("hoodie.write.prepare.CHUNK_BYTES", 2000)
-    _, table = table_of("COPY_ON_WRITE", [])
+def test_ranges_hold_over_several_chunks():
+    storage, clock = new_table(table_type="COPY_ON_WRITE")
+    table = opened(storage, clock, tuning=Tuning(chunk_bytes=2000))
     several = pa.Table.from_batches([b for n in range(0, 400, 50) for b in batch(MANY[n : n + 50]).to_batches()])
     table.bulk_insert(several, {SORT: "GLOBAL_SORT"} | SMALL_FILES)
     for files in files_of(table).values():

@@ -12,6 +12,7 @@ from hoodie.model.enums import TableType
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import AppendTask, CreateTask, LookupResult, MergeTask
+from hoodie.model.tuning import TUNING
 from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, Target, next_log_version, plan_write
 from tests.memory_tables import FakeClock, new_storage
 
@@ -41,14 +42,25 @@ def looked_up(found, *matches):
 
 
 def plan(
-    chunks, slices=(), lookups=(), *, kind=COW, most=1000, small=500, growth=MAX_GROWTH, busy=(), pack=True, **tagged
+    chunks,
+    slices=(),
+    lookups=(),
+    *,
+    kind=COW,
+    most=1000,
+    small=500,
+    growth=MAX_GROWTH,
+    busy=(),
+    pack=True,
+    append=TUNING.append_bytes,
+    **tagged,
 ):
     return plan_write(
         Tagged(pieces_by_partition(chunks), lookups, **tagged),
         Target(
             slices,
             kind,
-            Sizing(most, small, growth),
+            Sizing(most, small, growth, append_bytes=append),
             busy=frozenset(FileGroupId("p", file_id) for file_id in busy),
             packs=pack,
         ),
@@ -258,16 +270,17 @@ def test_every_new_row_goes_to_exactly_one_file_and_every_task_has_its_own_numbe
 
 
 @pytest.mark.parametrize(("most", "tasks"), [(1_000_000, 1), (1_000, 3)])
-def test_updates_of_a_hot_file_group_are_spread_over_log_files_by_key(monkeypatch, most, tasks):
-    monkeypatch.setattr("hoodie.write.plan.APPEND_BYTES", most)
+def test_updates_of_a_hot_file_group_are_spread_over_log_files_by_key(most, tasks):
     batch, hot, cool = chunk(200), file_slice("hot", logs=[(T, 4)]), file_slice("cool")
     assert 2_000 < batch.size_bytes <= 3_000
-    found = plan([batch], [hot, cool], [looked_up(hot, (0, range(1, 200))), looked_up(cool, (0, [0]))], kind=MOR).tasks
+    found = plan(
+        [batch], [hot, cool], [looked_up(hot, (0, range(1, 200))), looked_up(cool, (0, [0]))], kind=MOR, append=most
+    ).tasks
     mine = [task for task in found if task.file_id == "hot"]
     assert [(task.share, task.of) for task in mine] == [(share, tasks) for share in range(tasks)]
     assert [task.log_version for task in mine] == [5 + share for share in range(tasks)]
     assert [task.number for task in found] == list(range(tasks + 1))
-    rewritten = plan([batch], [hot], [looked_up(hot, (0, range(200)))], kind=COW).tasks
+    rewritten = plan([batch], [hot], [looked_up(hot, (0, range(200)))], kind=COW, append=most).tasks
     assert [type(task) for task in rewritten] == [MergeTask]
 
 

@@ -1,5 +1,6 @@
 """Rows of a batch with their keys and paths, in the table's types, cut into chunks."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -9,7 +10,6 @@ from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.filegroup.chunks import load_chunk
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
-from hoodie.write import prepare
 from hoodie.write.prepare import prepare_rows, require_columns, run_prepare
 from tests.memory_tables import FakeClock, new_storage
 from tests.write.preparing import SCHEMA, preparation, rows
@@ -95,14 +95,13 @@ def test_the_delete_operation_deletes_every_row_and_takes_its_ordering_value_awa
     assert prepare_rows(rows(("a", "p", 1)), preparation(ordering=("v",)))["v"].to_pylist() == [1]
 
 
-def chunks(batches, *, storage=None):
-    return list(run_prepare(preparation(), storage, "rows" if storage else None, batches))
+def chunks(batches, *, storage=None, **more):
+    return list(run_prepare(replace(preparation(), **more), storage, "rows" if storage else None, batches))
 
 
-def test_a_batch_is_cut_into_chunks_at_their_size(monkeypatch):
+def test_a_batch_is_cut_into_chunks_at_their_size():
     batches = rows(*((str(n), "p", n) for n in range(40))).to_batches(max_chunksize=4)
-    monkeypatch.setattr(prepare, "CHUNK_BYTES", batches[0].nbytes * 3 - 1)
-    found = chunks(batches)
+    found = chunks(batches, chunk_bytes=batches[0].nbytes * 3 - 1)
     assert [chunk.rows for chunk in found] == [12, 12, 12, 4]
     storage = new_storage(FakeClock())
     assert [load_chunk(storage, chunk)["v"].to_pylist() for chunk in found] == [

@@ -1,0 +1,32 @@
+"""Sizes and times that work is cut by: chosen by measurement, the same for every table, and no options of users.
+
+They are one value, handed down from the open table to its plans and tasks, so that a test brings its own and patches nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Tuning:
+    chunk_bytes: int = 128 * _MB
+    """Rows of a batch are cut into chunks of about this size, so that a worker holds no more of it than that at once."""
+    append_bytes: int = 64 * _MB
+    """Of rows that one task writes into a log: a hot file group takes several tasks."""
+    feed_bytes: int = 32 * _MB
+    """Loads: rows are prepared in parts of about this size."""
+    held_bytes: int = 128 * _MB
+    """Loads: Arrow bytes that a worker holds back while it waits for more of the same partition."""
+    worth_bytes: int = 8 * _MB
+    """Loads: Arrow bytes of a partition that are worth a file of their own, about 3 MB of Parquet."""
+    open_files: int = 16
+    """Loads: files that a worker has open at once; each holds its keys until it is closed, for the bloom filter."""
+    merged_entries: int = 4_000_000
+    """Records and deletes in the logs of an embedded query up to which row copies are used: which rows count is found for all of
+    them at once, in about 100 bytes each."""
+
+
+TUNING = Tuning()
