@@ -26,13 +26,8 @@ from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from tests.storages import EVERY
 
-MAKERS: dict[str, Callable[[Path], Storage]] = {
-    "local": lambda folder: LocalStorage(folder / "table"),
-    "memory": lambda folder: MemoryStorage(),
-    "faults": lambda folder: FaultStorage(LocalStorage(folder / "table")),
-    "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
-}
 T = "20260101093000000"
 
 Coordinated = Callable[..., Coordination]
@@ -51,9 +46,9 @@ class Clock:
         return sum(self.pauses_s)
 
 
-@pytest.fixture(params=sorted(MAKERS))
+@pytest.fixture(params=sorted(EVERY))
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    return MAKERS[request.param](tmp_path)
+    return EVERY[request.param](tmp_path)
 
 
 @pytest.fixture(params=sorted(PROVIDERS))

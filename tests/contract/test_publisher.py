@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,19 +17,15 @@ from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from tests.storages import EVERY
 
-MAKERS: dict[str, Callable[[Path], Storage]] = {
-    "local": lambda folder: LocalStorage(folder / "table"),
-    "memory": lambda folder: MemoryStorage(),
-    "faults": lambda folder: FaultStorage(MemoryStorage()),
-}
 T, OTHER = "20260101000000001", "20260101000000002"
 COMPLETED = f".hoodie/{T}.commit"
 
 
-@pytest.fixture(params=sorted(MAKERS))
+@pytest.fixture(params=sorted(EVERY))
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    return MAKERS[request.param](tmp_path)
+    return EVERY[request.param](tmp_path)
 
 
 @pytest.fixture

@@ -8,30 +8,12 @@ from pathlib import Path
 import pytest
 
 from hoodie.storage.base import RenamingStorage
-from hoodie.storage.faults import FaultStorage
-from hoodie.storage.local import LocalStorage
-from hoodie.storage.memory import MemoryStorage
-
-MAKERS: dict[str, Callable[[Path], RenamingStorage]] = {
-    "local": lambda folder: LocalStorage(folder / "table"),
-    "memory": lambda folder: MemoryStorage(),
-    "faults": lambda folder: FaultStorage(LocalStorage(folder / "table")),
-}
-OUTSIDE = ["/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./b", "a//b", "a/", "/", "..", "a\0b", "s3://bucket/x"]
+from tests.storages import OUTSIDE, RENAMING, paths, write
 
 
-@pytest.fixture(params=sorted(MAKERS))
+@pytest.fixture(params=sorted(RENAMING))
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> RenamingStorage:
-    return MAKERS[request.param](tmp_path)
-
-
-def paths(storage: RenamingStorage, folder: str, *, recursive: bool = False) -> list[str]:
-    return [info.path for info in storage.list(folder, recursive=recursive)]
-
-
-def write(storage: RenamingStorage, path: str, data: bytes) -> None:
-    with storage.open_output(path) as stream:
-        stream.write(data)
+    return RENAMING[request.param](tmp_path)
 
 
 def test_implementation_satisfies_the_protocol(storage: RenamingStorage) -> None:

@@ -13,30 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.storage.base import Storage
-from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.memory import MemoryStorage
-
-MAKERS: dict[str, Callable[[Path], Storage]] = {
-    "local": lambda folder: LocalStorage(folder / "table"),
-    "memory": lambda folder: MemoryStorage(),
-    "faults": lambda folder: FaultStorage(LocalStorage(folder / "table")),
-}
-OUTSIDE = ["/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./b", "a//b", "a/", "/", "..", "a\0b", "s3://bucket/x"]
+from tests.storages import EVERY, OUTSIDE, paths, write
 
 
-@pytest.fixture(params=sorted(MAKERS))
+@pytest.fixture(params=sorted(EVERY))
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    return MAKERS[request.param](tmp_path)
-
-
-def paths(storage: Storage, folder: str, *, recursive: bool = False) -> list[str]:
-    return [info.path for info in storage.list(folder, recursive=recursive)]
-
-
-def write(storage: Storage, path: str, data: bytes) -> None:
-    with storage.open_output(path) as stream:
-        stream.write(data)
+    return EVERY[request.param](tmp_path)
 
 
 def test_implementation_satisfies_the_protocol(storage: Storage) -> None:

@@ -13,26 +13,15 @@ from pathlib import Path
 import pytest
 
 from hoodie.storage.base import Storage
-from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.memory import MemoryStorage
+from tests.storages import EVERY, write
 
-MAKERS: dict[str, Callable[[Path], Storage]] = {
-    "local": lambda folder: LocalStorage(folder / "table"),
-    "memory": lambda folder: MemoryStorage(),
-    "faults": lambda folder: FaultStorage(LocalStorage(folder / "table")),
-}
 RACERS = 16
 
 
-@pytest.fixture(params=sorted(MAKERS))
+@pytest.fixture(params=sorted(EVERY))
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    return MAKERS[request.param](tmp_path)
-
-
-def write(storage: Storage, path: str, data: bytes) -> None:
-    with storage.open_output(path) as stream:
-        stream.write(data)
+    return EVERY[request.param](tmp_path)
 
 
 def test_of_racing_create_new_exactly_one_wins(storage: Storage) -> None:

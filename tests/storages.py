@@ -1,0 +1,31 @@
+"""Every storage that there is, each empty: what the contracts of the seams are held against. A new one is one entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hoodie.storage.base import RenamingStorage, Storage
+from hoodie.storage.faults import FaultStorage
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+
+RENAMING: dict[str, Callable[[Path], RenamingStorage]] = {
+    "local": lambda folder: LocalStorage(folder / "table"),
+    "memory": lambda folder: MemoryStorage(),
+    "faults": lambda folder: FaultStorage(LocalStorage(folder / "table")),
+    "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
+}
+"""Those that can rename."""
+EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING}
+OUTSIDE = ["/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./b", "a//b", "a/", "/", "..", "a\0b", "s3://bucket/x"]
+"""Paths that no storage takes."""
+
+
+def paths(storage: Storage, folder: str, *, recursive: bool = False) -> list[str]:
+    return [info.path for info in storage.list(folder, recursive=recursive)]
+
+
+def write(storage: Storage, path: str, data: bytes) -> None:
+    with storage.open_output(path) as stream:
+        stream.write(data)
