@@ -90,9 +90,10 @@ def take_back(context: TableContext, service: Service, instant_time: str) -> boo
             return False
         service.recover(context, instant_time)
         context.publisher.forget(instant_time)
-        context.active.remove(Instant(instant_time, service.action, State.INFLIGHT))
         storage.delete(heartbeat_path(instant_time))
         context.liveness.release(instant_time)
+        # Last: it is by the claim that whoever comes next finds the rest, should this process die here.
+        context.active.remove(Instant(instant_time, service.action, State.INFLIGHT))
     return True
 
 
