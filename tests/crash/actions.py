@@ -1,10 +1,9 @@
 """The actions that are stopped at every storage call, each with the table that it starts from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from unittest.mock import patch
+from dataclasses import dataclass, replace
 
-from hoodie.filegroup import new_groups
+from hoodie.model.tuning import Tuning
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
@@ -97,8 +96,8 @@ def _run_load(table: HoodieTable) -> object:
     """One worker's share of partition c is worth a file, the shares of the others are gathered."""
     parts = parts_of(batch(r for r in LOADED if r.part == "c"), batch(LOADED[:2]), batch(LOADED[3:5]))
     options = parse_write_options({"hoodie.datasource.write.operation": "bulk_insert"}, defaults={}).write
-    with patch.object(new_groups, "WORTH_BYTES", 200):
-        return table.writer.write(parts, SCHEMA, options.operation, options, engine=Parts(), repeatable=True)
+    writer = HoodieTable(replace(table._context, tuning=Tuning(worth_bytes=200))).writer
+    return writer.write(parts, SCHEMA, options.operation, options, engine=Parts(), repeatable=True)
 
 
 ACTIONS = {

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 import pyspark_hoodie
-from hoodie.filegroup.new_groups import WORTH_BYTES
+from hoodie.model.tuning import TUNING
 from pyspark_hoodie import dataframe
 from tests.spark.conftest import options_of
 from tests.spark.jobs import described, few
@@ -80,7 +80,7 @@ def test_a_load_in_one_pass_stores_one_attempt_of_each_task(spark, tmp_path, tab
     assert len(list(marks.iterdir())) == 4
     assert (result.inserted, result.files, result.jobs, result.engine) == (count, 2, 1, "spark")
     rows = hoodie.open_table(path).scan(meta_columns=True).to_arrow()
-    assert rows.nbytes > 2 * WORTH_BYTES
+    assert rows.nbytes > 2 * TUNING.worth_bytes
     assert rows.num_rows == count
     for unique in ("_hoodie_record_key", "_hoodie_commit_seqno"):
         assert pc.count_distinct(rows.column(unique)).as_py() == count
