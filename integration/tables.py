@@ -16,6 +16,7 @@ import pytest
 import hoodie
 from hoodie.model.enums import State
 from hoodie.model.names import parse_instant_file
+from hoodie.model.tuning import Tuning
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import HoodieTable, open_at
@@ -67,6 +68,10 @@ class Written:
     def widen(self, schema: pa.Schema) -> None:
         """Later writes have this schema."""
         self.schema = schema
+
+    def tune(self, tuning: Tuning) -> None:
+        """Work of later writes is cut by these sizes."""
+        self.table = open_at(LocalStorage(self.path), tuning=tuning)
 
     def arrow(self, rows: Sequence[Values]) -> pa.Table:
         return pa.Table.from_pylist(list(rows), schema=self.schema)
@@ -391,25 +396,23 @@ def many_small_files(path: Path, table_type: str) -> Written:
     """Many file groups of few rows each, and batches that come in several chunks."""
     options = {"hoodie.parquet.max.file.size": "2000", "hoodie.parquet.small.file.limit": "1000"}
     table = Written(path, TRIPS, record_key="id", partition_by="city", ordering="ts", table_type=table_type)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hoodie.write.prepare.CHUNK_BYTES", 2_000)
-        table.batch_rows = 50
-        table.add(trips(range(400), fare=1, ts=10), "bulk_insert", options)
-        table.upsert(trips(range(0, 500, 7), fare=100, ts=20), options)
-        table.add(trips(range(600, 640), fare=5, ts=1), "insert", options)
-        table.delete(trips(range(0, 400, 50), fare=0, ts=0))
+    table.tune(Tuning(chunk_bytes=2_000))
+    table.batch_rows = 50
+    table.add(trips(range(400), fare=1, ts=10), "bulk_insert", options)
+    table.upsert(trips(range(0, 500, 7), fare=100, ts=20), options)
+    table.add(trips(range(600, 640), fare=5, ts=1), "insert", options)
+    table.delete(trips(range(0, 400, 50), fare=0, ts=0))
     return table
 
 
 def mor_hot_group(path: Path) -> Written:
     """Each commit writes several log files for one file group."""
     table = Written(path, TRIPS, record_key="id", ordering="ts", table_type="MERGE_ON_READ")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hoodie.write.plan.APPEND_BYTES", 3_000)
-        table.upsert(trips(range(300), fare=1, ts=10))
-        table.upsert(trips(range(0, 300, 2), fare=100, ts=20))
-        table.upsert(trips(range(0, 300, 3), fare=200, ts=15) + trips(range(1, 40, 2), fare=0, ts=30, deleted=True))
-        table.delete(trips(range(200, 300, 4), fare=0, ts=0))
+    table.tune(Tuning(append_bytes=3_000))
+    table.upsert(trips(range(300), fare=1, ts=10))
+    table.upsert(trips(range(0, 300, 2), fare=100, ts=20))
+    table.upsert(trips(range(0, 300, 3), fare=200, ts=15) + trips(range(1, 40, 2), fare=0, ts=30, deleted=True))
+    table.delete(trips(range(200, 300, 4), fare=0, ts=0))
     assert len(list(path.glob(".*.log.*"))) > 3, "each of three commits was to write several logs"
     return table
 

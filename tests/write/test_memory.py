@@ -1,5 +1,7 @@
 """Embedded writes keep to a limit: what is more than that of a batch waits in files, and the table is the same."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -7,10 +9,8 @@ import hoodie
 from hoodie.engine.local import TASK_BYTES, LocalEngine
 from hoodie.filegroup.chunks import load_chunk
 from hoodie.storage.memory import MemoryStorage
-from hoodie.write.prepare import CHUNK_BYTES, Memory, run_prepare
+from hoodie.write.prepare import Memory, run_prepare
 from tests.write.preparing import preparation, rows
-
-MB = 1024 * 1024
 
 
 def test_chunks_are_staged_once_half_of_the_limit_is_taken():
@@ -27,9 +27,19 @@ def test_chunks_are_staged_once_half_of_the_limit_is_taken():
     assert len(asked) == 2
 
 
-def test_chunks_are_small_where_the_limit_is():
-    assert Memory(64 * MB, MemoryStorage(), str).chunk_bytes == 8 * MB
-    assert Memory(1 << 40, MemoryStorage(), str).chunk_bytes == CHUNK_BYTES
+@pytest.mark.parametrize(
+    ("limit", "chunk_bytes", "least"), [(40_000, 1 << 40, 4), (1 << 40, 5_000, 4), (1 << 40, 1 << 40, 1)]
+)
+def test_chunks_are_as_small_as_the_limit_or_the_tuning_says(limit, chunk_bytes, least):
+    table = rows(*((f"{i:05}", "p", i) for i in range(2000)))
+    prepared = replace(preparation(), chunk_bytes=chunk_bytes)
+    storage = MemoryStorage()
+    storage.mkdirs("rows")
+    memory = Memory(limit, storage, lambda: "rows")
+    chunks = list(run_prepare(prepared, None, None, table.to_batches(), memory=memory))
+    assert (len(chunks) == 1) is (least == 1)
+    assert len(chunks) >= least
+    assert sum(chunk.rows for chunk in chunks) == 2000
 
 
 def test_as_many_tasks_at_once_as_fit_at_least_one():
