@@ -27,7 +27,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult, History
-from hoodie.model.tuning import TUNING, Tuning
+from hoodie.model.tuning import Tuning
 from hoodie.options.arguments import (
     check_seconds,
     parse_columns,
@@ -643,7 +643,7 @@ def open_at(
     options: Mapping[str, str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
     cache: Cache | None = None,
-    tuning: Tuning = TUNING,
+    tuning: Tuning | None = None,
 ) -> HoodieTable:
     """Open the table at a storage's root; `sleep`, `cache` and `tuning` as for `TableContext.open`."""
     context = TableContext.open(storage, engine or LocalEngine(), sleep=sleep, cache=cache, tuning=tuning)

@@ -6,6 +6,7 @@ The rows are kept by a few lines of plain Python (`Written`), so that two reader
 import datetime as dt
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import HoodieTable, open_at
 from tests.rows import Row, rows_of
-from tests.small_files import treat_small_files
+from tests.small_files import SIZED, treat_small_files
 
 Values = dict[str, Any]
 
@@ -396,7 +397,7 @@ def many_small_files(path: Path, table_type: str) -> Written:
     """Many file groups of few rows each, and batches that come in several chunks."""
     options = {"hoodie.parquet.max.file.size": "2000", "hoodie.parquet.small.file.limit": "1000"}
     table = Written(path, TRIPS, record_key="id", partition_by="city", ordering="ts", table_type=table_type)
-    table.tune(Tuning(chunk_bytes=2_000))
+    table.tune(replace(SIZED, chunk_bytes=2_000))
     table.batch_rows = 50
     table.add(trips(range(400), fare=1, ts=10), "bulk_insert", options)
     table.upsert(trips(range(0, 500, 7), fare=100, ts=20), options)
@@ -408,7 +409,7 @@ def many_small_files(path: Path, table_type: str) -> Written:
 def mor_hot_group(path: Path) -> Written:
     """Each commit writes several log files for one file group."""
     table = Written(path, TRIPS, record_key="id", ordering="ts", table_type="MERGE_ON_READ")
-    table.tune(Tuning(append_bytes=3_000))
+    table.tune(replace(SIZED, append_bytes=3_000))
     table.upsert(trips(range(300), fare=1, ts=10))
     table.upsert(trips(range(0, 300, 2), fare=100, ts=20))
     table.upsert(trips(range(0, 300, 3), fare=200, ts=15) + trips(range(1, 40, 2), fare=0, ts=30, deleted=True))

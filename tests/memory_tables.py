@@ -9,7 +9,7 @@ import pyarrow as pa
 import hoodie
 from hoodie.engine.local import LocalEngine
 from hoodie.model.names import HEARTBEATS, MARKERS, ROW_COPIES, STAGING, parse_row_copy
-from hoodie.model.tuning import TUNING, Tuning
+from hoodie.model.tuning import Tuning
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
@@ -85,7 +85,7 @@ def opened(
     options: Mapping[str, str] | None = None,
     *,
     cache: Cache | None = None,
-    tuning: Tuning = TUNING,
+    tuning: Tuning | None = None,
 ) -> HoodieTable:
     """The table with one thread, so that storage calls come in one order; `cache` is that of another process."""
     sleep = time.sleep if clock is None else clock.sleep

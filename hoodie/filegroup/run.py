@@ -66,8 +66,6 @@ from hoodie.model.plans import (
 from hoodie.storage.base import Storage
 
 _STAGE = 0
-ENCODED_BYTES = 256 * 1024
-"""Texts of smaller base files are not carried over as dictionary arrays: that takes longer than making dictionaries anew."""
 
 
 def run_read(storage: Storage, context: ReadContext, task: ReadTask | ChangeTask) -> Iterator[pa.RecordBatch]:
@@ -202,7 +200,7 @@ def _encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
     rule = context.rule
     if rule.fill is not None or rule.merger is not None:
         return frozenset()  # every value may be looked at
-    if file_slice.base is not None and file_slice.base.size_bytes < ENCODED_BYTES:
+    if file_slice.base is not None and file_slice.base.size_bytes < context.tuning.encoded_bytes:
         return frozenset()
     marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
     looked_at = {RECORD_KEY, *rule.ordering_fields, *marker}

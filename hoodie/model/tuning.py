@@ -16,6 +16,11 @@ class Tuning:
     """Rows of a batch are cut into chunks of about this size, so that a worker holds no more of it than that at once."""
     append_bytes: int = 64 * _MB
     """Of rows that one task writes into a log: a hot file group takes several tasks."""
+    cheap_bytes: int = 128 * 1024
+    """Rewriting a file of this size takes a few milliseconds, hardly more than starting one does. Without it a table that gets a few
+    new rows a minute got a file for them each time. Its footer is larger than they are, and each later write looks into all files."""
+    encoded_bytes: int = 256 * 1024
+    """Texts of smaller base files are not carried over as dictionary arrays: that takes longer than making dictionaries anew."""
     feed_bytes: int = 32 * _MB
     """Loads: rows are prepared in parts of about this size."""
     held_bytes: int = 128 * _MB

@@ -98,7 +98,7 @@ class TableContext:
         *,
         sleep: Callable[[float], None] = time.sleep,
         cache: Cache | None = None,
-        tuning: Tuning = TUNING,
+        tuning: Tuning | None = None,
     ) -> TableContext:
         """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock, and `cache` what keeps things
         for the next operations (default: the one of this process).
@@ -118,7 +118,7 @@ class TableContext:
             clock=Clock(storage.now_s, zone_of(config.timezone), sleep),
             concurrency=concurrency,
             coordination=coordinate(storage, concurrency),
-            tuning=tuning,
+            tuning=TUNING if tuning is None else tuning,
         )
 
     def with_concurrency(self, options: ConcurrencyOptions) -> TableContext:

@@ -36,7 +36,7 @@ from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled, steps_of
 from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.placement import Located, placement_of
-from hoodie.write.plan import CHEAP_BYTES, MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan
+from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan
 from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.schema import Leave, reconcile
 from hoodie.write.stage import leave_of
@@ -219,7 +219,7 @@ class Attempt:
                 options.max_file_size_bytes,
                 options.small_file_limit_bytes,
                 MAX_GROWTH if options.log_block_format is LogBlockFormat.AVRO else SPARING_GROWTH,
-                CHEAP_BYTES,
+                self._context.tuning.cheap_bytes,
                 self._context.tuning.append_bytes,
             ),
             busy=frozenset(now.view.pending_compactions()),

@@ -32,9 +32,6 @@ from hoodie.model.tuning import TUNING
 
 MAX_GROWTH = 4
 """Merge-on-read: a base file is rewritten for inserts only while it is at most this many times as large as they are."""
-CHEAP_BYTES = 128 * 1024
-"""Rewriting a file of this size takes a few milliseconds, hardly more than starting one does. Without it a table that gets a few
-new rows a minute got a file for them each time, whose footer is larger than they are, and each later write looks into all files."""
 SPARING_GROWTH = 1.5
 """The same beside Parquet log blocks, which are chosen for few bytes: rewriting is then the greater part of what a round of inserts
 writes. Inserts of equal size are written 1.5 times instead of 3, and leave files of 2 of them instead of 5."""

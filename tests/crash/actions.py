@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hoodie.model.tuning import Tuning
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import HoodieTable
 from tests.memory_tables import SCHEMA, FakeClock, Input, Parts, Row, batch, create, keys, opened, parts_of, plain
+from tests.small_files import SIZED
 
 FIRST = [Input(f"k{n}", "ab"[n % 2], n, 10) for n in range(8)]
 CHANGES = [
@@ -96,7 +96,7 @@ def _run_load(table: HoodieTable) -> object:
     """One worker's share of partition c is worth a file, the shares of the others are gathered."""
     parts = parts_of(batch(r for r in LOADED if r.part == "c"), batch(LOADED[:2]), batch(LOADED[3:5]))
     options = parse_write_options({"hoodie.datasource.write.operation": "bulk_insert"}, defaults={}).write
-    writer = HoodieTable(replace(table._context, tuning=Tuning(worth_bytes=200))).writer
+    writer = HoodieTable(replace(table._context, tuning=replace(SIZED, worth_bytes=200))).writer
     return writer.write(parts, SCHEMA, options.operation, options, engine=Parts(), repeatable=True)
 
 

@@ -1,5 +1,7 @@
 """The embedded reader takes rows of logs from row copies, and from the logs where a copy cannot be read."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -7,10 +9,10 @@ import pytest
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.run import run_read
 from hoodie.model.names import ROW_COPIES
-from hoodie.model.tuning import Tuning
 from hoodie.read import scan_tasks
 from hoodie.read.scan_tasks import FileTask, with_scan_files
 from tests.memory_tables import Input, batch, keys, new_table, opened
+from tests.small_files import SIZED
 
 ROWS = 400
 
@@ -144,7 +146,7 @@ def test_copies_of_many_partitions_are_not_read_for_one_of_them():
 
 
 def test_logs_beyond_the_bound_are_merged_slice_by_slice():
-    table = opened(*table_with_logs(), tuning=Tuning(merged_entries=10))
+    table = opened(*table_with_logs(), tuning=replace(SIZED, merged_entries=10))
     assert not any(isinstance(task, FileTask) for task in planned(table))
     assert in_order(table.scan().to_arrow()) == merged_rows(table)
 

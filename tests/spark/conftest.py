@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 import pyspark_hoodie
+from tests.effort import long_but
 
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -42,7 +43,7 @@ def enabled(spark: SparkSession) -> Iterator[SparkSession]:
     pyspark_hoodie.disable()
 
 
-@pytest.fixture(params=["enabled", "source"] if SPARK >= (4, 0) else ["enabled"])
+@pytest.fixture(params=long_but(["enabled"], ["enabled", "source"]) if SPARK >= (4, 0) else ["enabled"])
 def door(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
     """The session with `enable` called, and without: then Spark 4 finds the data source by itself."""
     if request.param == "enabled":

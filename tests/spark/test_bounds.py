@@ -96,9 +96,9 @@ def plain(spark, table, frame: DataFrame) -> DataFrame:
     return spark.createDataFrame(table.scan().to_arrow().to_pylist(), frame.schema)
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 @pytest.mark.parametrize(
-    "options", long_but([{}, HIVE | ENCODED], LAYOUTS), ids=["plain", "encoded", "hive", "hive encoded"]
+    "options", long_but([HIVE | ENCODED], LAYOUTS), ids=["plain", "encoded", "hive", "hive encoded"]
 )
 def test_every_layout_prunes_and_answers_as_without(spark, tmp_path, kind, options):
     for column, conditions in CONDITIONS.items():
@@ -283,8 +283,9 @@ def condition_of(choose, depth=2):
     return f"{column} IS {shape.upper()}"
 
 
+@pytest.mark.parametrize("filters", long_but([12], [12, 120]))
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_random_filters_answer_as_on_rows_that_stand_nowhere(spark, tmp_path, kind):
+def test_random_filters_answer_as_on_rows_that_stand_nowhere(spark, tmp_path, kind, filters):
     choose = random.Random(7)
     table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by=["part"], table_type=kind)
 
@@ -304,12 +305,12 @@ def test_random_filters_answer_as_on_rows_that_stand_nowhere(spark, tmp_path, ki
     with changed_setting(spark, "spark.sql.session.timeZone", "America/New_York"):
         everything = files_read(frame)
         fewer = 0
-        for _ in range(120):
+        for _ in range(filters):
             condition = condition_of(choose)
             found = frame.where(condition).select("id")
             assert rows_of(found) == rows_of(reference.where(condition).select("id")), condition
             fewer += files_read(found) < everything
-    assert fewer > 30
+    assert fewer > filters // 4
 
 
 def test_frames_are_cached_joined_and_explained_as_any(spark, tmp_path):

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.format.parquet_footer import SOUND_FLOATS
+from tests.effort import long_but
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +79,7 @@ def as_arrow_writes(path):
         file.write_text(json.dumps(commit))
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", long_but(["nan", "zeros"], VALUES))
 @pytest.mark.parametrize("written", ["now", "by arrow"])
 def test_a_filter_finds_what_it_finds_in_the_rows(enabled, tmp_path, name, written):
     path = tmp_path / "t"
@@ -95,7 +96,7 @@ def test_a_filter_finds_what_it_finds_in_the_rows(enabled, tmp_path, name, writt
         assert load(enabled, path, where=where).count() == hoodie.open_table(path).scan(where=where).to_arrow().num_rows
 
 
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], TYPES))
 def test_every_query_of_a_table_with_changes_finds_them(enabled, tmp_path, table_type):
     """Base files and row copies: realtime, read-optimized, incremental, and after a compaction."""
     path = tmp_path / "t"

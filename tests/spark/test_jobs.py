@@ -13,6 +13,7 @@ import hoodie
 import pyspark_hoodie
 from hoodie.model.tuning import TUNING
 from pyspark_hoodie import dataframe
+from tests.effort import long_but
 from tests.spark.conftest import options_of
 from tests.spark.jobs import described, few
 
@@ -90,7 +91,7 @@ def test_a_load_in_one_pass_stores_one_attempt_of_each_task(spark, tmp_path, tab
 
 
 @pytest.mark.parametrize("bound", [0, 1 << 26])
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", long_but(["COPY_ON_WRITE"], TYPES))
 def test_an_upsert_of_rows_of_chance_stores_one_attempt_of_each_task(spark, tmp_path, table_type, bound):
     path, marks = tmp_path / "t", tmp_path / "marks"
     marks.mkdir()

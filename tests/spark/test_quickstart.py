@@ -12,6 +12,7 @@ from pyspark.sql.functions import col, lit
 
 import pyspark_hoodie
 from hoodie.errors import InstantNotFoundError
+from tests.effort import long_but
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +46,7 @@ def fares(spark, base):
     return {row["rider"]: row["fare"] for row in spark.sql("SELECT rider, fare FROM trips_table").collect()}
 
 
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", long_but(["COPY_ON_WRITE"], TYPES))
 def test_the_guide_of_1_x_on_a_table_without_keys(hudi, tmp_path, table_type):
     spark, base = hudi, f"file://{tmp_path}/trips_table"
     options = {

@@ -7,6 +7,7 @@ import pyspark_hoodie
 from hoodie.errors import OptionError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
+from tests.effort import long_but
 from tests.memory_tables import Input, batch, new_table, opened
 from tests.spark.conftest import SPARK, options_of
 
@@ -15,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(SPARK < (4, 0), reason="Spar
 if SPARK >= (4, 0):
     from pyspark_hoodie.stream_source import bounded_end, format_offset, parse_offset, stream_query
 
-KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+KINDS = pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 
 
 class Collected:

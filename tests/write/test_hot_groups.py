@@ -1,6 +1,7 @@
 """A file group with many changed rows: several tasks write its log files, and readers see one set of rows."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,14 +9,14 @@ import pytest
 
 import hoodie
 from hoodie.model.names import ROW_COPIES
-from hoodie.model.tuning import Tuning
 from hoodie.table import open_at
+from tests.small_files import SIZED
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("val", pa.int64()), ("ts", pa.int64())])
 ROWS = 400
 
 
-FEW_BYTES = Tuning(append_bytes=4_000, chunk_bytes=5_000)
+FEW_BYTES = replace(SIZED, append_bytes=4_000, chunk_bytes=5_000)
 """A log takes several tasks, and rows of one key come in several chunks."""
 
 
@@ -95,7 +96,7 @@ def test_a_group_that_is_not_hot_has_one_log_file_a_commit(tmp_path):
     table = hoodie.create_table(
         tmp_path / "t", SCHEMA, record_key="id", partition_by="part", ordering="ts", table_type="MERGE_ON_READ"
     )
-    table = tuned(table, Tuning(append_bytes=1_000_000, chunk_bytes=5_000))
+    table = tuned(table, replace(SIZED, append_bytes=1_000_000, chunk_bytes=5_000))
     table.upsert(batch([(n, n, 1) for n in range(ROWS)]))
     table.upsert(batch([(n, -n, 2) for n in range(ROWS)]))
     assert len(logs_of(table)) == 1

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -9,11 +10,11 @@ import pytest
 from hoodie.errors import KeyFieldError, OptionError, UnsupportedTableError
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES
-from hoodie.model.tuning import Tuning
 from hoodie.options.table import TableOptions
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import create_at, open_at
 from tests.memory_tables import FakeClock, new_storage, opened
+from tests.small_files import SIZED
 
 AS_TEXT = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 SLASH = "hoodie.datasource.write.slash.separated.date.partitioning"
@@ -139,7 +140,7 @@ def test_an_upsert_of_generated_keys_is_an_insert_and_says_so():
 
 def test_no_key_is_generated_twice_over_chunks_files_and_partitions():
     made = Made(record_key_fields=None, partition_fields=("day",))
-    table = opened(made.storage, made.clock, tuning=Tuning(chunk_bytes=1000))
+    table = opened(made.storage, made.clock, tuning=replace(SIZED, chunk_bytes=1000))
     batch = rows([n % 3 for n in range(300)])
     for _ in range(2):
         table.insert(batch.to_reader(max_chunksize=20), {"hoodie.parquet.max.file.size": "2000"})

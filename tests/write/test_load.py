@@ -1,6 +1,7 @@
 """Loads in one pass: what comes from many workers, in whatever order, is stored once, in few files, under one instant."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,6 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import KeyFieldError
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.names import parse_base_file, parse_write_token
-from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.parse import parse_write_options
 from hoodie.table import open_at
 from tests.memory_tables import (
@@ -28,11 +28,12 @@ from tests.memory_tables import (
     snapshot_of,
     stray_files,
 )
+from tests.small_files import SIZED
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 
 
-def load(storage, clock, records, *, engine=None, schema=SCHEMA, operation="bulk_insert", tuning=TUNING, **options):
+def load(storage, clock, records, *, engine=None, schema=SCHEMA, operation="bulk_insert", tuning=SIZED, **options):
     table = open_at(storage, engine=LocalEngine(1), sleep=clock.sleep, tuning=tuning)
     request = parse_write_options({"hoodie.datasource.write.operation": operation, **options}, defaults={})
     return table.writer.write(
@@ -45,7 +46,7 @@ def load(storage, clock, records, *, engine=None, schema=SCHEMA, operation="bulk
     )
 
 
-load_worth_little = partial(load, tuning=Tuning(worth_bytes=1))
+load_worth_little = partial(load, tuning=replace(SIZED, worth_bytes=1))
 """Every share of a partition is worth a file."""
 
 
@@ -95,7 +96,7 @@ def meta(storage, clock):
 def test_sequence_numbers_and_file_names_are_unique_and_rows_name_their_file(worth):
     storage, clock = new_table(table_type="MERGE_ON_READ")
     given = [rows(900), rows(20, first=900), rows(900, first=920, part=lambda n: "c")]
-    tuning = Tuning(worth_bytes=worth)
+    tuning = replace(SIZED, worth_bytes=worth)
     load(storage, clock, parts_of(*given), tuning=tuning, **{"hoodie.parquet.max.file.size": "8000"})
     found = meta(storage, clock)
     assert len({row["_hoodie_commit_seqno"] for row in found}) == len(found) == 1820
@@ -118,7 +119,7 @@ def test_files_keep_to_the_size_that_is_asked_for():
 
 
 def test_what_a_worker_holds_is_bounded_and_partitions_that_come_in_turns_share_files():
-    tuning = Tuning(held_bytes=20_000, worth_bytes=5_000, open_files=2, feed_bytes=4_000)
+    tuning = replace(SIZED, held_bytes=20_000, worth_bytes=5_000, open_files=2, feed_bytes=4_000)
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     hot = rows(3000, part=lambda n: "hot" if n % 10 else f"cold{n % 70}")
     result = load(storage, clock, parts_of(hot), tuning=tuning)
@@ -129,7 +130,7 @@ def test_what_a_worker_holds_is_bounded_and_partitions_that_come_in_turns_share_
 
 
 def test_more_partitions_than_files_may_be_open_lose_no_row():
-    tuning = Tuning(held_bytes=3_000, worth_bytes=100, open_files=2, feed_bytes=2_000)
+    tuning = replace(SIZED, held_bytes=3_000, worth_bytes=100, open_files=2, feed_bytes=2_000)
     storage, clock = new_table(table_type="MERGE_ON_READ")
     given = rows(1000, part=lambda n: f"p{n % 9}")
     load(storage, clock, parts_of(given), tuning=tuning)
@@ -165,7 +166,7 @@ def test_rows_that_are_marked_as_deleted_are_not_inserted():
 
 @pytest.mark.parametrize("worth", [1, 1 << 40])
 def test_generated_keys_are_unique_over_workers_and_pieces(worth):
-    tuning = Tuning(worth_bytes=worth, feed_bytes=1_000)
+    tuning = replace(SIZED, worth_bytes=worth, feed_bytes=1_000)
     storage, clock = new_table(table_type="COPY_ON_WRITE", more={"hoodie.datasource.write.recordkey.field": ""})
     result = load(storage, clock, parts_of(rows(300), rows(300)), tuning=tuning)
     keys = [row["_hoodie_record_key"] for row in meta(storage, clock)]

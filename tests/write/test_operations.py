@@ -1,6 +1,7 @@
 """What each operation leaves in the table, on both table types."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow as pa
@@ -13,9 +14,9 @@ from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.format.plan_avro import REPLACE_PLAN, decode_plan
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.names import HOODIE, format_instant_file, join
-from hoodie.model.tuning import Tuning
 from tests.golden_tables import FOLDER
 from tests.memory_tables import Input, batch, create, leftovers, new_storage, new_table, opened, plain, stray_files
+from tests.small_files import SIZED
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 FIRST = [Input("k1", "a", 1, 10), Input("k2", "a", 1, 10), Input("k3", "b/x", 1, 10), Input("k4", "b/y", 1, 10)]
@@ -398,7 +399,7 @@ def test_bulk_insert_orders_its_files_as_the_sort_mode_says(kind, mode):
 
 def test_ranges_hold_over_several_chunks():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
-    table = opened(storage, clock, tuning=Tuning(chunk_bytes=2000))
+    table = opened(storage, clock, tuning=replace(SIZED, chunk_bytes=2000))
     several = pa.Table.from_batches([b for n in range(0, 400, 50) for b in batch(MANY[n : n + 50]).to_batches()])
     table.bulk_insert(several, {SORT: "GLOBAL_SORT"} | SMALL_FILES)
     for files in files_of(table).values():
