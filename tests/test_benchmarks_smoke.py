@@ -80,6 +80,7 @@ def test_every_system_is_named_once_and_belongs_to_a_lane():
     assert {system.lane for system in SYSTEMS} == {"embedded", "spark4", "spark3"}
 
 
+@pytest.mark.long
 def test_only_the_steps_that_are_asked_for_are_measured_as_often_as_asked(tmp_path):
     sizes = [
         "--rows",

@@ -210,7 +210,7 @@ class Steps:
         sys.settrace(self.traced)
 
 
-@pytest.mark.parametrize("name", MORE_ACTIONS)
+@pytest.mark.parametrize("name", long_but(["merge-on-read upsert", "compaction", "rollback", "delete"], MORE_ACTIONS))
 def test_an_interrupt_at_any_line(name):
     scene = scene_of(name)
     counted, clock = copy_of(scene.start)

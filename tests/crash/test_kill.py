@@ -24,7 +24,7 @@ def rows(folder):
     return [row[:-1] for row in snapshot_of(opened(LocalStorage(folder)))]
 
 
-@pytest.mark.parametrize("name", long_but(["merge-on-read upsert", "compaction"], ACTIONS))
+@pytest.mark.parametrize("name", long_but(["merge-on-read upsert"], ACTIONS))
 def test_a_killed_process_leaves_the_old_or_the_new_table(name, tmp_path):
     action = ACTIONS[name]
     start, done = tmp_path / "start", tmp_path / "done"

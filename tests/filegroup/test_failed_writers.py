@@ -12,6 +12,7 @@ from hoodie.format.parquet_file import parquet_writer
 from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
+from tests.effort import long_but
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def rows(value):
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("moment", ["before", "torn"])
+@pytest.mark.parametrize("moment", long_but(["torn"], ["before", "torn"]))
 def test_a_disk_that_is_full_at_any_call(tmp_path, kind, moment, complaints):
     hoodie.create_table(tmp_path, record_key="id", table_type=kind).upsert(rows(0))
     for at in range(1, 20):

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hoodie.options.parse import parse_write_options
 from hoodie.read.where import parse_filter
 from hoodie.table import HoodieTable, create_at
+from tests.effort import long_but
 from tests.memory_tables import FakeClock, new_storage, opened
 
 Row = dict[str, Any]
@@ -271,7 +272,7 @@ def ids(rows: pa.Table) -> list[int]:
     return sorted(rows.column("id").to_pylist())
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(FILES, st.lists(FILTERS, min_size=4, max_size=4), st.booleans())
 def test_a_filter_finds_what_a_judge_finds(table_type, files, filters, narrow):

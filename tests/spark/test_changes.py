@@ -8,6 +8,7 @@ import pytest
 import hoodie
 import pyspark_hoodie
 from tests.change_feed import apply, by_key
+from tests.effort import long_but
 from tests.golden_tables import FOLDER
 from tests.memory_tables import Input, batch, keys
 from tests.rows import rows_of
@@ -50,7 +51,7 @@ def test_the_facade_gives_structs(enabled, table):
     assert feed.where("after.val > 2").count() == 2
 
 
-@pytest.mark.parametrize("collected", ["collect", "arrow"])
+@pytest.mark.parametrize("collected", long_but(["arrow"], ["collect", "arrow"]))
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_collected_feed_can_be_applied_in_its_order(load, tmp_path, table_type, collected):
     """Keys change places among partitions, in one upsert and by an overwrite; many tasks run side by side."""

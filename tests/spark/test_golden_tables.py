@@ -15,8 +15,8 @@ from tests.spark.conftest import arrow_of
 pytestmark = pytest.mark.spark
 
 VIEW = "asked"
-OFTEN = ["v6_bucket", "v6_cow_simple", "v6_mor_parquet_logs", "v6_replace", "v9_mor", "v9_partial_updates"]
-"""One table of each kind that Spark is given to read in a way of its own; the embedded tests read all of them."""
+OFTEN = ["v6_mor_parquet_logs", "v6_replace", "v9_partial_updates"]
+"""Few of those that Spark is given to read in a way of its own; the embedded tests read all of them."""
 
 
 @pytest.fixture(scope="module", params=long_but(OFTEN, golden_names()))

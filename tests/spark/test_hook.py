@@ -273,6 +273,7 @@ def test_without_enable_the_text_is_quoted_by_spark(spark, path):
 
 
 @pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has no sources written in Python")
+@pytest.mark.long
 def test_a_null_key_without_enable_leaves_nothing_behind(spark, df, tmp_path):
     pyspark_hoodie.disable()
     target = tmp_path / "t"

@@ -93,10 +93,10 @@ def test_a_write_with_an_option_that_means_nothing_here_changes_nothing(door, pa
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("versionAsOf", "as.of.instant"),
+        pytest.param("versionAsOf", "as.of.instant", marks=pytest.mark.long),
         ("as.of.instnt", "did you mean .as.of.instant"),
         ("readChangeFeed", "hoodie.datasource.query.incremental.format"),
-        ("pathGlobFilter", "where"),
+        pytest.param("pathGlobFilter", "where", marks=pytest.mark.long),
         ("fare", "unknown option .fare"),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_batch_takes_so_many_commits(door, tmp_path):
     assert stream.run() == [[("k5", 5), ("k6", 6)], [("k7", 7)]]
 
 
-@pytest.mark.parametrize("start", ["latest", "instant"])
+@pytest.mark.parametrize("start", long_but(["instant"], ["latest", "instant"]))
 def test_begins_where_the_option_says(door, tmp_path, start):
     table = table_at(tmp_path / "t")
     first = upsert(table, ("a", 1)).instant
@@ -152,6 +152,7 @@ def test_continuous_triggers_go_on(door, tmp_path):
         query.stop()
 
 
+@pytest.mark.long
 def test_from_one_table_into_another(sink_door, tmp_path):
     table = table_at(tmp_path / "one")
     path, checkpoint = str(tmp_path / "two"), str(tmp_path / "cp")

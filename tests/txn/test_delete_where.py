@@ -7,6 +7,7 @@ import pytest
 from hoodie.errors import CommitConflictError, LockError
 from hoodie.model.enums import TableType
 from hoodie.storage.faults import FaultStorage
+from tests.effort import long_but
 from tests.memory_tables import FakeClock, Input, batch, copy_of, create, keys, new_storage, opened
 
 EXPIRED = "val < 0"
@@ -87,7 +88,7 @@ def delete(table):
     return table.delete(where=EXPIRED)
 
 
-@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("other", long_but(["upsert", "renewal and compaction", "deletion and return"], OTHERS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_writer_in_the_middle_loses_nothing(kind, other):
     wanted = [one_after_the_other(kind, delete, OTHERS[other]), one_after_the_other(kind, OTHERS[other], delete)]
