@@ -13,6 +13,8 @@ import hoodie
 
 path, kind, seed = sys.argv[1:]
 choose = random.Random(int(seed))
+# A shell's background jobs are started with Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def interrupt():
     if armed:
