@@ -17,12 +17,12 @@ import pytest
 import hoodie
 from hoodie.model.enums import State
 from hoodie.model.names import parse_instant_file
-from hoodie.model.tuning import Tuning
+from hoodie.model.tuning import TUNING, Tuning
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import HoodieTable, open_at
 from tests.rows import Row, rows_of
-from tests.small_files import SIZED, treat_small_files
+from tests.small_files import SIZED
 
 Values = dict[str, Any]
 
@@ -421,15 +421,14 @@ def mor_hot_group(path: Path) -> Written:
 def mor_small_files(path: Path) -> Written:
     """Few new rows are merged into small base files, with the changed rows that come beside them."""
     table = Written(path, TRIPS, record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ")
-    with pytest.MonkeyPatch.context() as patch:
-        treat_small_files(patch, as_small=True)
-        table.upsert(trips(range(30), fare=1, ts=10))
-        table.upsert(trips([1, 2, 30, 31], fare=100, ts=20))
-        assert not list(path.rglob("*.log.*"))
-        table.upsert(trips([3, 4], fare=200, ts=30))
-        table.upsert(trips([1, 4, 32], fare=300, ts=25))
-        table.compact()
-        table.upsert(trips([5, 33, 34], fare=400, ts=40) + trips([6], fare=0, ts=40, deleted=True))
+    table.tune(TUNING)
+    table.upsert(trips(range(30), fare=1, ts=10))
+    table.upsert(trips([1, 2, 30, 31], fare=100, ts=20))
+    assert not list(path.rglob("*.log.*"))
+    table.upsert(trips([3, 4], fare=200, ts=30))
+    table.upsert(trips([1, 4, 32], fare=300, ts=25))
+    table.compact()
+    table.upsert(trips([5, 33, 34], fare=400, ts=40) + trips([6], fare=0, ts=40, deleted=True))
     return table
 
 
