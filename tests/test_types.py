@@ -102,6 +102,7 @@ def expected():
             yield str(number), re.escape(f'note: Revealed type is "{comment}"')
 
 
+@pytest.mark.long
 def test_a_strict_check_shows_the_types_and_finds_the_slips(told):
     wrong = {line: (told.get(line), said) for line, said in expected() if not re.fullmatch(said, told.get(line, ""))}
     assert wrong == {}

@@ -45,6 +45,7 @@ MORE_ACTIONS = {
         Action("merge-on-read scan", _prepare_logs, lambda table: table.scan().to_arrow()),
     )
 }
+OFTEN = ["merge-on-read upsert", "compaction", "rollback", "delete"]
 CALL_STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "4"))
 STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "25"))
 """Of calls and of lines every so manieth in the usual run, others for each action; with 1 all of them."""
@@ -129,7 +130,7 @@ def threads_left():
 
 
 @pytest.mark.parametrize("error", long_but([KeyboardInterrupt], ERRORS))
-@pytest.mark.parametrize("name", MORE_ACTIONS)
+@pytest.mark.parametrize("name", long_but(OFTEN, MORE_ACTIONS))
 def test_an_interrupt_at_any_storage_call(name, error):
     scene = scene_of(name)
     counted, clock = copy_of(scene.start)
@@ -210,7 +211,7 @@ class Steps:
         sys.settrace(self.traced)
 
 
-@pytest.mark.parametrize("name", long_but(["merge-on-read upsert", "compaction", "rollback", "delete"], MORE_ACTIONS))
+@pytest.mark.parametrize("name", long_but(OFTEN, MORE_ACTIONS))
 def test_an_interrupt_at_any_line(name):
     scene = scene_of(name)
     counted, clock = copy_of(scene.start)

@@ -96,10 +96,9 @@ def plain(spark, table, frame: DataFrame) -> DataFrame:
     return spark.createDataFrame(table.scan().to_arrow().to_pylist(), frame.schema)
 
 
-@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
-@pytest.mark.parametrize(
-    "options", long_but([HIVE | ENCODED], LAYOUTS), ids=["plain", "encoded", "hive", "hive encoded"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("options", LAYOUTS, ids=["plain", "encoded", "hive", "hive encoded"])
 def test_every_layout_prunes_and_answers_as_without(spark, tmp_path, kind, options):
     for column, conditions in CONDITIONS.items():
         if column != "city" and len(options) == 1:
@@ -284,7 +283,7 @@ def condition_of(choose, depth=2):
 
 
 @pytest.mark.parametrize("filters", long_but([12], [12, 120]))
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_random_filters_answer_as_on_rows_that_stand_nowhere(spark, tmp_path, kind, filters):
     choose = random.Random(7)
     table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by=["part"], table_type=kind)

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from tests.effort import long_but
 from tests.pages import ROOT, USER_PAGES, blocks_of, name_of
 
 pytestmark = pytest.mark.spark
@@ -15,7 +14,8 @@ pytestmark = pytest.mark.spark
 PAGES = [page for page in USER_PAGES if blocks_of(page, "python spark")]
 
 
-@pytest.mark.parametrize("page", long_but([ROOT / "README.md"], PAGES), ids=name_of)
+@pytest.mark.long
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_examples_of_a_page_run_as_they_stand(page, tmp_path):
     path = os.pathsep.join([str(ROOT), str(ROOT / "spark_ext"), os.environ.get("PYTHONPATH", "")])
     ran = subprocess.run(
