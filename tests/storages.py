@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from hoodie.storage.base import RenamingStorage, Storage
+from hoodie.storage.base import ConditionalStorage, RenamingStorage, Storage
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
@@ -17,7 +17,12 @@ RENAMING: dict[str, Callable[[Path], RenamingStorage]] = {
     "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
 }
 """Those that can rename."""
-EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING}
+CONDITIONAL: dict[str, Callable[[Path], ConditionalStorage]] = {
+    "memory": lambda folder: MemoryStorage(),
+    "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
+}
+"""Those that can compare and swap."""
+EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING, **CONDITIONAL}
 OUTSIDE = ["/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./b", "a//b", "a/", "/", "..", "a\0b", "s3://bucket/x"]
 """Paths that no storage takes."""
 

@@ -12,7 +12,8 @@ What every implementation promises (tests/contract/test_storage.py):
 - `list` and `names` show every file that was published before they began.
 - A file that was replaced in its place has another `FileInfo.identity`: what is kept of files goes by it (`cache.py`).
 
-Disks can do more (`RenamingStorage`). Only a publisher that is chosen for them (`publish/`) asks for it.
+Disks can do more (`RenamingStorage`). Only a publisher that is chosen for them (`publish/`) asks for it. Others can compare and
+swap (`ConditionalStorage`), and a lock may stand on that (`lock/storage_lock.py`).
 """
 
 from __future__ import annotations
@@ -128,6 +129,31 @@ class Storage(Protocol):
 
     def local_path(self, path: str) -> str | None:
         """The operating system's path of `path` where this storage is a local disk, else None."""
+        ...
+
+
+@runtime_checkable
+class ConditionalStorage(Storage, Protocol):
+    """A storage that replaces a file only where nobody else has done so since it was read (tests/contract/test_storage_races.py)."""
+
+    def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
+        """The whole file, and a tag of this very content that `swap` takes.
+
+        A tag may come from the bytes alone: whoever swaps puts something into them that never repeats.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        ...
+
+    def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
+        """Replace the file atomically if it still has that tag, and give its new tag; of several racers with one tag one wins.
+
+        What was not there before is made by `create_new`.
+
+        Raises:
+            FileExistsError: another file stands there; it is untouched. FileNotFoundError: there is none any more.
+        """
         ...
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from hoodie.storage.base import FileInfo, RenamingStorage, Storage
+from hoodie.storage.base import ConditionalStorage, FileInfo, RenamingStorage, Storage
 from hoodie.storage.memory import KeptBytesIO
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 
@@ -19,6 +19,7 @@ Moment = Literal["before", "torn", "after"]
 Verb = Literal[
     "create_new",
     "replace",
+    "swap",
     "move_new",
     "rename_folder",
     "open_output",
@@ -177,6 +178,13 @@ class FaultStorage:
             torn=lambda fault: self._leave_temporary(None, _reached(data, fault)),
         )
 
+    def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
+        return self._conditional(self._living()).read_tagged(path)
+
+    def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
+        inner = self._conditional(self._living())
+        return self._change("swap", path, lambda: inner.swap(path, data, tag))
+
     def move_new(self, source: str, target: str) -> None:
         self._change(
             "move_new",
@@ -233,6 +241,11 @@ class FaultStorage:
         if died_at is not None:
             raise InjectedFault(f"the process died at {_shown(died_at)}; nothing runs until it is revived")
         return self._inner
+
+    def _conditional(self, inner: Storage) -> ConditionalStorage:
+        if not isinstance(inner, ConditionalStorage):
+            raise TypeError(f"{inner!r} cannot compare and swap")
+        return inner
 
     def _count(self, verb: Verb, path: str) -> tuple[Call, Fault | None]:
         with self._mutex:

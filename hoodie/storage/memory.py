@@ -133,6 +133,20 @@ class MemoryStorage:
             self._make_folders(_parent(path))
             self._files[path] = _File(bytes(data), self.clock())
 
+    def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
+        self._checked(path)
+        with self._mutex:
+            file = self._found(path)
+            return file.data, file.version
+
+    def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
+        self._checked(path)
+        with self._mutex:
+            if self._found(path).version != tag:
+                raise self._error(errno.EEXIST, path)
+            file = self._files[path] = _File(bytes(data), self.clock())
+            return file.version
+
     def move_new(self, source: str, target: str) -> None:
         self._checked(source)
         self._checked(target)
@@ -247,10 +261,13 @@ class MemoryStorage:
     def _content(self, path: str) -> bytes:
         self._checked(path)
         with self._mutex:
-            self._refuse_folder(path)
-            if path not in self._files:
-                raise self._error(errno.ENOENT, path)
-            return self._files[path].data
+            return self._found(path).data
+
+    def _found(self, path: str) -> _File:
+        self._refuse_folder(path)
+        if path not in self._files:
+            raise self._error(errno.ENOENT, path)
+        return self._files[path]
 
     def _refuse_folder(self, path: str) -> None:
         if path in self._folders:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from hoodie.storage.base import Storage
+from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.local import LocalStorage
-from tests.storages import EVERY, write
+from tests.storages import CONDITIONAL, EVERY, write
 
 RACERS = 16
 
@@ -55,6 +56,52 @@ def test_of_racing_outputs_exactly_one_opens(storage: Storage) -> None:
     winners = race(lambda racer: write(storage, "f", b"%d" % racer))
     assert len(winners) == 1
     assert storage.read("f") == b"%d" % winners[0]
+
+
+@pytest.fixture(params=sorted(CONDITIONAL))
+def conditional(request: pytest.FixtureRequest, tmp_path: Path) -> ConditionalStorage:
+    return CONDITIONAL[request.param](tmp_path)
+
+
+def test_of_racing_swaps_of_one_tag_exactly_one_wins(conditional: ConditionalStorage) -> None:
+    assert isinstance(conditional, ConditionalStorage)
+    conditional.create_new("a/f", b"first")
+    for _turn in range(4):
+        _, tag = conditional.read_tagged("a/f")
+
+        def act(racer: int, tag: Hashable = tag) -> None:
+            conditional.swap("a/f", b"%d %s" % (racer, secrets.token_bytes(8)), tag)
+
+        winners = race(act)
+        assert len(winners) == 1
+        assert conditional.read("a/f").startswith(b"%d " % winners[0])
+
+
+def test_a_swap_gives_the_tag_that_a_read_gives_and_refuses_every_older_one(conditional: ConditionalStorage) -> None:
+    conditional.create_new("f", b"1")
+    first, tag = conditional.read_tagged("f")
+    swapped = conditional.swap("f", b"2", tag)
+    assert first == b"1"
+    assert conditional.read_tagged("f") == (b"2", swapped)
+    with pytest.raises(FileExistsError):
+        conditional.swap("f", b"3", tag)
+    assert conditional.read_tagged("f") == (b"2", swapped)
+    conditional.swap("f", b"4", swapped)
+    conditional.replace("f", b"5")
+    with pytest.raises(FileExistsError):
+        conditional.swap("f", b"6", swapped)
+    assert conditional.read("f") == b"5"
+
+
+def test_what_is_gone_cannot_be_swapped_and_does_not_come_back(conditional: ConditionalStorage) -> None:
+    with pytest.raises(FileNotFoundError):
+        conditional.read_tagged("f")
+    conditional.create_new("f", b"1")
+    _, tag = conditional.read_tagged("f")
+    conditional.delete("f")
+    with pytest.raises(FileNotFoundError):
+        conditional.swap("f", b"2", tag)
+    assert not conditional.exists("f")
 
 
 def race(act: Callable[[int], None]) -> list[int]:
