@@ -19,12 +19,20 @@ from hoodie.errors import (
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.model.enums import Action, BlockKind, State
 from hoodie.model.instant import Instant
-from hoodie.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP, format_instant_file, join, parse_log_file
+from hoodie.model.names import (
+    HOODIE,
+    PROPERTIES,
+    PROPERTIES_BACKUP,
+    format_instant_file,
+    heartbeat_path,
+    join,
+    parse_log_file,
+)
 from hoodie.model.payloads import CommitMetadata
+from hoodie.options.services import CONCURRENCY
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
-from hoodie.txn.heartbeat import EXPIRY_S, heartbeat_path
 from hoodie.txn.transaction import Transaction
 from tests.engines import Dies, Meanwhile
 from tests.memory_tables import (
@@ -488,7 +496,7 @@ def test_a_foreign_pending_write_that_is_dead_is_rolled_back_with_a_rollback_blo
     instant = foreign_write(storage, clock, published=True)
     if heartbeat == "old":
         storage.touch(heartbeat_path(instant))
-        clock.now_s += EXPIRY_S + 1
+        clock.now_s += CONCURRENCY.heartbeat_expiry_s + 1
     else:
         storage.delete(heartbeat_path(instant))
     opened(storage, clock).upsert(batch([Input("l", "a", 2, 2)]))

@@ -46,6 +46,13 @@ class Lock(Protocol):
         """Whether this object holds the lock right now, asked of whoever grants it and not remembered."""
         ...
 
+    def is_known_lost(self) -> bool:
+        """Whether the lock ended while this object held it, as far as is known here: nobody is asked.
+
+        After a pause beyond a lease, or the end of a session. Locks that end with their process only are never lost.
+        """
+        ...
+
 
 @runtime_checkable
 class Liveness(Protocol):
@@ -77,6 +84,11 @@ class Liveness(Protocol):
         """True: a process, this one included, holds the mark. False: its holder is dead. None: not known."""
         ...
 
+    @property
+    def expiry_s(self) -> float | None:
+        """After so many seconds without a heartbeat a writer may be taken for dead; None: never while its process lives."""
+        ...
+
     def marks(self) -> frozenset[str]:
         """The instants that have a mark, of the living and of the dead."""
         ...
@@ -100,7 +112,9 @@ class Waiting(NamedTuple):
 WAITING = Waiting()
 
 
-def wait_for(attempt: Callable[[], bool], timeout_s: float, waiting: Waiting) -> bool:
+def wait_for(
+    attempt: Callable[[], bool], timeout_s: float, waiting: Waiting, *, longest_pause_s: float = LONGEST_PAUSE_S
+) -> bool:
     """Try until it succeeds (True) or `timeout_s` is over (False); at least once, with growing pauses between.
 
     Raises:
@@ -115,5 +129,5 @@ def wait_for(attempt: Callable[[], bool], timeout_s: float, waiting: Waiting) ->
         if left_s <= 0:
             return False
         waiting.sleep(min(pause_s, left_s))
-        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        pause_s = min(2 * pause_s, longest_pause_s)
     return True

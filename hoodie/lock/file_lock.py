@@ -88,6 +88,9 @@ class FileLock:
         held = self._held
         return held is not None and held.is_intact()
 
+    def is_known_lost(self) -> bool:
+        return False
+
 
 _held_here: weakref.WeakValueDictionary[str, HeldFile] = weakref.WeakValueDictionary()
 """By the lock file's real path: what this process took last; only to refuse waiting for oneself."""

@@ -111,6 +111,9 @@ class InProcessLock:
         with self._grants.mutex:
             return self._grants.holder is not None and self._grants.holder[0] is self
 
+    def is_known_lost(self) -> bool:
+        return False
+
 
 class InProcessLiveness:
     """`Liveness` between the threads of this process; the marks are files of the storage, the holders are not."""
@@ -145,6 +148,10 @@ class InProcessLiveness:
             if not self._storage.exists(path):
                 return None
             return instant in self._grants.live
+
+    @property
+    def expiry_s(self) -> None:
+        return None
 
     def marks(self) -> frozenset[str]:
         return frozenset(self._storage.names(LIVE_FOLDER))

@@ -120,6 +120,10 @@ class FileLiveness:
             return None
         return locked
 
+    @property
+    def expiry_s(self) -> None:
+        return None
+
     def marks(self) -> frozenset[str]:
         return frozenset(self._storage.names(LIVE_FOLDER))
 

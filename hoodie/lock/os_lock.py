@@ -16,6 +16,7 @@ from functools import partial
 
 from hoodie.errors import LockError
 from hoodie.lock.held import lets_go
+from hoodie.lock.holder import phrase
 
 _MODE = 0o666  # less the umask: another user's writer must be able to see who holds the lock
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
@@ -153,9 +154,7 @@ def holder_text(path: str) -> str:
     holder = read_holder(path)
     if not {"pid", "host", "since"} <= holder.keys():
         return "a holder who left no name"
-    ours = holder["pid"] == str(os.getpid()) and holder["host"] == socket.gethostname()
-    process = f"this process, pid {holder['pid']}," if ours else f"process {holder['pid']}"
-    return f"{process} on {holder['host']} since {holder['since']}"
+    return phrase(host=holder["host"], pid=holder["pid"], since=holder["since"])
 
 
 def _flock(descriptor: int, kind: int, path: str) -> bool:

@@ -1,8 +1,8 @@
 """Who grants the lock of a table: chosen by the option `hoodie.write.lock.provider` and by the table's storage.
 
-A new provider is a file beside this one with its `Lock` and `Liveness`, an entry in `PROVIDERS` with what makes them, and its
-name in `options/keys.LOCK_PROVIDER`. Where a storage of a new kind brings its own lock, the entry is in `BY_STORAGE`.
-`tests/contract/test_lock.py` says what each has to keep.
+A new provider is a file beside this one with its `Lock`, an entry in `PROVIDERS` with what makes it, and its names in
+`options/values.LockProvider`. Where a storage of a new kind brings its own lock, the entry is in `BY_STORAGE`; one that can
+compare and swap needs none. `tests/contract/test_lock.py` says what each has to keep.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from hoodie.errors import UnsupportedTableError
-from hoodie.lock.base import WAITING, Coordination, Waiting
+from hoodie.lock.base import WAITING, Coordination, Liveness, Waiting
 from hoodie.lock.file_lock import FileLock
 from hoodie.lock.in_process import InProcessLiveness, InProcessLock
 from hoodie.lock.liveness import FileLiveness
-from hoodie.options.keys import LOCK_PROVIDER
+from hoodie.lock.storage_liveness import StorageLiveness
+from hoodie.lock.storage_lock import StorageLock
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
-from hoodie.storage.base import Storage
+from hoodie.options.values import LockProvider
+from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 
@@ -28,16 +30,25 @@ def coordinate(storage: Storage, options: ConcurrencyOptions = CONCURRENCY, wait
     """The lock and the liveness marks of the table in this storage.
 
     Raises:
-        UnsupportedTableError: the provider has none for such a storage.
+        UnsupportedTableError: the provider has none for such a storage. OptionError: an option that it needs is missing.
     """
     return PROVIDERS[options.lock_provider](storage.lock_root, options, waiting)
 
 
+def liveness_of(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Liveness:
+    """The marks that go with a lock which is not the storage's own."""
+    if storage.local_path("") is not None:
+        return FileLiveness(storage, waiting)
+    return StorageLiveness(storage, options)
+
+
 def _by_storage(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
     maker = next((BY_STORAGE[kind] for kind in type(storage).__mro__ if kind in BY_STORAGE), None)
+    if maker is None and isinstance(storage, ConditionalStorage):
+        maker = _in_storage
     if maker is None:
         raise UnsupportedTableError(
-            f"there is no lock for tables in {storage.uri}: writing is supported on a local disk and in memory://"
+            f"there is no lock for tables in {storage.uri}: name one by hoodie.write.lock.provider, such as zookeeper"
         )
     return maker(storage, options, waiting)
 
@@ -50,8 +61,22 @@ def _in_process(storage: Storage, options: ConcurrencyOptions, waiting: Waiting)
     return Coordination(InProcessLock(storage, waiting), InProcessLiveness(storage))
 
 
-PROVIDERS: Mapping[str, Maker] = {LOCK_PROVIDER.default: _by_storage}
-"""By the name in `hoodie.write.lock.provider`."""
+def _in_storage(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
+    return Coordination(StorageLock(storage, options, waiting), liveness_of(storage, options, waiting))
+
+
+def _not_yet(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
+    raise UnsupportedTableError(f"the lock provider {options.lock_provider} is not there yet")
+
+
+PROVIDERS: Mapping[LockProvider, Maker] = {
+    LockProvider.IN_PROCESS: _by_storage,
+    LockProvider.STORAGE: _in_storage,
+    LockProvider.FILESYSTEM: _not_yet,
+    LockProvider.ZOOKEEPER: _not_yet,
+    LockProvider.ZOOKEEPER_IMPLICIT: _not_yet,
+}
+"""By what `hoodie.write.lock.provider` says."""
 
 BY_STORAGE: Mapping[type[Storage], Maker] = {LocalStorage: _by_file, MemoryStorage: _in_process}
-"""What a storage gets that no provider was named for."""
+"""What a storage gets that no provider was named for; others, if they can, the lock in the storage."""

@@ -40,6 +40,11 @@ def staging_folder(name: str) -> str:
     return join(STAGING, name)
 
 
+def heartbeat_path(instant_time: str) -> str:
+    """The file that the writer of a pending instant touches while it lives; Hudi's, and under its name."""
+    return join(HEARTBEATS, instant_time)
+
+
 def is_inside(path: str, *, may_be_root: bool = False) -> bool:
     """Whether a relative path stays below the folder it is relative to: no empty part, no `.`, no `..`, no NUL."""
     if path == "":

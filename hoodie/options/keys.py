@@ -24,6 +24,7 @@ from hoodie.options.values import (
     IndexType,
     KeyGeneratorType,
     Kind,
+    LockProvider,
     LogBlockFormat,
     MorInserts,
     OverwriteMode,
@@ -32,6 +33,7 @@ from hoodie.options.values import (
     choice,
     fields,
     fraction,
+    lock_provider,
     merger,
     only,
     paths,
@@ -433,11 +435,71 @@ MEMORY_LIMIT_MB = Key(
     "Without Spark: how many MB a write may hold. Half of it is for rows of the batch; more rows than that are staged on disk. As "
     "many files are written at once as fit into the other half, at least one.",
 )
-LOCK_PROVIDER = _check(
+LOCK_PROVIDER = Key(
     "hoodie.write.lock.provider",
-    "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
-    "writers on one machine share a lock file without any option, and no other lock is taken",
-    "Lock between writers. Whatever it says, all processes of one machine share a lock file in the table.",
+    lock_provider(),
+    LockProvider.IN_PROCESS,
+    "Who grants the lock between writers: `storage`, `filesystem`, `zookeeper` or `zookeeper_implicit`, also by the class names of "
+    "Apache Hudi's providers. `in_process`, the default: what fits to where the table lies; on a disk all processes of the machine "
+    "share a lock file, in an object store all machines do.",
+)
+STORAGE_LOCK_LEASE = Key(
+    "hoodie.write.lock.storage.validity.timeout.secs",
+    whole(1),
+    300,
+    "Seconds for which the lock in an object store is held without being renewed. Other machines wait so long for one that died.",
+)
+STORAGE_LOCK_RENEWAL = Key(
+    "hoodie.write.lock.storage.renew.interval.secs",
+    whole(1),
+    30,
+    "Seconds between two renewals of that lock, at most a tenth of its lease.",
+    also=("hoodie.write.lock.storage.heartbeat.poll.secs",),
+)
+FILESYSTEM_LOCK_PATH: Key[str | None] = Key(
+    "hoodie.write.lock.filesystem.path",
+    text("a folder of the table"),
+    None,
+    "Folder of the file `lock` that the provider `filesystem` creates, inside the table. Unset: `.hoodie`.",
+)
+FILESYSTEM_LOCK_EXPIRY = Key(
+    "hoodie.write.lock.filesystem.expire",
+    whole(0),
+    0,
+    "Minutes after which a lock file of the provider `filesystem` counts as left behind; 0: never.",
+)
+ZOOKEEPER_URL: Key[str | None] = Key(
+    "hoodie.write.lock.zookeeper.url",
+    text("host:port[,host:port…]"),
+    None,
+    "Servers of ZooKeeper, for the provider `zookeeper`.",
+)
+ZOOKEEPER_PORT: Key[int | None] = Key(
+    "hoodie.write.lock.zookeeper.port", whole(1), None, "Port of those servers whose address names none. Unset: 2181."
+)
+ZOOKEEPER_BASE_PATH: Key[str | None] = Key(
+    "hoodie.write.lock.zookeeper.base_path",
+    text("a path in ZooKeeper"),
+    None,
+    "Node below which the lock stands. All writers of a table, Apache Hudi's too, need the same one.",
+)
+ZOOKEEPER_LOCK_KEY: Key[str | None] = Key(
+    "hoodie.write.lock.zookeeper.lock_key",
+    text("a name"),
+    None,
+    "Name of the lock's node in there. Unset: the name of the table's folder.",
+)
+ZOOKEEPER_SESSION = Key(
+    "hoodie.write.lock.zookeeper.session_timeout_ms",
+    whole(1),
+    60_000,
+    "Milliseconds after which ZooKeeper gives the lock of a silent writer to the next.",
+)
+ZOOKEEPER_CONNECTION = Key(
+    "hoodie.write.lock.zookeeper.connection_timeout_ms",
+    whole(1),
+    15_000,
+    "Milliseconds to wait for a connection to ZooKeeper.",
 )
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -581,13 +643,14 @@ HEARTBEAT_INTERVAL = Key(
     "hoodie.client.heartbeat.interval_in_ms",
     whole(1),
     60_000,
-    "Accepted, without effect: a writer's heartbeat file is touched every 60 seconds.",
+    "Milliseconds after which a writer touches its heartbeat file again.",
 )
 HEARTBEAT_MISSES = Key(
     "hoodie.client.heartbeat.tolerable.misses",
     whole(1),
     2,
-    "Accepted, without effect: another writer's heartbeat counts for 125 seconds.",
+    "So many intervals without a heartbeat, and 5 seconds: then a writer on another machine, or of another program, counts as "
+    "dead. A writer of ours that was paused for so many intervals refuses to commit.",
 )
 LOCK_WAIT = Key(
     "hoodie.write.lock.wait_time_ms", whole(0), 60_000, "Milliseconds to wait for the table lock before giving up."
@@ -743,7 +806,6 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(UPSERT_PARALLELISM, INSERT_PARALLELISM, BULK_PARALLELISM, DELETE_PARALLELISM, DRIVER_MAX_BYTES),
             MEMORY_LIMIT_MB,
             ROW_COPIES,
-            LOCK_PROVIDER,
         ),
         "Files": (
             *(MAX_FILE_SIZE, SMALL_FILE_LIMIT, COMPRESSION, RECORD_SIZE),
@@ -755,7 +817,10 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
         ),
         "Services and concurrency": (
             *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO, METADATA_ENABLE),
-            *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, LOCK_WAIT),
+            *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, LOCK_WAIT, LOCK_PROVIDER),
+            *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),
+            *(ZOOKEEPER_URL, ZOOKEEPER_PORT, ZOOKEEPER_BASE_PATH, ZOOKEEPER_LOCK_KEY),
+            *(ZOOKEEPER_SESSION, ZOOKEEPER_CONNECTION),
         ),
         "Streams that are written": (
             *(STREAM_ID, STREAM_BATCH, STREAM_IDENTIFIER, STREAM_RETRIES, STREAM_RETRY_INTERVAL, *STREAM_CHECKS),

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hoodie.options import keys
+from hoodie.options.values import LockProvider
+
+EXPIRY_MARGIN_S = 5.0
+"""So much earlier a writer gives itself up than others do."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +22,25 @@ class CompactionOptions:
 class ConcurrencyOptions:
     heartbeat_interval_s: float = keys.HEARTBEAT_INTERVAL.default / 1000
     heartbeat_misses: int = keys.HEARTBEAT_MISSES.default
-    lock_provider: str = keys.LOCK_PROVIDER.default
+    lock_provider: LockProvider = keys.LOCK_PROVIDER.default
     """Who grants the table lock; see `lock/providers.py`."""
     lock_timeout_s: float = keys.LOCK_WAIT.default / 1000
+    storage_lease_s: float = keys.STORAGE_LOCK_LEASE.default
+    storage_renewal_s: float = keys.STORAGE_LOCK_RENEWAL.default
+    filesystem_path: str | None = keys.FILESYSTEM_LOCK_PATH.default
+    filesystem_expiry_s: float = keys.FILESYSTEM_LOCK_EXPIRY.default * 60
+    """0: a lock file whose holder may live is never taken away."""
+    zookeeper_url: str | None = keys.ZOOKEEPER_URL.default
+    zookeeper_port: int | None = keys.ZOOKEEPER_PORT.default
+    zookeeper_base_path: str | None = keys.ZOOKEEPER_BASE_PATH.default
+    zookeeper_lock_key: str | None = keys.ZOOKEEPER_LOCK_KEY.default
+    zookeeper_session_s: float = keys.ZOOKEEPER_SESSION.default / 1000
+    zookeeper_connection_s: float = keys.ZOOKEEPER_CONNECTION.default / 1000
+
+    @property
+    def heartbeat_expiry_s(self) -> float:
+        """After so long without a heartbeat others take a writer for dead."""
+        return self.heartbeat_interval_s * self.heartbeat_misses + EXPIRY_MARGIN_S
 
 
 CONCURRENCY = ConcurrencyOptions()

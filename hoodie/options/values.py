@@ -73,6 +73,52 @@ class LogBlockFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class LockProvider(StrEnum):
+    """Who grants the table lock, by our short names."""
+
+    IN_PROCESS = "in_process"
+    FILESYSTEM = "filesystem"
+    STORAGE = "storage"
+    ZOOKEEPER = "zookeeper"
+    ZOOKEEPER_IMPLICIT = "zookeeper_implicit"
+
+
+_LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."
+LOCK_PROVIDER_CLASSES: Mapping[str, LockProvider] = {
+    f"{_LOCK_PACKAGE}InProcessLockProvider": LockProvider.IN_PROCESS,
+    f"{_LOCK_PACKAGE}FileSystemBasedLockProvider": LockProvider.FILESYSTEM,
+    f"{_LOCK_PACKAGE}StorageBasedLockProvider": LockProvider.STORAGE,
+    f"{_LOCK_PACKAGE}ZookeeperBasedLockProvider": LockProvider.ZOOKEEPER,
+    f"{_LOCK_PACKAGE}ZookeeperBasedImplicitBasePathLockProvider": LockProvider.ZOOKEEPER_IMPLICIT,
+}
+_LOCKS_NOT_THERE = {
+    "hivemetastorebasedlockprovider": "the Hive metastore's lock",
+    "hive_metastore": "the Hive metastore's lock",
+    "dynamodbbasedlockprovider": "DynamoDB's lock",
+    "dynamodbbasedimplicitpartitionkeylockprovider": "DynamoDB's lock",
+    "dynamodb": "DynamoDB's lock",
+}
+
+
+def lock_provider() -> Kind[LockProvider]:
+    """Our short names, and Apache Hudi's classes with or without their package."""
+    known = {**{provider.value: provider for provider in LockProvider}}
+    for name, provider in LOCK_PROVIDER_CLASSES.items():
+        known[name.lower()] = known[name.rpartition(".")[2].lower()] = provider
+    listed = ", ".join(LockProvider)
+
+    def read(value: str) -> LockProvider:
+        provider = known.get(value.lower())
+        if provider is not None:
+            return provider
+        absent = _LOCKS_NOT_THERE.get(value.lower().rpartition(".")[2])
+        if absent is not None:
+            raise ValueError(f"is not supported by this release: there is no {absent}; it has {listed}")
+        raise ValueError(f"is no lock provider that is known: it can be {listed}, or the class of Apache Hudi")
+
+    return Kind(f"{listed}, or the classes of Apache Hudi", read)
+
+
 SUPPORTED_KEY_GENERATORS = (
     KeyGeneratorType.SIMPLE,
     KeyGeneratorType.COMPLEX,

@@ -10,13 +10,13 @@ from contextlib import suppress
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, is_instant_time
-from hoodie.model.names import COMPLETES_AS
+from hoodie.model.names import COMPLETES_AS, heartbeat_path
 from hoodie.options.fits import check_version
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
 from hoodie.services.rollback import execute_rollback, rollback_instant
 from hoodie.timeline.pending import written_by_others
-from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
+from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import TableContext
 
 
@@ -31,7 +31,7 @@ def rollback_failed(context: TableContext) -> list[str]:
     timeline = context.snapshot().timeline
     dead = []
     for instant in timeline.pending_writes:
-        match life_of(instant.time, storage=context.storage, liveness=context.liveness):
+        match life_of(instant.time, context):
             case Life.DEAD:
                 dead.append(instant)
             case Life.FOREIGN_ALIVE:
@@ -81,7 +81,7 @@ def take_back(context: TableContext, service: Service, instant_time: str) -> boo
     """
     storage = context.storage
     with context.lock.held(context.lock_timeout_s):
-        if life_of(instant_time, storage=storage, liveness=context.liveness) is not Life.DEAD:
+        if life_of(instant_time, context) is not Life.DEAD:
             return False
         context.publisher.fence(instant_time)
         if context.active.exists(

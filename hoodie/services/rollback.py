@@ -25,6 +25,7 @@ from hoodie.model.names import (
     LogFileName,
     WriteToken,
     format_log_file,
+    heartbeat_path,
     join,
     parse_base_file,
     parse_log_file,
@@ -33,7 +34,7 @@ from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackP
 from hoodie.options.fits import check_version
 from hoodie.storage.base import Storage
 from hoodie.timeline.pending import being_written, pending_write
-from hoodie.txn.heartbeat import Life, heartbeat_path, life_of
+from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import Snapshot, TableContext
 
 log = logging.getLogger("hoodie")
@@ -52,7 +53,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
         instant = pending_write(context.active, timeline, instant_time, table=context.storage.uri)
         if instant is None:
             return None
-        if life_of(instant_time, storage=context.storage, liveness=context.liveness) is not Life.DEAD:
+        if life_of(instant_time, context) is not Life.DEAD:
             raise CommitConflictError(f"{being_written(instant, table=context.storage.uri)}; try again later")
         context.publisher.fence(instant_time)
         if context.active.exists(Instant(instant.time, instant.action, State.COMPLETED)):

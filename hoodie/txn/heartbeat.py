@@ -1,21 +1,18 @@
-"""Signs of life of a pending instant: an OS lock that dies with its process, and Hudi's heartbeat file for other writers."""
+"""Signs of life of a pending instant: a mark that ends with its process, and Hudi's heartbeat file for other writers."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from queue import Empty, SimpleQueue
 
-from hoodie.lock.base import Liveness
 from hoodie.lock.held import let_go_after_error
-from hoodie.model.names import HEARTBEATS, join
-from hoodie.storage.base import Storage
-
-INTERVAL_S = 60.0
-"""Hudi's default beat; its writers take an instant for dead after two missed ones."""
-EXPIRY_S = 2 * INTERVAL_S + 5.0
+from hoodie.model.names import heartbeat_path
+from hoodie.options.services import EXPIRY_MARGIN_S
+from hoodie.view.context import TableContext
 
 
 class Life(StrEnum):
@@ -26,44 +23,53 @@ class Life(StrEnum):
     """Not ours, and its heartbeat is fresh."""
 
 
-def heartbeat_path(instant_time: str) -> str:
-    return join(HEARTBEATS, instant_time)
-
-
-def life_of(instant_time: str, *, storage: Storage, liveness: Liveness) -> Life:
+def life_of(instant_time: str, context: TableContext) -> Life:
     """Whether anybody still works on a pending instant.
 
-    On one machine the operating system answers for our own writers at once. Other writers count as alive while their
-    heartbeat file is fresh; without one (Hudi's single-writer default makes none) there is nothing to wait for.
+    For our own writers the marks answer. Others count as alive while their heartbeat file is fresh; without one (Hudi's
+    single-writer default makes none) there is nothing to wait for.
     """
-    ours = liveness.is_alive(instant_time)
+    ours = context.liveness.is_alive(instant_time)
     if ours is not None:
         return Life.ALIVE if ours else Life.DEAD
     try:
-        beat = storage.stat(heartbeat_path(instant_time))
+        beat = context.storage.stat(heartbeat_path(instant_time))
     except FileNotFoundError:
         return Life.DEAD
-    return Life.FOREIGN_ALIVE if storage.now_s() - beat.mtime_s < EXPIRY_S else Life.DEAD
+    is_fresh = context.storage.now_s() - beat.mtime_s < context.concurrency.heartbeat_expiry_s
+    return Life.FOREIGN_ALIVE if is_fresh else Life.DEAD
 
 
 class Heartbeat:
     """Holds an instant alive from `start` to `stop` (or `abandon`, when the process is to look dead)."""
 
-    def __init__(self, instant_time: str, *, storage: Storage, liveness: Liveness) -> None:
+    def __init__(self, instant_time: str, context: TableContext) -> None:
         self._time = instant_time
-        self._storage = storage
-        self._liveness = liveness
+        self._storage = context.storage
+        self._liveness = context.liveness
+        self._interval_s = context.concurrency.heartbeat_interval_s
         self._owner = threading.get_ident()
         self._stopped: SimpleQueue[None] = SimpleQueue()
         """No `Event`: an interrupt while it is set can leave its lock taken."""
         self._thread: threading.Thread | None = None
+        self._beaten = _now()
+        """Both clocks when the last beat that got through was begun."""
+        self._lost = False
 
     def start(self) -> None:
+        self._beaten = _now()
         self._liveness.hold(self._time)
         self._storage.touch(heartbeat_path(self._time))
         self._thread = threading.Thread(target=self._beat, name=f"hoodie-heartbeat-{self._time}", daemon=True)
         _beating.add(self)
         self._thread.start()
+
+    def is_lost(self) -> bool:
+        """Whether no beat got through for so long that others may have taken this writer for dead; once so, for good."""
+        expiry_s = self._liveness.expiry_s
+        if expiry_s is not None and _past_s(self._beaten) > max(expiry_s - EXPIRY_MARGIN_S, expiry_s / 2):
+            self._lost = True
+        return self._lost
 
     def stop(self) -> None:
         """The instant is decided: no trace remains."""
@@ -86,11 +92,15 @@ class Heartbeat:
             self._thread.join()
 
     def _beat(self) -> None:
-        while not self._stops_within(INTERVAL_S):
+        while not self._stops_within(self._interval_s):
+            begun = _now()
+            if self.is_lost():
+                return  # a beat now would make a writer look alive that will not commit
             try:
                 self._storage.touch(heartbeat_path(self._time))
             except OSError:
-                continue  # a missed beat; the next one may get through, and the commit checks the timeline anyway
+                continue  # a missed beat; the next one may get through
+            self._beaten = begun
 
     def _stops_within(self, seconds: float) -> bool:
         try:
@@ -98,6 +108,15 @@ class Heartbeat:
         except Empty:
             return False
         return True
+
+
+def _now() -> tuple[float, float]:
+    """The wall clock may be set, and the other may stand still while the machine sleeps."""
+    return time.time(), time.monotonic()
+
+
+def _past_s(begun: tuple[float, float]) -> float:
+    return max(now - then for now, then in zip(_now(), begun, strict=True))
 
 
 _beating: set[Heartbeat] = set()

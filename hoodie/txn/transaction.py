@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError, LockError
 from hoodie.format.commit_json import decode_commit
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
@@ -112,7 +112,7 @@ class Transaction:
                     time,
                     action,
                     snapshot.timeline,
-                    Heartbeat(time, storage=context.storage, liveness=context.liveness),
+                    Heartbeat(time, context),
                     snapshot.view,
                 )
                 context.publisher.begin(transaction.instant)
@@ -122,6 +122,8 @@ class Transaction:
                 context.active.create(
                     Instant(time, action, State.INFLIGHT), context.active.encode_commit(describe(planned))
                 )
+                # Was held all the time if it is now: no plan of a compaction has come between.
+                transaction._require_held(context.lock.is_known_lost())
         except BaseException:
             if transaction is not None:
                 transaction.heartbeat.abandon()
@@ -142,7 +144,7 @@ class Transaction:
                 timeline = context.active.load()
                 if timeline.find(plan.time, plan.action) is None:
                     raise CommitConflictError(run_by_others(plan, table=context.storage.uri))
-                heartbeat = Heartbeat(plan.time, storage=context.storage, liveness=context.liveness)
+                heartbeat = Heartbeat(plan.time, context)
                 context.active.create(Instant(plan.time, plan.action, State.INFLIGHT))
                 transaction = cls(context, plan.time, plan.action, timeline, heartbeat, claimed=True)
                 context.publisher.begin(transaction.instant)
@@ -169,6 +171,7 @@ class Transaction:
             self._check(metadata, based_on, inserted_partitions)
             for participant in participants_of(context):
                 participant.before_publish(context, self._completed, metadata)
+            self._require_held(self.heartbeat.is_lost() or not context.lock.is_held())
             timeline = self._publish(metadata)
         self._keep_view(timeline, metadata)
         self._clean_up()
@@ -226,6 +229,14 @@ class Transaction:
             )
         if reason is not None:
             raise CommitConflictError(self._conflict(reason))
+
+    def _require_held(self, lost: bool) -> None:
+        if lost:
+            raise LockError(
+                f"instant {self.instant} of table {self.context.storage.uri} lost the table lock or its sign of life, because "
+                "this process was paused or cut off for too long; another writer may have gone on meanwhile, so it was not "
+                "published, and the next write rolls it back: run this write again"
+            )
 
     def _others(self, timeline: Timeline) -> tuple[Instant, ...]:
         return tuple(instant for instant in timeline if instant.time != self.instant)

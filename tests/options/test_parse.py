@@ -117,6 +117,11 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.HEARTBEAT_INTERVAL: round(write.concurrency.heartbeat_interval_s * 1000),
         keys.HEARTBEAT_MISSES: write.concurrency.heartbeat_misses,
         keys.LOCK_WAIT: round(write.concurrency.lock_timeout_s * 1000),
+        keys.STORAGE_LOCK_LEASE: write.concurrency.storage_lease_s,
+        keys.STORAGE_LOCK_RENEWAL: write.concurrency.storage_renewal_s,
+        keys.FILESYSTEM_LOCK_EXPIRY: round(write.concurrency.filesystem_expiry_s / 60),
+        keys.ZOOKEEPER_SESSION: round(write.concurrency.zookeeper_session_s * 1000),
+        keys.ZOOKEEPER_CONNECTION: round(write.concurrency.zookeeper_connection_s * 1000),
         keys.STREAM_RETRIES: write.stream_retries.tries,
         keys.STREAM_RETRY_INTERVAL: round(write.stream_retries.interval_s * 1000),
     }
@@ -386,6 +391,7 @@ TEXTS = {
     keys.TABLE_TYPE.name: "MERGE_ON_READ",
     keys.QUERY_TYPE.name: "read_optimized",
     keys.OVERWRITE_MODE.name: "DYNAMIC",
+    keys.STORAGE_LOCK_RENEWAL.name: "7",
     "hoodie.keygen.timebased.timestamp.type": "SCALAR",
     "hoodie.keygen.timebased.timestamp.scalar.time.unit": "DAYS",
 }
@@ -471,7 +477,7 @@ def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
         ("hoodie.datasource.write.payload.class", "com.acme.P", "is a payload class that is not supported"),
         ("hoodie.python.mor.inserts", "log", "is not supported by this release"),
         ("hoodie.python.merger", "two words", "is no name"),
-        ("hoodie.write.lock.provider", "ZookeeperBasedLockProvider", "no other lock is taken"),
+        ("hoodie.write.lock.provider", "Zookeper", "it can be in_process, filesystem, storage, zookeeper"),
         ("hoodie.logfile.data.block.format", "hfile", "is not supported by this release, which has avro, parquet"),
         ("hoodie.populate.meta.fields", "false", "is not supported by this release, only true is"),
         ("hoodie.base.file.format", "ORC", "only PARQUET is"),

@@ -1,0 +1,192 @@
+"""Is the writer of an instant alive? Where no system locks files: a mark that names its process, and its heartbeat."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from hoodie.errors import LockError
+from hoodie.lock.held import lets_go
+from hoodie.lock.holder import Holder, read_holder_note, this_process
+from hoodie.lock.liveness import LIVE_FOLDER, live_path
+from hoodie.model.names import heartbeat_path
+from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.storage.base import ConditionalStorage, Storage
+
+log = logging.getLogger("hoodie")
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """What the file of a mark says."""
+
+    holder: Holder | None
+    nonce: str
+    abandoned: bool
+
+    @property
+    def is_certainly_dead(self) -> bool:
+        return self.abandoned or self.holder is None or self.holder.is_dead()
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A mark of this process."""
+
+    nonce: str
+    liveness: StorageLiveness
+    instant: str
+    thread: int
+    begun: tuple[float, float]
+    """On the wall clock and on the monotonic one."""
+
+
+class StorageLiveness:
+    """`Liveness` by a file that names the process, and by the age of its heartbeat file.
+
+    A process of this very machine that is gone is dead at once. Any other lives as long as its heartbeat is fresh: so a writer
+    that was paused for longer may have been rolled back, and must not go on (`txn/heartbeat.py`).
+    """
+
+    def __init__(self, storage: Storage, options: ConcurrencyOptions = CONCURRENCY) -> None:
+        self._storage = storage
+        self._expiry_s = options.heartbeat_expiry_s
+
+    @property
+    def expiry_s(self) -> float:
+        return self._expiry_s
+
+    def hold(self, instant: str) -> None:
+        path = live_path(instant)
+        nonce = secrets.token_hex(8)
+        data = self._content(nonce)
+        held = _Held(nonce, self, instant, threading.get_ident(), (time.time(), time.monotonic()))
+        if _mine.setdefault(self._key(instant), held) is not held:
+            raise LockError(
+                f"a living writer of this process has instant {instant} of {self._storage.uri} in hand: "
+                "wait until it is done"
+            )
+        try:
+            self._put(instant, path, data)
+        except BaseException:
+            _mine.pop(self._key(instant), None)
+            raise
+
+    def _put(self, instant: str, path: str, data: bytes) -> None:
+        while True:
+            try:
+                self._storage.create_new(path, data)
+                return
+            except FileExistsError:
+                pass
+            mark, tag = self._read(path)
+            if mark is None:
+                continue  # released this moment
+            if self._lives(instant, mark):
+                raise LockError(
+                    f"instant {instant} of {self._storage.uri} is in the hands of a living writer, {mark.holder}: "
+                    "wait until it is done"
+                )
+            with suppress(FileExistsError, FileNotFoundError):
+                if isinstance(self._storage, ConditionalStorage):
+                    self._storage.swap(path, data, tag)
+                    return
+                # Two who find the same mark dead could both be here. Marks of instants are made under the table lock.
+                self._storage.delete(path)
+
+    def release(self, instant: str) -> None:
+        path = live_path(instant)
+        held = _mine.pop(self._key(instant), None)
+        if held is not None and self._is_recent(held):
+            self._storage.delete(path)
+            return
+        mark, _ = self._read(path)
+        if mark is None:
+            return
+        if (held is not None and held.nonce == mark.nonce) or not self._lives(instant, mark):
+            self._storage.delete(path)
+
+    def abandon(self, instant: str) -> None:
+        path = live_path(instant)
+        held = _mine.pop(self._key(instant), None)
+        if held is None:
+            return
+        try:
+            if self._is_recent(held) or self._names(path, held):
+                self._storage.replace(path, self._content(held.nonce, abandoned=True))
+        except OSError as exc:
+            log.debug("the mark of %s in %s could not be given up, it expires: %s", instant, self._storage.uri, exc)
+
+    def is_alive(self, instant: str) -> bool | None:
+        mark, _ = self._read(live_path(instant))
+        return None if mark is None else self._lives(instant, mark)
+
+    def marks(self) -> frozenset[str]:
+        return frozenset(self._storage.names(LIVE_FOLDER))
+
+    def _lives(self, instant: str, mark: _Mark) -> bool:
+        held = _mine.get(self._key(instant))
+        if held is not None and held.nonce == mark.nonce:
+            return True
+        if mark.is_certainly_dead:
+            return False
+        beats = [self._age_s(heartbeat_path(instant)), self._age_s(live_path(instant))]
+        return any(age_s is not None and age_s < self._expiry_s for age_s in beats)
+
+    def _age_s(self, path: str) -> float | None:
+        try:
+            return self._storage.now_s() - self._storage.stat(path).mtime_s
+        except FileNotFoundError:
+            return None
+
+    def _is_recent(self, held: _Held) -> bool:
+        """Too young to have been taken for dead by anybody: nobody needs to be asked whose the mark is."""
+        past_s = max(time.time() - held.begun[0], time.monotonic() - held.begun[1])
+        return past_s < min(1.0, self._expiry_s / 4)
+
+    def _names(self, path: str, held: _Held) -> bool:
+        mark, _ = self._read(path)
+        return mark is not None and mark.nonce == held.nonce
+
+    def _read(self, path: str) -> tuple[_Mark | None, Hashable]:
+        try:
+            if isinstance(self._storage, ConditionalStorage):
+                data, tag = self._storage.read_tagged(path)
+            else:
+                data, tag = self._storage.read(path), None
+        except FileNotFoundError:
+            return None, None
+        try:
+            note = json.loads(data)
+            return _Mark(read_holder_note(note), str(note["nonce"]), note["abandoned"] is True), tag
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return _Mark(None, "", abandoned=False), tag  # torn, or not ours: nobody who lives left it so
+
+    def _content(self, nonce: str, *, abandoned: bool = False) -> bytes:
+        note = {"nonce": nonce, "abandoned": abandoned}
+        return json.dumps(note | this_process().note()).encode()
+
+    def _key(self, instant: str) -> tuple[Hashable, str]:
+        return self._storage.identity, live_path(instant)
+
+
+_mine: dict[tuple[Hashable, str], _Held] = {}
+"""The marks that this process holds. Without a mutex, which a fork could leave locked: each step is one of the dict's own."""
+
+
+os.register_at_fork(after_in_child=_mine.clear)
+
+
+@lets_go
+def _held_by_this_thread() -> dict[object, Callable[[], None]]:
+    me = threading.get_ident()
+    held = [mark for mark in list(_mine.values()) if mark.thread == me]
+    return {mark: partial(mark.liveness.abandon, mark.instant) for mark in held}
