@@ -120,15 +120,15 @@ def parts_of(*tables: pa.Table) -> list[list[pa.RecordBatch]]:
     return [table.to_batches(max_chunksize=100) for table in tables]
 
 
-def new_storage(clock: FakeClock) -> MemoryStorage:
+def new_storage(clock: FakeClock, kind: type[MemoryStorage] = MemoryStorage) -> MemoryStorage:
     """An empty storage whose files have the times that this clock shows."""
-    return MemoryStorage(clock=clock)
+    return kind(clock=clock)
 
 
 def copy_of(storage: MemoryStorage) -> tuple[MemoryStorage, FakeClock]:
     """Another storage with this content, and a clock that shows the same time."""
     clock = FakeClock(storage.now_s())
-    other = new_storage(clock)
+    other = new_storage(clock, type(storage))
     other.restore(storage.snapshot())
     return other, clock
 

@@ -9,6 +9,7 @@ from hoodie.storage.base import ConditionalStorage, RenamingStorage, Storage
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from tests.bucket import BucketStorage
 
 RENAMING: dict[str, Callable[[Path], RenamingStorage]] = {
     "local": lambda folder: LocalStorage(folder / "table"),
@@ -22,6 +23,11 @@ CONDITIONAL: dict[str, Callable[[Path], ConditionalStorage]] = {
     "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
 }
 """Those that can compare and swap."""
+COPYING: dict[str, Callable[[Path], Storage]] = {
+    "bucket": lambda folder: BucketStorage("memory://bucket"),
+    "faults of a bucket": lambda folder: FaultStorage(BucketStorage("memory://bucket")),
+}
+"""Those that can copy files, and not rename."""
 EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING, **CONDITIONAL}
 OUTSIDE = ["/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./b", "a//b", "a/", "/", "..", "a\0b", "s3://bucket/x"]
 """Paths that no storage takes."""

@@ -408,8 +408,8 @@ def test_a_writer_paused_right_before_it_publishes_is_fenced_by_its_staging_fold
     paused = start_by_hand(storage, clock)
     paused.heartbeat.abandon()
     opened(storage, clock).rollback()
-    with pytest.raises(CommitConflictError, match="its staging folder is gone"):
-        paused._publish(CommitMetadata())
+    with pytest.raises(CommitConflictError, match="it was rolled back"):
+        paused._publish(CommitMetadata(), None)
     assert paused.instant not in {instant.time for instant in opened(storage, clock).timeline}
 
 
@@ -427,8 +427,8 @@ def test_a_paused_writer_that_wakes_up_during_its_rollback_can_publish_nothing(m
             if path.endswith(f".{moment}"):
                 with pytest.raises(FileNotFoundError):
                     storage.move_new(f"{paused.staging}/a/file.parquet", "a/file.parquet")
-                with pytest.raises(CommitConflictError, match="its staging folder is gone"):
-                    paused._publish(CommitMetadata())
+                with pytest.raises(CommitConflictError, match="it was rolled back"):
+                    paused._publish(CommitMetadata(), None)
                 woken.append(path)
 
     opened(WakesTheWriter(storage), clock).rollback()
@@ -444,7 +444,7 @@ def test_a_writer_that_published_just_before_it_would_be_rolled_back_has_committ
 
     class PublishesFirst(FaultStorage):
         def rename_folder(self, source, target):
-            paused._publish(CommitMetadata())
+            paused._publish(CommitMetadata(), None)
             super().rename_folder(source, target)
 
     opened(PublishesFirst(storage), clock).rollback()

@@ -6,17 +6,19 @@ rolls the instant back fences it first. Four steps, and what holds when the proc
 begin     A place for the instant's staged files. Died: nothing of it can be seen, and `remains` names it.
 publish   Final names for the files that the commit will count, after a marker for each. Died: some have their names. No reader
           counts a file of an instant that is not completed, and the rollback finds them all.
-complete  The instant's last file appears, whole. Died: it is there or it is not, and that alone decides.
+complete  The instant's last file appears, whole. Died: it is there or it is not, or `advance` and `fence` put it.
 fence     Ends the instant. Afterwards its completed file is there, or never will be: of `complete` and `fence` one wins,
           even if the writer was only paused and goes on. What it has staged can get no final name any more.
 
-Begin, complete and fence are called under the table lock; but a writer may lose the lock without a notice, and then they still
-hold. A store without renames can fence by one more file that is put only if absent: whoever puts it has won.
+All but publish are called under the table lock. But a lock that is a lease can end while its holder is paused, and nobody tells it.
+So a writer that is about to complete takes the `epoch` of its instant, looks what others have committed, and makes each other
+pending instant `advance`: its writer, paused or not, must look again before it can complete. Of two writers that both believe to
+hold the lock one completes at most. This is optimistic concurrency control; the lock spares the tries that it would cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol
 
@@ -39,6 +41,9 @@ class Publisher(Protocol):
 
         Its name is durable from `publish` on. `durable=False`: for what is never published.
 
+        A publisher whose storage cannot say so in the same request lets the task write; its file gets no final name then, and
+        `remains` names the place.
+
         Raises:
             FileNotFoundError: the place is gone: the instant was fenced.
         """
@@ -50,15 +55,34 @@ class Publisher(Protocol):
         All are durable when it returns. A file that states no marker has none: only our own rollback looks for it.
 
         Raises:
-            FileExistsError: a name is taken; that file is untouched. FileNotFoundError: the instant was fenced.
+            FileExistsError: a name is taken; that file is untouched. Names of data files hold a number of chance
+                (`WriteToken`), and a storage that cannot refuse a taken name relies on it.
+            FileNotFoundError: the instant was fenced.
         """
         ...
 
-    def complete(self, instant: str, path: str, data: bytes) -> None:
+    def epoch(self, instant: str) -> Hashable:
+        """What `complete` needs; taken before the writer looks what others have committed.
+
+        Raises:
+            FileNotFoundError: the instant was fenced.
+        """
+        ...
+
+    def advance(self, instant: str) -> bool:
+        """Outdate the epoch that another pending instant's writer may have taken. True: that one is completed.
+
+        Where its writer had decided it and died before the completed file was there, this puts the file.
+        """
+        ...
+
+    def complete(self, instant: str, path: str, data: bytes, epoch: Hashable) -> None:
         """Put the file that completes the instant, durable.
 
         Raises:
-            FileExistsError: it is there already. FileNotFoundError: the instant was fenced; nothing can be seen.
+            FileExistsError: it is there already. FileNotFoundError: the instant was fenced, or its epoch is outdated; nothing of
+                it can be seen.
+            CommitOutcomeUnknownError: it is decided that the file shall be there, and it could not be put.
         """
         ...
 

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from hoodie.errors import UnsupportedTableError
 from hoodie.publish.base import Publisher
+from hoodie.publish.copying import CopyingPublisher
 from hoodie.publish.renaming import RenamingPublisher
-from hoodie.storage.base import RenamingStorage, Storage
+from hoodie.storage.base import CopyingStorage, RenamingStorage, Storage
 
 
 def publisher_of(storage: Storage) -> Publisher:
@@ -17,8 +20,11 @@ def publisher_of(storage: Storage) -> Publisher:
     Raises:
         UnsupportedTableError: there is none.
     """
-    if isinstance(storage, RenamingStorage):
-        return RenamingPublisher(storage)
+    innermost = storage.lock_root  # what wraps it passes on more than it can do
+    if isinstance(innermost, RenamingStorage):
+        return RenamingPublisher(cast(RenamingStorage, storage))
+    if isinstance(innermost, CopyingStorage):
+        return CopyingPublisher(cast(CopyingStorage, storage))
     raise UnsupportedTableError(
-        f"files cannot be published in {storage.uri}: writing is supported on a local disk and in memory://"
+        f"files cannot be published in {storage.uri}: it can neither rename folders nor replace a file on condition"
     )

@@ -6,7 +6,7 @@ ends a writer, alive, paused or dead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
@@ -39,7 +39,13 @@ class RenamingPublisher:
                 self._storage.touch(marker_path(instant, partition_path, name, file.marker))
         self._storage.move_all_new([(file.staged, file.final) for file in files])
 
-    def complete(self, instant: str, path: str, data: bytes) -> None:
+    def epoch(self, instant: str) -> Hashable:
+        return None  # the system takes a lock on a disk back from the dead only
+
+    def advance(self, instant: str) -> bool:
+        return False
+
+    def complete(self, instant: str, path: str, data: bytes, epoch: Hashable) -> None:
         self._storage.create_new(path, data, via=staging_folder(instant))
 
     def fence(self, instant: str) -> None:

@@ -158,6 +158,24 @@ class ConditionalStorage(Storage, Protocol):
 
 
 @runtime_checkable
+class CopyingStorage(ConditionalStorage, Protocol):
+    """A store of whole files under names, without folders that could be renamed: S3 and its like."""
+
+    @property
+    def at_once(self) -> int:
+        """How many requests it takes from us at the same time."""
+        ...
+
+    def copy_file(self, source: str, target: str) -> None:
+        """The file once more under another name, without its bytes coming here; replaces what stood there.
+
+        Raises:
+            FileNotFoundError: `source` is gone.
+        """
+        ...
+
+
+@runtime_checkable
 class RenamingStorage(Storage, Protocol):
     """A storage with real folders: a rename takes all that is in one away at once, and so fences off who still writes there.
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from hoodie.storage.base import ConditionalStorage, FileInfo, RenamingStorage, Storage
+from hoodie.storage.base import ConditionalStorage, CopyingStorage, FileInfo, RenamingStorage, Storage
 from hoodie.storage.memory import KeptBytesIO
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 
@@ -20,6 +20,7 @@ Verb = Literal[
     "create_new",
     "replace",
     "swap",
+    "copy_file",
     "move_new",
     "rename_folder",
     "open_output",
@@ -184,6 +185,16 @@ class FaultStorage:
     def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
         inner = self._conditional(self._living())
         return self._change("swap", path, lambda: inner.swap(path, data, tag))
+
+    @property
+    def at_once(self) -> int:
+        return 1  # calls keep their numbers in every run
+
+    def copy_file(self, source: str, target: str) -> None:
+        inner = self._living()
+        if not isinstance(inner, CopyingStorage):
+            raise TypeError(f"{inner!r} cannot copy files")
+        self._change("copy_file", f"{source} -> {target}", lambda: inner.copy_file(source, target))
 
     def move_new(self, source: str, target: str) -> None:
         self._change(

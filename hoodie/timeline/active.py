@@ -8,7 +8,7 @@ Who may make which transition when: txn/ and services/.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -137,14 +137,14 @@ class ActiveTimeline:
         with self._taken_is_conflict(instant):
             self._storage.create_new(self.path(instant), data, durable=durable)
 
-    def complete(self, instant: Instant, data: bytes, publisher: Publisher) -> None:
-        """Reach the completed state of an instant that was begun with this publisher.
+    def complete(self, instant: Instant, data: bytes, publisher: Publisher, epoch: Hashable) -> None:
+        """Reach the completed state of an instant that was begun with this publisher, and is in this epoch.
 
         Raises:
-            CommitConflictError: as `create`. FileNotFoundError: the instant was fenced.
+            CommitConflictError: as `create`. FileNotFoundError: the instant was fenced, or the epoch is outdated.
         """
         with self._taken_is_conflict(instant):
-            publisher.complete(instant.time, self.path(instant), data)
+            publisher.complete(instant.time, self.path(instant), data, epoch)
 
     def remove(self, instant: Instant) -> bool:
         """Take back a state (rollback; failed compaction). False when its file was not there."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -168,11 +168,12 @@ class Transaction:
         context.clock.wait_until_passed(self.instant)
         with context.lock.held(context.lock_timeout_s):
             _require_same_table(context, places_rows=not self.claimed)
+            epoch = self._epoch()
             self._check(metadata, based_on, inserted_partitions)
             for participant in participants_of(context):
                 participant.before_publish(context, self._completed, metadata)
             self._require_held(self.heartbeat.is_lost() or not context.lock.is_held())
-            timeline = self._publish(metadata)
+            timeline = self._publish(metadata, epoch)
         self._keep_view(timeline, metadata)
         self._clean_up()
         self.committed = True
@@ -198,6 +199,9 @@ class Transaction:
     def _check(self, metadata: CommitMetadata, based_on: BasedOn, inserted_partitions: Partitions) -> None:
         context = self.context
         snapshot = context.snapshot()
+        at_work = [i.time for i in snapshot.timeline.pending() if i.state is State.INFLIGHT and i.time != self.instant]
+        if [time for time in at_work if context.publisher.advance(time)]:
+            snapshot = context.snapshot()
         view = snapshot.view
         if self.planned_on is not None and self._others(snapshot.timeline) == self._others(self.started_on):
             view = self.planned_on  # nobody has done anything since, so another listing could show nothing else
@@ -245,15 +249,23 @@ class Transaction:
     def _completed(self) -> Instant:
         return Instant(self.instant, self.action, State.COMPLETED)
 
-    def _publish(self, metadata: CommitMetadata) -> Timeline:
+    def _epoch(self) -> Hashable:
+        try:
+            return self.context.publisher.epoch(self.instant)
+        except FileNotFoundError as exc:
+            raise CommitConflictError(self._conflict("another process is rolling it back")) from exc
+
+    def _publish(self, metadata: CommitMetadata, epoch: Hashable) -> Timeline:
         """Give the timeline with the completed instant."""
         context = self.context
         completed = self._completed
         data = context.active.encode_commit(metadata)
         try:
-            context.active.complete(completed, data, context.publisher)
+            context.active.complete(completed, data, context.publisher, epoch)
         except FileNotFoundError as exc:
-            raise CommitConflictError(self._conflict("its staging folder is gone: it was rolled back")) from exc
+            raise CommitConflictError(
+                self._conflict("it was rolled back, or another write was committed while this one was paused")
+            ) from exc
         except OSError as exc:
             if not self._landed(metadata, exc):
                 raise

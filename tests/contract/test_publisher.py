@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import pickle
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from hoodie.errors import UnsupportedTableError
-from hoodie.model.names import MARKERS, join
+from hoodie.errors import CommitOutcomeUnknownError, UnsupportedTableError
+from hoodie.model.names import MARKERS, PRIVATE, join
 from hoodie.model.plans import StagedFile
 from hoodie.publish.base import Publisher
 from hoodie.publish.publishers import publisher_of
@@ -17,15 +19,19 @@ from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
-from tests.storages import EVERY
+from tests.bucket import BucketStorage
+from tests.storages import COPYING, RENAMING
 
 T, OTHER = "20260101000000001", "20260101000000002"
 COMPLETED = f".hoodie/{T}.commit"
 
 
-@pytest.fixture(params=sorted(EVERY))
+PUBLISHED = {**RENAMING, **COPYING}
+
+
+@pytest.fixture(params=sorted(PUBLISHED))
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    return EVERY[request.param](tmp_path)
+    return PUBLISHED[request.param](tmp_path)
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def test_a_write_from_its_beginning_to_its_end(storage: Storage, publisher: Publ
     publisher.publish(T, files)
     assert [storage.read(path) for path in data_files(storage)] == [b"a/f", b"a/g", b"h"]
     assert not storage.exists(COMPLETED)
-    publisher.complete(T, COMPLETED, b"metadata")
+    publisher.complete(T, COMPLETED, b"metadata", publisher.epoch(T))
     assert storage.read(COMPLETED) == b"metadata"
     publisher.clear(T)
     assert everything(storage) == [COMPLETED, "a/f", "a/g", "h"]
@@ -90,6 +96,7 @@ def test_a_file_that_states_no_marker_has_none(storage: Storage, publisher: Publ
     assert [info.path for info in storage.list(join(MARKERS, T), recursive=True)] == [f"{MARKERS}/{T}/a/g.marker.MERGE"]
 
 
+@pytest.mark.parametrize("storage", sorted(RENAMING), indirect=True)
 def test_no_file_is_replaced(storage: Storage, publisher: Publisher) -> None:
     storage.create_new("a/g", b"theirs")
     publisher.begin(T)
@@ -100,22 +107,26 @@ def test_no_file_is_replaced(storage: Storage, publisher: Publisher) -> None:
 
 def test_an_instant_is_completed_once(storage: Storage, publisher: Publisher) -> None:
     publisher.begin(T)
-    publisher.complete(T, COMPLETED, b"first")
+    epoch = publisher.epoch(T)
+    publisher.complete(T, COMPLETED, b"first", epoch)
     with pytest.raises(FileExistsError):
-        publisher.complete(T, COMPLETED, b"second")
+        publisher.complete(T, COMPLETED, b"second", epoch)
     assert storage.read(COMPLETED) == b"first"
 
 
 def test_a_fenced_writer_publishes_nothing(storage: Storage, publisher: Publisher) -> None:
     publisher.begin(T)
     files = stage(publisher, "a/f")
+    epoch = publisher.epoch(T)
     publisher_of(storage).fence(T)
-    with pytest.raises(FileNotFoundError):
-        stage(publisher, "a/late")
+    with suppress(FileNotFoundError):
+        files += stage(publisher, "a/late")
     with pytest.raises(FileNotFoundError):
         publisher.publish(T, files)
     with pytest.raises(FileNotFoundError):
-        publisher.complete(T, COMPLETED, b"late")
+        publisher.complete(T, COMPLETED, b"late", epoch)
+    with pytest.raises(FileNotFoundError):
+        publisher.complete(T, COMPLETED, b"late", publisher.epoch(T))
     assert data_files(storage) == []
     assert not storage.exists(COMPLETED)
     assert publisher.remains() == {T}
@@ -124,8 +135,7 @@ def test_a_fenced_writer_publishes_nothing(storage: Storage, publisher: Publishe
 def test_a_writer_that_is_fenced_while_a_task_writes_keeps_nothing(storage: Storage, publisher: Publisher) -> None:
     publisher.begin(T)
     place = publisher.staging(T)
-    fenced = pytest.raises(FileNotFoundError)
-    with fenced, publisher.open_staged(join(place, "f"), within=place) as stream:
+    with suppress(FileNotFoundError), publisher.open_staged(join(place, "f"), within=place) as stream:
         stream.write(b"late")
         publisher.fence(T)
     with pytest.raises(FileNotFoundError):
@@ -135,7 +145,7 @@ def test_a_writer_that_is_fenced_while_a_task_writes_keeps_nothing(storage: Stor
 
 def test_a_fence_after_the_completed_file_leaves_that(storage: Storage, publisher: Publisher) -> None:
     publisher.begin(T)
-    publisher.complete(T, COMPLETED, b"metadata")
+    publisher.complete(T, COMPLETED, b"metadata", publisher.epoch(T))
     publisher.fence(T)
     assert storage.read(COMPLETED) == b"metadata"
 
@@ -147,7 +157,7 @@ def test_a_fence_may_be_put_up_again_and_where_nothing_was_begun(storage: Storag
         publisher.fence(T)
         publisher.fence(T)
     with pytest.raises(FileNotFoundError):
-        publisher.complete(T, COMPLETED, b"late")
+        publisher.complete(T, COMPLETED, b"late", publisher.epoch(T))
 
 
 def test_an_instant_does_not_reach_into_another_one(storage: Storage, publisher: Publisher) -> None:
@@ -167,7 +177,8 @@ def test_an_abandoned_write_gives_its_room_back_and_keeps_its_markers(storage: S
     publisher.publish(T, [first])
     publisher.abandon(T)
     assert not storage.exists(second.staged)
-    assert everything(storage) == [f"{MARKERS}/{T}/a/f.marker.CREATE", "a/f"]
+    seen = [path for path in everything(storage) if not path.startswith(PRIVATE)]
+    assert seen == [f"{MARKERS}/{T}/a/f.marker.CREATE", "a/f"]
 
 
 @pytest.mark.parametrize("fenced", [False, True])
@@ -186,30 +197,41 @@ def test_what_is_forgotten_leaves_nothing(storage: Storage, publisher: Publisher
 def _write(publisher: Publisher) -> None:
     publisher.begin(T)
     publisher.publish(T, stage(publisher, "a/f", "b/g"))
-    publisher.complete(T, COMPLETED, b"metadata")
+    publisher.complete(T, COMPLETED, b"metadata", publisher.epoch(T))
 
 
-def _crashes() -> list[Fault]:
-    storage = FaultStorage(MemoryStorage())
-    _write(publisher_of(storage))
-    return list(crash_points(storage.trace))
+KINDS = {"memory": MemoryStorage, "bucket": BucketStorage}
 
 
-@pytest.mark.parametrize("crash", _crashes(), ids=lambda crash: f"{crash.at}-{crash.moment}")
-def test_after_a_crash_the_completed_file_decides_and_a_fence_keeps_it_so(crash: Fault) -> None:
-    inner = MemoryStorage()
+def _crashes() -> list[tuple[str, Fault]]:
+    found = []
+    for kind, make in KINDS.items():
+        storage = FaultStorage(make())
+        _write(publisher_of(storage))
+        found += [(kind, crash) for crash in crash_points(storage.trace)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "crash"), _crashes(), ids=lambda at: at if isinstance(at, str) else f"{at.at}-{at.moment}"
+)
+def test_after_a_crash_the_fence_tells_whether_it_is_completed(kind: str, crash: Fault) -> None:
+    inner = KINDS[kind]()
     with suppress(InjectedFault):
         _write(publisher_of(FaultStorage(inner, [crash])))
-    completed = inner.exists(COMPLETED)
+    before = inner.exists(COMPLETED)
     publisher = publisher_of(inner)
     for path in data_files(inner):
         assert inner.exists(f"{MARKERS}/{T}/{path}.marker.CREATE")
+    publisher.fence(T)
+    completed = inner.exists(COMPLETED)
     if completed:
         assert inner.read(COMPLETED) == b"metadata"
         assert data_files(inner) == ["a/f", "b/g"]
-    publisher.fence(T)
+    else:
+        assert not before
     with pytest.raises(FileNotFoundError):
-        publisher.complete(T, f"{COMPLETED}.late", b"late")
+        publisher.complete(T, f"{COMPLETED}.late", b"late", publisher.epoch(T))
     assert inner.exists(COMPLETED) == completed
     publisher.forget(T)
     assert publisher.remains() == frozenset()
@@ -222,8 +244,74 @@ class OnlyPuts:
         inner = MemoryStorage("bucket")
         for name in ("uri", "read", "create_new", "replace", "open_output", "list", "delete"):
             setattr(self, name, getattr(inner, name))
+        self.lock_root = self
 
 
 def test_a_storage_that_nobody_can_publish_in_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match="files cannot be published in bucket"):
         publisher_of(OnlyPuts())  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def bucket() -> BucketStorage:
+    return BucketStorage("memory://bucket")
+
+
+def test_of_two_writers_that_both_believe_to_hold_the_lock_one_completes_at_most(bucket: BucketStorage) -> None:
+    publisher = publisher_of(bucket)
+    completed = {time: f".hoodie/{time}.commit" for time in (T, OTHER)}
+    for steps in set(itertools.permutations([T, T, T, OTHER, OTHER, OTHER])):
+        for time in completed:
+            publisher.begin(time)
+        epochs, at, landed = {}, dict.fromkeys(completed, 0), []
+        for time in steps:
+            at[time] += 1
+            other = OTHER if time == T else T
+            if at[time] == 1:
+                epochs[time] = publisher.epoch(time)
+            elif at[time] == 2:
+                if publisher.advance(other):
+                    break  # it looks again, and sees the other one
+            else:
+                with suppress(FileNotFoundError):
+                    publisher.complete(time, completed[time], b"metadata", epochs[time])
+                    landed.append(time)
+        assert len(landed) <= 1
+        for time, path in completed.items():
+            assert bucket.exists(path) == (time in landed)
+            publisher.forget(time)
+            bucket.delete(path)
+
+
+def test_who_advances_puts_the_completed_file_of_a_writer_that_died_after_its_decision(bucket: BucketStorage) -> None:
+    storage = FaultStorage(bucket)
+    dying = publisher_of(storage)
+    dying.begin(T)
+    epoch = dying.epoch(T)
+    storage.revive([Fault(1, "after")])
+    with pytest.raises(InjectedFault):
+        dying.complete(T, COMPLETED, b"metadata", epoch)
+    assert not bucket.exists(COMPLETED)
+    assert publisher_of(bucket).advance(T)
+    assert bucket.read(COMPLETED) == b"metadata"
+
+
+def test_a_completed_file_that_cannot_be_put_is_no_failure_of_the_write(bucket: BucketStorage) -> None:
+    storage = FaultStorage(bucket)
+    publisher = publisher_of(storage)
+    publisher.begin(T)
+    epoch = publisher.epoch(T)
+    storage.revive([Fault(2, "before", errno.EIO)])
+    with pytest.raises(CommitOutcomeUnknownError, match=r"is decided, but .* could not be put"):
+        publisher.complete(T, COMPLETED, b"metadata", epoch)
+    publisher.fence(T)
+    assert bucket.read(COMPLETED) == b"metadata"
+
+
+def test_a_copy_that_comes_after_the_fence_finds_nothing(bucket: BucketStorage) -> None:
+    publisher = publisher_of(bucket)
+    publisher.begin(T)
+    (file,) = stage(publisher, "a/f")
+    publisher.fence(T)
+    with pytest.raises(FileNotFoundError):
+        bucket.copy_file(file.staged, file.final)

@@ -1,6 +1,6 @@
 """The actions that are stopped at every storage call, each with the table that it starts from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 from hoodie.options.parse import parse_write_options
@@ -84,6 +84,9 @@ def _run_until_published(storage: FaultStorage, clock: FakeClock | None) -> None
             if path.endswith(".deltacommit"):
                 raise InjectedFault(f"the process died before {path}")
             super().create_new(path, data, via=via, durable=durable)
+
+        def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
+            raise InjectedFault(f"the process died before it decided {path}")
 
     try:
         opened(DiesBeforePublishing(storage), clock).upsert(batch(CHANGES))

@@ -2,13 +2,18 @@
 
 import errno
 import shutil
+from functools import cache
 
 import pytest
 
 from hoodie.errors import CommitOutcomeUnknownError, HoodieError
 from hoodie.model.enums import Action as TimelineAction
+from hoodie.model.names import STAGING
+from hoodie.publish.copying import Decision, Said
 from hoodie.storage.faults import Fault, FaultStorage, crash_points
 from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+from tests.bucket import BucketStorage
 from tests.crash.actions import ACTIONS, Action, Views, crash
 from tests.effort import long_but
 from tests.memory_tables import (
@@ -34,16 +39,29 @@ CALLS = {
 }
 """How many calls of each action change the storage. One more is one more place to die: look at it, then raise the number."""
 
+CALLS_IN_A_BUCKET = {
+    "copy-on-write upsert": 20,
+    "merge-on-read upsert": 25,
+    "insert_overwrite": 17,
+    "load in one pass": 22,
+    "delete_partitions": 10,
+    "compaction": 16,
+    "rollback": 19,
+}
+"""The same where a store copies files and cannot rename."""
+
+IN_SHORT = [*((name, "memory") for name in ACTIONS), ("merge-on-read upsert", "bucket"), ("rollback", "bucket")]
+
 NEXT = Input("next", "a", 1, 1)
 
 
 class Scene:
     """An action's starting point, its calls, and what readers see before and after."""
 
-    def __init__(self, action: Action):
+    def __init__(self, action: Action, kind: type[MemoryStorage]):
         self.action = action
         clock = FakeClock()
-        self.start = new_storage(clock)
+        self.start = new_storage(clock, kind)
         action.prepare(self.start, clock)
         self.before = Views.of(opened(self.start, clock))
         done, clock = copy_of(self.start)
@@ -53,22 +71,28 @@ class Scene:
         self.after = Views.of(opened(done, clock))
 
 
-_scenes: dict[str, Scene] = {}
+KINDS = {"memory": MemoryStorage, "bucket": BucketStorage}
 
 
-def scene_of(name: str) -> Scene:
-    if name not in _scenes:
-        _scenes[name] = Scene(ACTIONS[name])
-    return _scenes[name]
+@cache
+def scene_of(name: str, kind: str = "memory") -> Scene:
+    return Scene(ACTIONS[name], KINDS[kind])
 
 
 @pytest.fixture(params=ACTIONS)
-def scene(request):
+def memory_scene(request):
     return scene_of(request.param)
 
 
-def test_the_number_of_changing_calls_is_known():
-    assert {name: len(scene_of(name).trace) for name in ACTIONS} == CALLS
+@pytest.fixture(params=long_but(IN_SHORT, [(name, kind) for kind in KINDS for name in ACTIONS]), ids="-".join)
+def scene(request):
+    return scene_of(*request.param)
+
+
+@pytest.mark.parametrize(("kind", "calls"), [("memory", CALLS), ("bucket", CALLS_IN_A_BUCKET)])
+def test_the_number_of_changing_calls_is_known(kind, calls):
+    found = {name: len(scene_of(name, kind).trace) for name in ACTIONS}
+    assert found == calls
 
 
 def test_scenes_show_something(scene):
@@ -80,8 +104,19 @@ def test_scenes_show_something(scene):
         assert scene.before.snapshot == scene.after.snapshot
 
 
-def recovered(storage, clock, seen, *, last_snapshot):
+def is_decided(storage):
+    """Whether a write of a dead process is decided and has no completed file yet: then whoever comes next puts it."""
+    for info in storage.list(STAGING, recursive=True):
+        if info.path.endswith("/_decision"):
+            decision = Decision.decode(storage.read(info.path), path=info.path)
+            return decision.said is Said.COMPLETE and not storage.exists(decision.path)
+    return False
+
+
+def recovered(scene, storage, clock, *, last_snapshot):
     """The next write succeeds, adds exactly its row, and leaves nothing of the dead writer behind."""
+    if is_decided(storage):
+        last_snapshot = scene.after.snapshot
     table = opened(storage, clock)
     result = table.upsert(batch([NEXT]))
     rows = snapshot_of(opened(storage, clock))
@@ -107,7 +142,7 @@ def test_after_a_crash_at_any_step_readers_see_the_old_or_the_new_table_and_the_
         seen = Views.of(opened(bare, clock))
         assert seen in (scene.before, scene.after), fault
         outcomes["after" if seen == scene.after else "before"] += 1
-        recovered(bare, clock, seen, last_snapshot=seen.snapshot)
+        recovered(scene, bare, clock, last_snapshot=seen.snapshot)
     assert outcomes["before"] + outcomes["after"] == len(list(crash_points(scene.trace)))
 
 
@@ -123,9 +158,10 @@ def test_recovery_run_twice_changes_nothing_more(scene):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["merge-on-read upsert", "compaction"])
-def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too(name):
-    scene = scene_of(name)
+def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too(name, kind):
+    scene = scene_of(name, kind)
     pairs = 0
     for number, fault in enumerate(crash_points(scene.trace)):
         if number % 5:
@@ -142,7 +178,7 @@ def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too(name):
             bare, clock = copy_of(storage)
             seen = Views.of(opened(bare, clock))
             assert seen in (scene.before, scene.after), (fault, second)
-            recovered(bare, clock, seen, last_snapshot=seen.snapshot)
+            recovered(scene, bare, clock, last_snapshot=seen.snapshot)
             pairs += 1
     assert pairs > 30
 
@@ -164,11 +200,12 @@ def test_after_an_io_error_at_any_step_the_call_raises_and_nothing_is_visible_or
         else:
             assert Views.of(opened(storage, clock)) == scene.after, fault
         seen = Views.of(opened(storage, clock))
-        recovered(storage, clock, seen, last_snapshot=seen.snapshot)
+        recovered(scene, storage, clock, last_snapshot=seen.snapshot)
 
 
-def test_the_same_on_a_local_disk(scene, tmp_path):
+def test_the_same_on_a_local_disk(memory_scene, tmp_path):
     """A sample: what a disk adds to memory is its own half-done steps."""
+    scene = memory_scene
     start = tmp_path / "start"
     scene.action.prepare(LocalStorage(start), None)
     before = rows_without_times(start)
@@ -185,7 +222,7 @@ def test_the_same_on_a_local_disk(scene, tmp_path):
             assert crash(LocalStorage(folder), None, scene.action, fault)
             assert rows_without_times(folder) in (before, after), fault
             storage = LocalStorage(folder)
-            recovered(storage, None, None, last_snapshot=snapshot_of(opened(storage)))
+            recovered(scene, storage, None, last_snapshot=snapshot_of(opened(storage)))
             shutil.rmtree(folder)
 
 

@@ -14,6 +14,7 @@ from hoodie.storage.faults import TEARABLE, Call, Fault, FaultStorage, InjectedF
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.paths import SCRATCH_FOLDER
+from tests.bucket import BucketStorage
 
 INNER: dict[str, Callable[[Path], Storage]] = {
     "local": lambda folder: LocalStorage(folder / "table"),
@@ -78,7 +79,21 @@ def files(storage: Storage) -> dict[str, bytes]:
 
 
 def test_every_verb_is_covered_here() -> None:
-    assert set(ACTS) == set(PATHS) == set(get_args(Verb))
+    assert set(ACTS) == set(PATHS) == set(get_args(Verb)) - {"copy_file"}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_copy_is_made_or_is_not(moment: Moment) -> None:
+    bucket = BucketStorage()
+    bucket.create_new("old", b"old bytes")
+    storage = FaultStorage(bucket, [Fault(1, moment)])
+    with pytest.raises(InjectedFault):
+        storage.copy_file("old", "folder/new")
+    assert [(call.verb, call.path) for call in storage.trace] == [("copy_file", "old -> folder/new")]
+    assert bucket.exists("folder/new") == (moment == "after")
+    storage.revive()
+    storage.copy_file("old", "folder/new")
+    assert bucket.read("folder/new") == b"old bytes"
 
 
 @pytest.mark.parametrize("verb", ACTS)
