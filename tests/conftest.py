@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.golden_tables import Golden, copy_golden
+from tests.servers.zookeeper import ZooKeeper, zookeeper
 from tests.small_files import treat_small_files
 
 # Derandomised: a failure seen once is seen by everybody. No deadline: the machines are shared, time is no property.
@@ -39,3 +40,10 @@ def files_take_rows_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def golden(tmp_path: Path) -> Callable[[str], Golden]:
     """Gives a golden table by name, copied so that a test may write to it."""
     return lambda name: copy_golden(name, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    """One ZooKeeper for the session."""
+    with zookeeper(tmp_path_factory.mktemp("zookeeper") / "server") as server:
+        yield server

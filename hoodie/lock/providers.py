@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from hoodie.errors import UnsupportedTableError
 from hoodie.lock.base import WAITING, Coordination, Liveness, Waiting
 from hoodie.lock.file_lock import FileLock
+from hoodie.lock.filesystem_lock import FilesystemLock
 from hoodie.lock.in_process import InProcessLiveness, InProcessLock
 from hoodie.lock.liveness import FileLiveness
 from hoodie.lock.storage_liveness import StorageLiveness
 from hoodie.lock.storage_lock import StorageLock
+from hoodie.lock.zookeeper import ZooKeeperLock
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.base import ConditionalStorage, Storage
@@ -65,16 +67,20 @@ def _in_storage(storage: Storage, options: ConcurrencyOptions, waiting: Waiting)
     return Coordination(StorageLock(storage, options, waiting), liveness_of(storage, options, waiting))
 
 
-def _not_yet(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    raise UnsupportedTableError(f"the lock provider {options.lock_provider} is not there yet")
+def _in_zookeeper(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
+    return Coordination(ZooKeeperLock(storage, options, waiting), liveness_of(storage, options, waiting))
+
+
+def _in_filesystem(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
+    return Coordination(FilesystemLock(storage, options, waiting), liveness_of(storage, options, waiting))
 
 
 PROVIDERS: Mapping[LockProvider, Maker] = {
     LockProvider.IN_PROCESS: _by_storage,
     LockProvider.STORAGE: _in_storage,
-    LockProvider.FILESYSTEM: _not_yet,
-    LockProvider.ZOOKEEPER: _not_yet,
-    LockProvider.ZOOKEEPER_IMPLICIT: _not_yet,
+    LockProvider.FILESYSTEM: _in_filesystem,
+    LockProvider.ZOOKEEPER: _in_zookeeper,
+    LockProvider.ZOOKEEPER_IMPLICIT: _in_zookeeper,
 }
 """By what `hoodie.write.lock.provider` says."""
 

@@ -487,7 +487,7 @@ ZOOKEEPER_LOCK_KEY: Key[str | None] = Key(
     "hoodie.write.lock.zookeeper.lock_key",
     text("a name"),
     None,
-    "Name of the lock's node in there. Unset: the name of the table's folder.",
+    "Name of the lock's node in there.",
 )
 ZOOKEEPER_SESSION = Key(
     "hoodie.write.lock.zookeeper.session_timeout_ms",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
+import uuid
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from tests.servers.zookeeper import ZooKeeper
 from tests.storages import EVERY
 
 T = "20260101093000000"
@@ -57,11 +60,19 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 @pytest.fixture(params=sorted(PROVIDERS))
 def coordinated(request: pytest.FixtureRequest, storage: Storage) -> Coordinated:
     """`coordinate` by each provider that serves the storage."""
-    if request.param not in (LockProvider.IN_PROCESS, LockProvider.STORAGE):
-        pytest.skip("not there yet")
+    options = ConcurrencyOptions(lock_provider=request.param)
     if request.param is LockProvider.STORAGE and not isinstance(storage.lock_root, ConditionalStorage):
         pytest.skip("this storage cannot compare and swap")
-    return partial(coordinate, options=ConcurrencyOptions(lock_provider=request.param))
+    if request.param in (LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLICIT):
+        server: ZooKeeper = request.getfixturevalue("zookeeper_server")
+        options = replace(
+            options,
+            zookeeper_url=server.address,
+            zookeeper_base_path=f"/{uuid.uuid4()}",
+            zookeeper_lock_key="trips",
+            zookeeper_session_s=4.0,
+        )
+    return partial(coordinate, options=options)
 
 
 @pytest.fixture

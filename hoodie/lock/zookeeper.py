@@ -1,0 +1,397 @@
+"""The table lock in ZooKeeper, through kazoo: nodes and order are those of Curator's mutex, and so of Apache Hudi's provider.
+
+Each contender makes an ephemeral node with a growing number under the lock's node; the smallest number has the lock. Curator
+orders by what follows `-lock-`. kazoo's own recipe names its nodes otherwise, and the two would not exclude each other.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import re
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from hoodie.errors import LockError, OptionError
+from hoodie.lock.base import WAITING, Waiting, wait_for
+from hoodie.lock.held import lets_go
+from hoodie.lock.holder import read_holder_note, this_process
+from hoodie.lock.xxhash import xxhash64
+from hoodie.options.services import ConcurrencyOptions
+from hoodie.options.values import LockProvider
+from hoodie.storage.base import Storage
+
+log = logging.getLogger("hoodie")
+
+_kazoo_log = log.getChild("zookeeper")
+_kazoo_log.setLevel(
+    logging.ERROR
+)  # each lost connection is a warning of kazoo's; what it means here is told by an error
+
+_NUMBER = re.compile(r"-lock-(-?\d{10})$")
+_PORT = 2181
+_IMPLICIT_KEY = "lock_key"
+LONGEST_PAUSE_S = 0.5
+"""Between two looks at who is before us."""
+_RETRY_S = 0.02
+
+
+class Place(NamedTuple):
+    """Where the lock stands, and how it is reached."""
+
+    hosts: str
+    path: str
+    session_s: float
+    connection_s: float
+
+
+def place_of(storage: Storage, options: ConcurrencyOptions) -> Place:
+    """Where the options say that the lock of the table is.
+
+    Raises:
+        OptionError: they do not say enough.
+    """
+    prefix = "hoodie.write.lock.zookeeper"
+    if options.lock_provider is LockProvider.ZOOKEEPER_IMPLICIT:
+        needed: dict[str, str | None] = {"url": options.zookeeper_url}
+        base_path: str | None = f"/tmp/{xxhash64(_as_hudi_says(storage.uri).encode()):016X}"
+        key: str | None = _IMPLICIT_KEY
+    else:
+        base_path, key = options.zookeeper_base_path, options.zookeeper_lock_key
+        needed = {"url": options.zookeeper_url, "base_path": base_path, "lock_key": key}
+    missing = [f"{prefix}.{name}" for name, value in needed.items() if not value]
+    if missing or options.zookeeper_url is None or base_path is None or key is None:
+        raise OptionError(
+            f"the lock of table {storage.uri} is to be in ZooKeeper, and {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} "
+            "missing: give the same values to every writer of the table"
+        )
+    port = options.zookeeper_port or _PORT
+    servers, slash, root = options.zookeeper_url.partition("/")
+    hosts = ",".join(one if ":" in one else f"{one}:{port}" for one in servers.split(","))
+    path = "/" + "/".join(part for part in f"{base_path}/{key}".split("/") if part)
+    return Place(f"{hosts}{slash}{root}", path, options.zookeeper_session_s, options.zookeeper_connection_s)
+
+
+def _as_hudi_says(uri: str) -> str:
+    scheme, colon, rest = uri.partition("://")
+    return f"s3://{rest}".rstrip("/") if colon and scheme.lower() == "s3a" else uri.rstrip("/")
+
+
+class ZooKeeperLock:
+    """`Lock` by an ephemeral node in ZooKeeper, which takes it away when the session of its holder ends.
+
+    Whether it is held is told by the node: `czxid`, the number of the very change that made it, never comes twice. So a
+    connection that was lost and found again within the session keeps the lock, and one that came too late does not.
+    """
+
+    def __init__(self, storage: Storage, options: ConcurrencyOptions, waiting: Waiting = WAITING) -> None:
+        self._uri = storage.uri
+        self._place = place_of(storage, options)
+        self._waiting = waiting
+        self._held: _Node | None = None
+
+    def __repr__(self) -> str:
+        return f"ZooKeeperLock({self._uri!r}, {self._place.path!r})"
+
+    def acquire(self, timeout_s: float) -> None:
+        self._acquired(timeout_s)
+
+    def _acquired(self, timeout_s: float) -> _Node:
+        mine = _held_here.get(self._place)
+        if mine is not None and mine.thread == threading.get_ident() and not mine.is_known_lost():
+            raise LockError(
+                f"the lock of table {self._uri} is held by this very thread already: "
+                "it cannot be taken twice, release it first"
+            )
+        node: _Node | None = None
+        failure: Exception | None = None
+        before: str | None = None
+
+        def attempt() -> bool:
+            nonlocal node, failure, before
+            try:
+                if node is None:
+                    node = _Node(_session(self._place, self._uri), self._place)
+                before = node.before()
+                failure = None
+            except _errors() as exc:
+                failure = exc
+                if node is not None and node.is_known_lost():
+                    node = None  # its session is over: the next look is with a new node
+                return False
+            return before is None
+
+        try:
+            granted = wait_for(attempt, timeout_s, self._waiting, longest_pause_s=LONGEST_PAUSE_S)
+        except BaseException:
+            if node is not None:
+                node.delete()
+            raise
+        if granted and node is not None:
+            self._held = _held_here[self._place] = node
+            return node
+        who = _who(node, before)
+        if node is not None:
+            node.delete()
+        if failure is not None:
+            raise LockError(
+                f"the lock of table {self._uri} was not granted within {timeout_s} s: ZooKeeper at {self._place.hosts} does not "
+                f"answer ({type(failure).__name__}); nothing was written: see that it runs, and try again"
+            ) from failure
+        raise LockError(
+            f"the lock of table {self._uri} was not granted within {timeout_s} s: {who} holds {self._place.path} in "
+            f"ZooKeeper at {self._place.hosts}; nothing was written: try again when it is done, or wait longer"
+        )
+
+    def release(self) -> None:
+        self._release(self._held)
+
+    def _release(self, node: _Node | None) -> None:
+        if node is None:
+            return
+        if self._held is node:
+            self._held = None
+        if _held_here.get(self._place) is node:
+            del _held_here[self._place]
+        node.delete()
+
+    @contextmanager
+    def held(self, timeout_s: float) -> Iterator[None]:
+        node = self._acquired(timeout_s)
+        try:
+            yield
+        finally:
+            self._release(node)  # this very node: a block that was interrupted may end late, when others have the lock
+
+    def is_held(self) -> bool:
+        node = self._held
+        return node is not None and node.stands()
+
+    def is_known_lost(self) -> bool:
+        return self._held is not None and self._held.is_known_lost()
+
+
+class _GoneError(Exception):
+    """The node of this contender is not there any more."""
+
+
+class _Session:
+    """A client of this process, for all locks at one place; it ends when ZooKeeper has not heard of us for too long."""
+
+    def __init__(self, client: Any, patience_s: float) -> None:
+        self.client = client
+        self._patience_s = patience_s
+        self.pid = os.getpid()
+        self.is_lost = False
+        client.add_listener(self._listen)
+
+    def _listen(self, state: str) -> bool:
+        if state == "LOST":
+            self.is_lost = True  # for good: nodes of a session that is over are gone, whatever comes after
+        return self.is_lost  # True: no longer listens
+
+    def ask(self, call: str, *args: Any, **named: Any) -> Any:
+        """What the client's call of that name answers; unlike the call itself it does not wait for ever for a connection."""
+        return getattr(self.client, f"{call}_async")(*args, **named).get(timeout=self._patience_s)
+
+    def close(self) -> None:
+        self.is_lost = True
+        if self.pid == os.getpid():
+            with suppress(Exception):  # at the end of the process, with the server perhaps gone
+                self.client.stop()
+                self.client.close()
+
+
+class _Node:
+    """A contender for the lock."""
+
+    def __init__(self, session: _Session, place: Place) -> None:
+        self.session = session
+        self.thread = threading.get_ident()
+        self.folder = place.path
+        self._patience_s = place.connection_s
+        self._is_gone = False
+        self._prefix = f"_c_{uuid.uuid4()}-lock-"
+        self._name: str | None = None
+        self._czxid: int | None = None
+        _nodes.add(self)
+
+    def before(self) -> str | None:
+        """Who is next before us; None: we have the lock. Makes the node where it is not there yet."""
+        if self._name is None:
+            self._name = self._made()
+        ours = _number(self._name)
+        numbers: dict[int | None, str] = {
+            _number(child): child for child in self.session.ask("get_children", self.folder)
+        }
+        if numbers.get(ours) != self._name:
+            raise self._gone()
+        smaller = [number for number in numbers if number is not None and ours is not None and number < ours]
+        if smaller:
+            return numbers[max(smaller)]
+        stat = self.session.ask("exists", f"{self.folder}/{self._name}")
+        if stat is None:
+            raise self._gone()
+        self._czxid = stat.czxid
+        return None
+
+    def _made(self) -> str:
+        # An earlier try may have made it, and its answer was lost: such a node would keep everybody waiting.
+        self.session.ask("ensure_path", self.folder)
+        name = self._found()
+        if name is None:
+            data = json.dumps(this_process().note()).encode()
+            path = self.session.ask("create", f"{self.folder}/{self._prefix}", data, ephemeral=True, sequence=True)
+            name = str(path).rpartition("/")[2]
+        return name
+
+    def _found(self) -> str | None:
+        children: list[str] = self.session.ask("get_children", self.folder)
+        return next((child for child in children if child.startswith(self._prefix)), None)
+
+    def _gone(self) -> _GoneError:
+        self._is_gone = True
+        return _GoneError(f"{self.folder}/{self._name}")
+
+    def stands(self) -> bool:
+        """Whether the node is there and is the very one, as the newest state of the servers has it."""
+        path = f"{self.folder}/{self._name}"
+        while not self.is_known_lost():
+            try:
+                self.session.ask("sync", path)  # a server may be behind
+                stat = self.session.ask("exists", path)
+            except _errors() as exc:
+                if type(exc).__name__ != "ConnectionLoss":
+                    return False
+                time.sleep(_RETRY_S)  # the session may go on with the next server
+            else:
+                return stat is not None and stat.czxid == self._czxid and not self.is_known_lost()
+        return False
+
+    def is_known_lost(self) -> bool:
+        return self._is_gone or self.session.is_lost or self.session.pid != os.getpid()
+
+    def delete(self) -> None:
+        """Let go of the lock, or of waiting for it."""
+        _nodes.discard(self)
+        deadline_s = time.monotonic() + self._patience_s
+        while not self.is_known_lost():
+            try:
+                name = self._name or self._found()
+                if name is not None:
+                    self.session.ask("delete", f"{self.folder}/{name}")
+                self._is_gone = True
+            except _errors() as exc:
+                if type(exc).__name__ == "NoNodeError":
+                    self._is_gone = True
+                elif time.monotonic() > deadline_s:
+                    # Nobody else would delete the node: it must not outlive this by more than the session's time.
+                    log.warning(
+                        "the lock %s in ZooKeeper was not released, so its session is ended: %r", self.folder, exc
+                    )
+                    _end(self.session)
+                else:
+                    time.sleep(_RETRY_S)
+
+
+def _number(name: str | None) -> int | None:
+    match = _NUMBER.search(name or "")
+    return None if match is None else int(match[1])
+
+
+def _who(node: _Node | None, before: str | None) -> str:
+    """Whoever holds the lock now, as a phrase."""
+    if node is not None and before is not None:
+        with suppress(*_errors(), ValueError):
+            children = [child for child in node.session.ask("get_children", node.folder) if _number(child) is not None]
+            first = min(children, key=lambda child: _number(child) or 0)
+            data, _ = node.session.ask("get", f"{node.folder}/{first}")
+            with suppress(ValueError, AttributeError):
+                holder = read_holder_note(json.loads(data))
+                if holder is not None:
+                    return str(holder)
+            return f"another program, {data.decode(errors='replace')[:100]!r},"  # Curator's nodes hold its address
+    return "somebody who has let go of it just now"
+
+
+_sessions: dict[tuple[int, str, float], _Session] = {}
+"""By process, servers and time-out."""
+_sessions_mutex = threading.Lock()
+_nodes: weakref.WeakSet[_Node] = weakref.WeakSet()
+_held_here: weakref.WeakValueDictionary[Place, _Node] = weakref.WeakValueDictionary()
+"""What this process took last; only to refuse waiting for oneself."""
+
+os.register_at_fork(before=_sessions_mutex.acquire, after_in_parent=_sessions_mutex.release)
+os.register_at_fork(after_in_child=_sessions_mutex.release)
+os.register_at_fork(after_in_child=_held_here.clear)
+os.register_at_fork(after_in_child=_nodes.clear)
+
+
+@lets_go
+def _held_by_this_thread() -> dict[object, Callable[[], None]]:
+    me = threading.get_ident()
+    return {node: partial(node.delete) for node in list(_nodes) if node.thread == me}
+
+
+def _session(place: Place, uri: str) -> _Session:
+    """The session for these servers, connected; a new one where the last has ended.
+
+    Raises:
+        OptionError: kazoo is not installed. KazooException, TimeoutError: nobody answers.
+    """
+    try:
+        from kazoo.client import KazooClient  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as exc:
+        raise OptionError(
+            f"the lock of table {uri} is in ZooKeeper, which needs kazoo: install hoodie with the extra `zookeeper`"
+        ) from exc
+    key = (os.getpid(), place.hosts, place.session_s)
+    with _sessions_mutex:
+        session = _sessions.get(key)
+        if session is None or session.is_lost:
+            if session is not None:
+                session.close()
+            client = KazooClient(
+                hosts=place.hosts,
+                timeout=place.session_s,
+                connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 1.0},
+                command_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.5, "deadline": place.session_s},
+                logger=_kazoo_log,
+            )
+            session = _Session(client, place.connection_s)
+            try:
+                client.start(timeout=place.connection_s)
+            except BaseException:
+                session.close()
+                raise
+            _sessions[key] = session
+        return session
+
+
+def _end(session: _Session) -> None:
+    with _sessions_mutex:
+        for key in [key for key, known in _sessions.items() if known is session]:
+            del _sessions[key]
+    session.close()
+
+
+@atexit.register
+def _end_all() -> None:
+    for session in list(_sessions.values()):
+        session.close()
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What kazoo raises where ZooKeeper does not answer, or not as it should."""
+    from kazoo.exceptions import KazooException  # noqa: PLC0415 - an optional extra
+    from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415 - an optional extra
+
+    return (KazooException, KazooTimeoutError, _GoneError)
