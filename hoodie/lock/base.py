@@ -46,10 +46,15 @@ class Lock(Protocol):
         """Whether this object holds the lock right now, asked of whoever grants it and not remembered."""
         ...
 
-    def is_known_lost(self) -> bool:
-        """Whether the lock ended while this object held it, as far as is known here: nobody is asked.
+    @property
+    def is_leased(self) -> bool:
+        """Whether it can end while its holder lives, and only sleeps: then publishing needs more than the lock (`publish/base.py`)."""
+        ...
 
-        After a pause beyond a lease, or the end of a session. Locks that end with their process only are never lost.
+    def is_known_lost(self) -> bool:
+        """Whether the lock ended while this object held it: after a pause beyond a lease, or the end of a session.
+
+        Costs nothing while too little time has passed for that. Locks that end with their process only are never lost.
         """
         ...
 

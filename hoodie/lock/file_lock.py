@@ -88,6 +88,10 @@ class FileLock:
         held = self._held
         return held is not None and held.is_intact()
 
+    @property
+    def is_leased(self) -> bool:
+        return False
+
     def is_known_lost(self) -> bool:
         return False
 

@@ -123,6 +123,10 @@ class FilesystemLock:
     def is_held(self) -> bool:
         return self._held is not None and not self._held.is_known_lost() and self._held.is_in_place()
 
+    @property
+    def is_leased(self) -> bool:
+        return True
+
     def is_known_lost(self) -> bool:
         return self._held is not None and self._held.is_known_lost()
 

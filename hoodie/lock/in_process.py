@@ -111,6 +111,10 @@ class InProcessLock:
         with self._grants.mutex:
             return self._grants.holder is not None and self._grants.holder[0] is self
 
+    @property
+    def is_leased(self) -> bool:
+        return False
+
     def is_known_lost(self) -> bool:
         return False
 

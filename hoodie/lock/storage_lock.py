@@ -186,6 +186,10 @@ class StorageLock:
         found = _read(self._storage)
         return found is not None and not found.expired and found.owner == lease.owner and not lease.is_over()
 
+    @property
+    def is_leased(self) -> bool:
+        return True
+
     def is_known_lost(self) -> bool:
         return self._held is not None and self._held.is_over()
 

@@ -175,8 +175,12 @@ class ZooKeeperLock:
         node = self._held
         return node is not None and node.stands()
 
+    @property
+    def is_leased(self) -> bool:
+        return True
+
     def is_known_lost(self) -> bool:
-        return self._held is not None and self._held.is_known_lost()
+        return self._held is not None and (self._held.is_known_lost() or not self._held.stands_lately())
 
 
 class _GoneError(Exception):
@@ -218,6 +222,9 @@ class _Node:
         self.thread = threading.get_ident()
         self.folder = place.path
         self._patience_s = place.connection_s
+        self._session_s = place.session_s
+        self._seen = (0.0, 0.0)
+        """Both clocks when the node was last asked for, and was there."""
         self._is_gone = False
         self._prefix = f"_c_{uuid.uuid4()}-lock-"
         self._name: str | None = None
@@ -229,6 +236,7 @@ class _Node:
         if self._name is None:
             self._name = self._made()
         ours = _number(self._name)
+        begun = _now()
         numbers: dict[int | None, str] = {
             _number(child): child for child in self.session.ask("get_children", self.folder)
         }
@@ -241,6 +249,7 @@ class _Node:
         if stat is None:
             raise self._gone()
         self._czxid = stat.czxid
+        self._seen = begun
         return None
 
     def _made(self) -> str:
@@ -265,6 +274,7 @@ class _Node:
         """Whether the node is there and is the very one, as the newest state of the servers has it."""
         path = f"{self.folder}/{self._name}"
         while not self.is_known_lost():
+            begun = _now()
             try:
                 self.session.ask("sync", path)  # a server may be behind
                 stat = self.session.ask("exists", path)
@@ -273,8 +283,16 @@ class _Node:
                     return False
                 time.sleep(_RETRY_S)  # the session may go on with the next server
             else:
-                return stat is not None and stat.czxid == self._czxid and not self.is_known_lost()
+                if stat is None or stat.czxid != self._czxid or self.is_known_lost():
+                    return False
+                self._seen = begun
+                return True
         return False
+
+    def stands_lately(self) -> bool:
+        """As `stands`, but nobody is asked while the session cannot have ended since the node was seen."""
+        past_s = max(now - then for now, then in zip(_now(), self._seen, strict=True))
+        return past_s < self._session_s / 2 or self.stands()
 
     def is_known_lost(self) -> bool:
         return self._is_gone or self.session.is_lost or self.session.pid != os.getpid()
@@ -300,6 +318,11 @@ class _Node:
                     _end(self.session)
                 else:
                     time.sleep(_RETRY_S)
+
+
+def _now() -> tuple[float, float]:
+    """The wall clock may be set, and the other may stand still while the machine sleeps."""
+    return time.time(), time.monotonic()
 
 
 def _number(name: str | None) -> int | None:

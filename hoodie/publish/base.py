@@ -70,7 +70,7 @@ class Publisher(Protocol):
         ...
 
     def advance(self, instant: str) -> bool:
-        """Outdate the epoch that another pending instant's writer may have taken. True: that one is completed.
+        """Outdate the epoch that another pending instant's writer may have taken. True: that one is, or may be, completed.
 
         Where its writer had decided it and died before the completed file was there, this puts the file.
         """

@@ -14,15 +14,15 @@ from hoodie.publish.renaming import RenamingPublisher
 from hoodie.storage.base import CopyingStorage, RenamingStorage, Storage
 
 
-def publisher_of(storage: Storage) -> Publisher:
-    """The publisher for tables in this storage.
+def publisher_of(storage: Storage, *, leased: bool = False) -> Publisher:
+    """The publisher for tables in this storage; `leased`: their lock can end while its holder lives.
 
     Raises:
         UnsupportedTableError: there is none.
     """
     innermost = storage.lock_root  # what wraps it passes on more than it can do
     if isinstance(innermost, RenamingStorage):
-        return RenamingPublisher(cast(RenamingStorage, storage))
+        return RenamingPublisher(cast(RenamingStorage, storage), leased=leased)
     if isinstance(innermost, CopyingStorage):
         return CopyingPublisher(cast(CopyingStorage, storage))
     raise UnsupportedTableError(

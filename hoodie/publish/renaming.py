@@ -6,8 +6,11 @@ ends a writer, alive, paused or dead.
 
 from __future__ import annotations
 
+import errno
+import os
+import secrets
 from collections.abc import Hashable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import BinaryIO
 
 from hoodie.model.instant import is_instant_time
@@ -16,18 +19,27 @@ from hoodie.model.plans import StagedFile
 from hoodie.storage.base import RenamingStorage
 
 _FENCED = ".rolled-back"
+_EPOCH = "epoch-"
 
 
 class RenamingPublisher:
-    def __init__(self, storage: RenamingStorage) -> None:
+    """`leased`: the table lock can end while its holder sleeps, so that epochs are needed.
+
+    An epoch is an empty folder inside the instant's. The completed file is linked to its name from inside it, and who makes
+    the instant advance gives it another name.
+    """
+
+    def __init__(self, storage: RenamingStorage, *, leased: bool = False) -> None:
         self._storage = storage
+        self._leased = leased
 
     def staging(self, instant: str) -> str:
         return staging_folder(instant)
 
     def begin(self, instant: str) -> None:
         self._storage.delete_folder(staging_folder(instant))
-        self._storage.mkdirs(staging_folder(instant), durable=False)
+        epoch = [f"{_EPOCH}0"] if self._leased else []
+        self._storage.mkdirs(join(staging_folder(instant), *epoch), durable=False)
 
     def open_staged(self, path: str, *, within: str, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         return self._storage.open_output(path, within=within, durable=durable)
@@ -40,13 +52,29 @@ class RenamingPublisher:
         self._storage.move_all_new([(file.staged, file.final) for file in files])
 
     def epoch(self, instant: str) -> Hashable:
-        return None  # the system takes a lock on a disk back from the dead only
+        if not self._leased:
+            return None  # the system takes a lock on a disk back from the dead only
+        folder = self._epoch_folder(instant)
+        if folder is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), staging_folder(instant))
+        return folder
 
     def advance(self, instant: str) -> bool:
-        return False
+        if not self._leased:
+            return False
+        folder = self._epoch_folder(instant)
+        if folder is not None:
+            # Not there any more: another made it advance, or it was fenced.
+            with suppress(FileNotFoundError):
+                self._storage.rename_folder(folder, join(staging_folder(instant), f"{_EPOCH}{secrets.token_hex(8)}"))
+        return True  # it may have been completed just before
 
     def complete(self, instant: str, path: str, data: bytes, epoch: Hashable) -> None:
-        self._storage.create_new(path, data, via=staging_folder(instant))
+        self._storage.create_new(path, data, via=str(epoch) if self._leased else staging_folder(instant))
+
+    def _epoch_folder(self, instant: str) -> str | None:
+        found = self._storage.list(staging_folder(instant))
+        return next((i.path for i in found if i.is_folder and i.path.rpartition("/")[2].startswith(_EPOCH)), None)
 
     def fence(self, instant: str) -> None:
         staging, fenced = staging_folder(instant), _fenced_folder(instant)

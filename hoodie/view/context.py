@@ -133,7 +133,7 @@ class TableContext:
 
     @property
     def publisher(self) -> Publisher:
-        return publisher_of(self.storage)
+        return publisher_of(self.storage, leased=self.lock.is_leased)
 
     @property
     def liveness(self) -> Liveness:
