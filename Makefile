@@ -29,6 +29,8 @@ ICEBERG_RUNTIME := iceberg-spark-runtime-4.1_2.13
 ICEBERG_VERSION := 1.11.0
 ICEBERG_JAR := $(JARS)/$(ICEBERG_RUNTIME)-$(ICEBERG_VERSION).jar
 DELTA_JARS := $(JARS)/delta/.stamp
+# What HDFS is made of, for the tests that need a real one.
+HDFS_JARS := $(JARS)/hdfs/.stamp
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR)
 
@@ -46,7 +48,7 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests -m 'not spark and not long' -n 2
 	$(VENV)/bin/python -m pytest tests -m 'spark and not long' -n 2 --dist loadfile
 
-integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
+integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=2 compare alone
 
 # Side by side: Apache Hudi as the judge keeps one core busy for most of its time.
@@ -128,6 +130,10 @@ $(ICEBERG_JAR):
 $(DELTA_JARS): benchmarks/delta-jars.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D)) \
 		-DincludeGroupIds=io.delta,io.unitycatalog,org.locationtech.jts
+	touch $@
+
+$(HDFS_JARS): integration/hdfs-jars.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
 	touch $@
 
 $(BUNDLE_JAR):

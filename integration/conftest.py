@@ -8,6 +8,7 @@ import pytest
 
 from integration.hudi_client import ROOT, HudiPeer
 from tests.golden_tables import Golden, copy_golden
+from tests.servers.hdfs import Hdfs, hdfs
 from tests.small_files import treat_small_files
 
 # Where `make integration` puts them.
@@ -47,3 +48,10 @@ def files_take_rows_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def golden(tmp_path: Path) -> Callable[[str], Golden]:
     """Gives a golden table by name, copied so that a test may write to it."""
     return lambda name: copy_golden(name, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """A NameNode and a DataNode, started once."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server

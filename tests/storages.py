@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 from hoodie.storage.base import ConditionalStorage, RenamingStorage, Storage
 from hoodie.storage.faults import FaultStorage
+from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from tests.bucket import BucketStorage
@@ -18,6 +21,9 @@ RENAMING: dict[str, Callable[[Path], RenamingStorage]] = {
     "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
 }
 """Those that can rename."""
+if HDFS := os.environ.get("HOODIE_TEST_HDFS"):
+    # A server that runs, as host:port: `integration/test_contracts_on_servers.py` starts one and runs the contracts again.
+    RENAMING["hdfs"] = lambda folder: HdfsStorage(HDFS, f"/contracts/{secrets.token_hex(8)}/table")
 CONDITIONAL: dict[str, Callable[[Path], ConditionalStorage]] = {
     "memory": lambda folder: MemoryStorage(),
     "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
@@ -40,3 +46,8 @@ def paths(storage: Storage, folder: str, *, recursive: bool = False) -> list[str
 def write(storage: Storage, path: str, data: bytes) -> None:
     with storage.open_output(path) as stream:
         stream.write(data)
+
+
+def takes_name(storage: Storage, name: str) -> bool:
+    """Whether a storage can have such a name at all; HDFS has none with a colon."""
+    return not (isinstance(storage, HdfsStorage) and ":" in name)

@@ -21,6 +21,7 @@ from hoodie.lock.zookeeper import ZooKeeperLock
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.base import ConditionalStorage, Storage
+from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 
@@ -84,5 +85,9 @@ PROVIDERS: Mapping[LockProvider, Maker] = {
 }
 """By what `hoodie.write.lock.provider` says."""
 
-BY_STORAGE: Mapping[type[Storage], Maker] = {LocalStorage: _by_file, MemoryStorage: _in_process}
+BY_STORAGE: Mapping[type[Storage], Maker] = {
+    LocalStorage: _by_file,
+    MemoryStorage: _in_process,
+    HdfsStorage: _in_filesystem,
+}
 """What a storage gets that no provider was named for; others, if they can, the lock in the storage."""

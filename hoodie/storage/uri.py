@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.storage.base import Storage
+from hoodie.storage.hdfs import OPTION_PREFIXES, HdfsStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import shared_memory_storage
 
@@ -17,7 +18,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # two letters at least; `a
 
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
-    """The storage rooted at a path, at a `file://` URI, or at a `memory://name` of this process.
+    """The storage rooted at a path, at a `file://` or `hdfs://` URI, or at a `memory://name` of this process.
 
     A path is made absolute, and a `~` at its beginning is the home folder.
     In a `file:` URI `%xx` is decoded, as `pathlib.Path.as_uri` writes it; plain paths are taken as they are.
@@ -32,14 +33,16 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         raise OptionError(f"{text!r} is not a path: give the table's folder, a file:// URI or memory://name")
     match = _SCHEME.match(text)
     scheme = match[1].lower() if match else None
-    if scheme not in (None, "file", "memory"):
+    if scheme not in (None, "file", "memory", "hdfs"):
         raise UnsupportedTableError(
             f"cannot open {text!r}: there is no storage for the scheme {scheme!r}; "
-            "supported are plain paths, file:///path and memory://name"
+            "supported are plain paths, file:///path, hdfs://host:port/path and memory://name"
         )
     settings: Any = options
     if settings is not None and not isinstance(settings, Mapping):
         raise OptionError(f"storage_options={options!r} is a {type(options).__name__}: give a dict of texts")
+    if scheme == "hdfs":
+        return _open_hdfs_uri(text, options or {})
     if options:
         raise OptionError(
             f"storage options {', '.join(sorted(map(repr, options)))} given for {text!r}: "
@@ -73,3 +76,21 @@ def _open_memory_uri(text: str, rest: str) -> Storage:
     if not rest.startswith("//") or not name:
         raise OptionError(f"{text!r} names no table: write memory://name")
     return shared_memory_storage(f"memory://{name}")
+
+
+def _open_hdfs_uri(text: str, options: Mapping[str, str]) -> Storage:
+    """`hdfs://host:port/path`, or the name of a nameservice in place of host and port. No `%xx` is decoded, as in Hadoop."""
+    authority, _, path = text.partition("://")[2].partition("/")
+    if not authority or not path.strip("/"):
+        raise OptionError(f"{text!r} names no folder of HDFS: write hdfs://host:port/path or hdfs://nameservice/path")
+    if "@" in authority:  # not shown: what stands before it may be a secret
+        raise OptionError(f"an hdfs:// address takes no user: write hdfs://{authority.rpartition('@')[2]}/{path}")
+    parts = path.strip("/").split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise OptionError(f"{text!r} is no plain path: leave out '.', '..' and doubled slashes")
+    if unknown := sorted(repr(key) for key in options if not str(key).startswith(OPTION_PREFIXES)):
+        raise OptionError(
+            f"storage options {', '.join(unknown)} given for {text!r}: HDFS takes Hadoop's, which begin with "
+            f"{', '.join(OPTION_PREFIXES)}"
+        )
+    return HdfsStorage(authority, path, options)

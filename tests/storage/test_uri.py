@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +71,14 @@ def test_memory_uri_opens_the_same_table_every_time() -> None:
     [
         ("s3://bucket/trips", "s3"),
         ("S3A://bucket/trips", "s3a"),
-        ("hdfs://name:8020/trips", "hdfs"),
-        ("hdfs:/trips", "hdfs"),
         ("https://host/trips", "https"),
         (Path("s3://bucket/trips"), "s3"),
     ],
 )
 def test_other_schemes_are_refused_by_name_with_what_is_supported(uri: str | os.PathLike[str], scheme: str) -> None:
-    with pytest.raises(UnsupportedTableError, match=f"'{scheme}'.*file:///path and memory://name"):
+    with pytest.raises(
+        UnsupportedTableError, match=f"'{scheme}'.*file:///path, hdfs://host:port/path and memory://name"
+    ):
         open_storage(uri)
 
 
@@ -97,3 +98,25 @@ def test_storage_options_are_refused_by_key_without_showing_values() -> None:
         open_storage("/data/trips", {"secret_key": "canary"})
     assert "canary" not in str(caught.value)
     assert open_storage("/data/trips", {}).uri == "/data/trips"
+
+
+def test_an_hdfs_uri_is_a_namenode_or_a_nameservice_and_a_path() -> None:
+    opened = open_storage("hdfs://name:8020/a b/%2F/t/", {"dfs.client.use.datanode.hostname": "true"})
+    assert opened.uri == "hdfs://name:8020/a b/%2F/t"
+    assert opened.identity == open_storage("hdfs://name:8020/a b/%2F/t").identity
+    assert open_storage("hdfs://cluster/t").uri == "hdfs://cluster/t"
+
+
+@pytest.mark.parametrize("uri", ["hdfs:/trips", "hdfs://name:8020", "hdfs://name/", "hdfs:///t", "hdfs://name/a/../t"])
+def test_an_hdfs_uri_that_names_no_folder_is_an_option_error(uri: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(uri)):
+        open_storage(uri)
+
+
+def test_what_may_be_a_secret_in_an_hdfs_uri_or_its_options_is_not_shown() -> None:
+    with pytest.raises(OptionError, match="takes no user") as caught:
+        open_storage("hdfs://me:hush@name:8020/t")
+    assert "hush" not in str(caught.value)
+    with pytest.raises(OptionError, match=r"'password'.*begin with dfs\.") as caught:
+        open_storage("hdfs://name:8020/t", {"password": "hush"})
+    assert "hush" not in str(caught.value)
