@@ -459,7 +459,7 @@ def test_a_living_writer_of_this_machine_is_not_rolled_back():
     storage, clock = table_with_logs()
     living = start_by_hand(storage, clock)
     assert opened(storage, clock).rollback() == []
-    with pytest.raises(CommitConflictError, match="is still being written"):
+    with pytest.raises(CommitConflictError, match=r"is still being written by thread .* of this process"):
         opened(storage, clock).rollback(living.instant)
     opened(storage, clock).upsert(batch([Input("m", "b", 1, 1)]))
     living.commit(CommitMetadata(), based_on={}, inserted_partitions=frozenset())

@@ -89,6 +89,10 @@ class Liveness(Protocol):
         """True: a process, this one included, holds the mark. False: its holder is dead. None: not known."""
         ...
 
+    def holder(self, instant: str) -> str | None:
+        """Who left the mark, as a phrase for a message; None where nobody did, or none is named."""
+        ...
+
     @property
     def expiry_s(self) -> float | None:
         """After so many seconds without a heartbeat a writer may be taken for dead; None: never while its process lives."""

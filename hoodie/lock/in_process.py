@@ -153,6 +153,10 @@ class InProcessLiveness:
                 return None
             return instant in self._grants.live
 
+    def holder(self, instant: str) -> str | None:
+        thread = self._grants.live.get(instant)
+        return None if thread is None else f"thread {thread} of this process"
+
     @property
     def expiry_s(self) -> None:
         return None

@@ -120,6 +120,10 @@ class FileLiveness:
             return None
         return locked
 
+    def holder(self, instant: str) -> str | None:
+        path = self._path(instant)
+        return holder_text(path) if read_holder(path) else None
+
     @property
     def expiry_s(self) -> None:
         return None

@@ -129,6 +129,10 @@ class StorageLiveness:
         mark, _ = self._read(live_path(instant))
         return None if mark is None else self._lives(instant, mark)
 
+    def holder(self, instant: str) -> str | None:
+        mark, _ = self._read(live_path(instant))
+        return None if mark is None or mark.holder is None else str(mark.holder)
+
     def marks(self) -> frozenset[str]:
         return frozenset(self._storage.names(LIVE_FOLDER))
 

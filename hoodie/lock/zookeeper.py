@@ -414,7 +414,9 @@ def _end_all() -> None:
 
 def _errors() -> tuple[type[Exception], ...]:
     """What kazoo raises where ZooKeeper does not answer, or not as it should."""
-    from kazoo.exceptions import KazooException  # noqa: PLC0415 - an optional extra
-    from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415 - an optional extra
-
+    try:
+        from kazoo.exceptions import KazooException  # noqa: PLC0415 - an optional extra
+        from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError:
+        return (_GoneError,)
     return (KazooException, KazooTimeoutError, _GoneError)

@@ -53,6 +53,6 @@ def run_pending(
         if budget_s is not None and results and clock() - started >= budget_s:
             break
         if found.state is State.INFLIGHT and not take_back(context, service, found.time):
-            raise CommitConflictError(being_run(found, table=table))
+            raise CommitConflictError(being_run(found, table=table, by=context.liveness.holder(found.time)))
         results.append(service.run(context, found, options))
     return results

@@ -54,7 +54,8 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
         if instant is None:
             return None
         if life_of(instant_time, context) is not Life.DEAD:
-            raise CommitConflictError(f"{being_written(instant, table=context.storage.uri)}; try again later")
+            writer = being_written(instant, table=context.storage.uri, by=context.liveness.holder(instant_time))
+            raise CommitConflictError(f"{writer}; try again later")
         context.publisher.fence(instant_time)
         if context.active.exists(Instant(instant.time, instant.action, State.COMPLETED)):
             return None  # it landed at the last moment

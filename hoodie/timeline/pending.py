@@ -21,9 +21,9 @@ def explain_pending(instant: Instant) -> str:
     return "another writer's work; that one has to finish it"
 
 
-def being_written(instant: Instant, *, table: str) -> str:
-    """The beginning of a sentence on what cannot be done beside a pending write."""
-    return f"instant {instant} of table {table} is still being written"
+def being_written(instant: Instant, *, table: str, by: str | None = None) -> str:
+    """The beginning of a sentence on what cannot be done beside a pending write; `by`: whose it is, where that is known."""
+    return f"instant {instant} of table {table} is still being written{f' by {by}' if by else ''}"
 
 
 def written_by_others(instant: Instant, *, table: str) -> str:
@@ -33,8 +33,9 @@ def written_by_others(instant: Instant, *, table: str) -> str:
     )
 
 
-def being_run(plan: Instant, *, table: str) -> str:
-    return f"{_plan(plan.action, plan.time, table)} is being run by another process; nothing was done"
+def being_run(plan: Instant, *, table: str, by: str | None = None) -> str:
+    runner = f"another process, {by}" if by else "another process"
+    return f"{_plan(plan.action, plan.time, table)} is being run by {runner}; nothing was done"
 
 
 def run_by_others(plan: Instant, *, table: str) -> str:

@@ -336,6 +336,12 @@ def test_instant_in_living_hands_is_refused(storage: Storage, coordinated: Coord
     assert liveness.is_alive(T) is True
 
 
+def test_a_mark_names_its_holder(storage: Storage, coordinated: Coordinated, liveness: Liveness) -> None:
+    assert liveness.holder(T) is None
+    liveness.hold(T)
+    assert "this process" in str(coordinated(storage).liveness.holder(T))
+
+
 def test_marks_are_those_of_the_living_and_of_the_dead(
     storage: Storage, coordinated: Coordinated, liveness: Liveness
 ) -> None:
