@@ -8,6 +8,7 @@ compare and swap needs none. `tests/contract/test_lock.py` says what each has to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.lock.base import WAITING, Coordination, Liveness, Waiting
@@ -24,6 +25,9 @@ from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+
+LEFT_BEHIND_S = 600.0
+"""After so long a lock file counts as left behind, where no provider was named: a write holds it for moments."""
 
 Maker = Callable[[Storage, ConcurrencyOptions, Waiting], Coordination]
 """Makes what coordinates the writers of a table. Every open table has one, also for reading: connect when it is used first."""
@@ -76,6 +80,13 @@ def _in_filesystem(storage: Storage, options: ConcurrencyOptions, waiting: Waiti
     return Coordination(FilesystemLock(storage, options, waiting), liveness_of(storage, options, waiting))
 
 
+def _in_filesystem_unasked(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
+    """Nobody was told that a lock file may stay where its machine died, so it does not stay for ever."""
+    return _in_filesystem(
+        storage, replace(options, filesystem_expiry_s=options.filesystem_expiry_s or LEFT_BEHIND_S), waiting
+    )
+
+
 PROVIDERS: Mapping[LockProvider, Maker] = {
     LockProvider.IN_PROCESS: _by_storage,
     LockProvider.STORAGE: _in_storage,
@@ -88,6 +99,6 @@ PROVIDERS: Mapping[LockProvider, Maker] = {
 BY_STORAGE: Mapping[type[Storage], Maker] = {
     LocalStorage: _by_file,
     MemoryStorage: _in_process,
-    HdfsStorage: _in_filesystem,
+    HdfsStorage: _in_filesystem_unasked,
 }
 """What a storage gets that no provider was named for; others, if they can, the lock in the storage."""
