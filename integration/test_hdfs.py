@@ -9,14 +9,16 @@ import secrets
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hdfs_native import Client
 
 import hoodie
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.uri import open_storage
-from integration.hudi_client import ROOT
+from integration.hudi_client import ROOT, HudiPeer
 from tests.servers.hdfs import Hdfs
 
 
@@ -165,3 +167,108 @@ def test_a_cluster_that_is_not_there_is_one_error() -> None:
     with pytest.raises((OSError, hoodie.HoodieError), match=r"127\.0\.0\.1:1/t") as caught:
         hoodie.is_table("hdfs://127.0.0.1:1/t", storage_options=quick)
     assert len(str(caught.value).splitlines()) == 1
+
+
+# -- tables
+
+CREATE = {"record_key": "id", "partition_by": "part", "ordering": "ts", "table_type": "MERGE_ON_READ"}
+
+
+def rows(ids: range, ts: int) -> pa.Table:
+    return pa.table(
+        {"id": [*ids], "part": [f"p{n % 2}" for n in ids], "ts": [ts] * len(ids), "v": [ts * n for n in ids]}
+    )
+
+
+def seen(scan: hoodie.Scan) -> list[dict[str, object]]:
+    return sorted(scan.to_arrow().to_pylist(), key=lambda row: int(row["id"]))
+
+
+def test_a_table_gives_the_answers_of_one_on_a_disk(place: str, tmp_path: Path) -> None:
+    answers = []
+    for path in (place, str(tmp_path / "t")):
+        table = hoodie.create_table(path, rows(range(1), 0).schema, **CREATE)
+        first = table.upsert(rows(range(40), 1)).instant
+        table.upsert(rows(range(30, 50), 2))
+        table.delete(rows(range(5), 3))
+        found = [seen(table.scan()), seen(table.scan(query="read_optimized")), seen(table.changes(first))]
+        table.compact()
+        table.upsert(rows(range(48, 60), 4))
+        table = hoodie.open_table(path)
+        found += [seen(table.scan()), seen(table.scan(where="id > 45")), seen(table.scan(as_of=first))]
+        answers.append(found)
+    assert answers[0] == answers[1]
+
+
+KILLED_AT = """
+import os, signal, sys
+import hoodie
+import pyarrow as pa
+from hoodie.storage.hdfs import HdfsStorage
+
+def die(*args, **kwargs):
+    if sys.argv[3] in str(args[1:]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return honest(*args, **kwargs)
+
+honest = getattr(HdfsStorage, sys.argv[2])
+setattr(HdfsStorage, sys.argv[2], die)
+hoodie.open_table(sys.argv[1]).upsert(pa.table({"id": [3, 70], "part": ["p1", "p0"], "ts": [9, 9], "v": [0, 0]}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [("_create", "staging/"), ("_rename", "/t/p0/"), ("_rename", ".deltacommit'")],
+    ids=["as it stages", "as it publishes", "as it completes"],
+)
+def test_a_writer_that_is_killed_is_rolled_back_by_the_next(place: str, call: str, path: str) -> None:
+    table = hoodie.create_table(place, rows(range(1), 0).schema, **CREATE)
+    table.upsert(rows(range(10), 1))
+    before = seen(table.scan())
+    with started(KILLED_AT, place, call, path) as process:
+        assert process.wait(120) == -signal.SIGKILL
+    table = hoodie.open_table(place)
+    assert seen(table.scan()) == before
+    table.upsert(rows(range(10, 12), 2))
+    assert seen(table.scan()) == before + rows(range(10, 12), 2).to_pylist()
+    assert not open_storage(place).exists(".hoodie/.hoodie_py/staging") or not [
+        info for info in open_storage(place).list(".hoodie/.hoodie_py/staging") if info.is_folder
+    ]
+
+
+# -- Apache Hudi
+
+
+def test_apache_hudi_and_hoodie_read_and_write_one_table_on_hdfs_in_turns(hudi: HudiPeer, place: str) -> None:
+    table = hoodie.create_table(place, rows(range(1), 0).schema, **CREATE)
+    table.upsert(rows(range(20), 1))
+    table.upsert(rows(range(15, 25), 2))
+    assert as_hudi_sees(hudi, place) == seen(table.scan())
+    hudi.write(place, rows(range(24, 30), 3), HUDI_WRITE)
+    table = hoodie.open_table(place)
+    assert len(seen(table.scan())) == 30
+    assert as_hudi_sees(hudi, place) == seen(table.scan())
+    table.delete(rows(range(3), 4))
+    assert as_hudi_sees(hudi, place) == seen(table.scan())
+
+
+def test_a_table_that_apache_hudi_made_on_hdfs_is_read(hudi: HudiPeer, place: str) -> None:
+    hudi.write(place, rows(range(20), 1), HUDI_WRITE, mode="overwrite")
+    hudi.write(place, rows(range(10, 25), 2), HUDI_WRITE)
+    assert seen(hoodie.open_table(place).scan()) == as_hudi_sees(hudi, place)
+
+
+HUDI_WRITE = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "upsert",
+}
+
+
+def as_hudi_sees(hudi: HudiPeer, place: str) -> list[dict[str, object]]:
+    found = hudi.read(place).table.select(["id", "part", "ts", "v"])
+    return sorted(found.to_pylist(), key=lambda row: int(row["id"]))

@@ -29,7 +29,6 @@ class Hdfs:
         rpc, http, data, data_http, data_ipc = _free_ports(5)
         self.uri = f"hdfs://127.0.0.1:{rpc}"
         self.http = f"http://127.0.0.1:{http}"
-        self.rpc_port = rpc
         self._folder = folder
         self._conf = folder / "conf"
         for page in ("hdfs", "datanode", "static"):  # both refuse to start without them
@@ -78,13 +77,6 @@ class Hdfs:
         with urlopen(f"{self.http}/jmx?qry=Hadoop:service=NameNode,name={name}", timeout=10) as answer:
             found: Mapping[str, object] = json.load(answer)["beans"][0]
             return found
-
-    def calls(self) -> dict[str, int]:
-        """How often each RPC was served since the start, without the DataNode's own."""
-        bean = self.bean(f"RpcDetailedActivityForPort{self.rpc_port}")
-        counts = {name.removesuffix("NumOps"): int(str(n)) for name, n in bean.items() if name.endswith("NumOps")}
-        own = ("SendHeartbeat", "BlockReport", "BlockReceivedAndDeleted", "RegisterDatanode", "VersionRequest")
-        return {name: n for name, n in counts.items() if n and name not in own and "Processing" not in name}
 
     def admin(self, *words: str) -> str:
         """`hdfs dfsadmin` with these words; what it printed."""
