@@ -597,7 +597,7 @@ def open_table(
     """Open a table.
 
     Args:
-        path: its folder: a local path, `file://…` or `memory://…`.
+        path: its folder: a local path, `file://…`, `hdfs://…` or `memory://…`.
         storage_options: how to reach the storage.
         options: Hudi's write options that every write through this object has.
         engine: who runs the work; None: threads of this process.
@@ -666,7 +666,7 @@ def create_table(
     """Create a table and open it. It has version 6, which Apache Hudi 0.14 and later read and write.
 
     Args:
-        path: its folder, which may exist: a local path, `file://…` or `memory://…`.
+        path: its folder, which may exist: a local path, `file://…`, `hdfs://…` or `memory://…`.
         schema: its columns: a schema or a frame of pyarrow, pandas, polars or Spark, or a dict such as
             {"id": "string", "fare": "float64"}. None takes them from the first write.
         record_key: the column, or the columns, by which a row is found again.
