@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
+
+from obstore.store import MemoryStore
 
 from hoodie.storage.base import ConditionalStorage, RenamingStorage, Storage
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from hoodie.storage.object_store import ObjectStorage
+from hoodie.storage.uri import open_storage
 from tests.bucket import BucketStorage
+from tests.servers.s3 import shared_moto
 
 RENAMING: dict[str, Callable[[Path], RenamingStorage]] = {
     "local": lambda folder: LocalStorage(folder / "table"),
@@ -25,6 +32,8 @@ if HDFS := os.environ.get("HOODIE_TEST_HDFS"):
     # A server that runs, as host:port: `integration/test_contracts_on_servers.py` starts one and runs the contracts again.
     RENAMING["hdfs"] = lambda folder: HdfsStorage(HDFS, f"/contracts/{secrets.token_hex(8)}/table")
 CONDITIONAL: dict[str, Callable[[Path], ConditionalStorage]] = {
+    "objects": lambda folder: cast(ConditionalStorage, _objects()),
+    "s3": lambda folder: cast(ConditionalStorage, _s3()),
     "memory": lambda folder: MemoryStorage(),
     "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
 }
@@ -32,11 +41,28 @@ CONDITIONAL: dict[str, Callable[[Path], ConditionalStorage]] = {
 COPYING: dict[str, Callable[[Path], Storage]] = {
     "bucket": lambda folder: BucketStorage("memory://bucket"),
     "faults of a bucket": lambda folder: FaultStorage(BucketStorage("memory://bucket")),
+    "objects": lambda folder: _objects(),
+    "s3": lambda folder: _s3(),
 }
 """Those that can copy files, and not rename."""
-EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING, **CONDITIONAL}
+FOLDERED: dict[str, Callable[[Path], Storage]] = {**RENAMING}
+"""Those with folders that stay when they are empty."""
+EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING, **COPYING}
 OUTSIDE = ["/etc/passwd", "../x", "a/../../x", "a/..", ".", "a/./b", "a//b", "a/", "/", "..", "a\0b", "s3://bucket/x"]
 """Paths that no storage takes."""
+
+
+def _objects() -> Storage:
+    store = MemoryStore()
+    return ObjectStorage(f"memory://objects/{next(_numbers)}", store, store)
+
+
+def _s3() -> Storage:
+    server = shared_moto()
+    return open_storage(server.new_uri(), server.options)
+
+
+_numbers = itertools.count()
 
 
 def paths(storage: Storage, folder: str, *, recursive: bool = False) -> list[str]:
@@ -49,5 +75,7 @@ def write(storage: Storage, path: str, data: bytes) -> None:
 
 
 def takes_name(storage: Storage, name: str) -> bool:
-    """Whether a storage can have such a name at all; HDFS has none with a colon."""
+    """Whether a storage can have such a name at all; HDFS has none with a colon, object stores have none with a line break."""
+    if isinstance(storage, ObjectStorage):
+        return "\n" not in name
     return not (isinstance(storage, HdfsStorage) and ":" in name)

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as exit_:  # argparse has printed help (0) or what is wrong with the command line (2)
         return exit_.code if isinstance(exit_.code, int) else USAGE
     try:
-        context = TableContext.open(open_storage(args.path), LocalEngine())
+        context = TableContext.open(open_storage(args.path, dict(args.storage_options)), LocalEngine())
         command: Command = args.command
         report = command(context, HoodieTable(context), args)
         print(report.text(as_json=args.json), flush=True)

@@ -23,7 +23,18 @@ _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
 def add_command(to: Commands, name: str, text: str, command: Command) -> argparse.ArgumentParser:
     """A command on one table; gives its parser for further arguments."""
     added = to.add_parser(name, help=text, description=text)
-    added.add_argument("path", metavar="PATH", type=_path, help="the table's folder, or file:///folder")
+    added.add_argument(
+        "path", metavar="PATH", type=_path, help="the table's folder, or its URI such as s3://bucket/folder"
+    )
+    added.add_argument(
+        "-o",
+        dest="storage_options",
+        metavar="KEY=VALUE",
+        type=_option,
+        action="append",
+        default=[],
+        help="how to reach the storage, such as aws_region=eu-west-1; give secrets by the environment",
+    )
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(command=command)
     return added
@@ -55,6 +66,13 @@ def _path(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("is empty: give the table's folder")
     return text
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError("is no KEY=VALUE")  # without the text: it may be a secret
+    return name, value
 
 
 def _limit(text: str) -> int:

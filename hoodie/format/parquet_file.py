@@ -42,7 +42,10 @@ def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = 
     """
     opened: Any = pq.ParquetFile  # the stubs do not know page checksums
     how: dict[str, Any] = {"page_checksum_verification": True}
-    if not isinstance(source, (pa.MemoryMappedFile, pa.BufferReader)):
+    if hasattr(source, "expect"):
+        opened = _FarFile
+        how |= {"pre_buffer": False}
+    elif not isinstance(source, (pa.MemoryMappedFile, pa.BufferReader)):
         # Else all that is asked for of all row groups is fetched before the first row is decoded.
         how |= {"pre_buffer": False, "buffer_size": _AHEAD_BYTES}
     try:
@@ -56,6 +59,34 @@ def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = 
     except _FOREIGN as exc:
         raise CorruptFileError(f"{path} is no whole Parquet file ({exc}); {_ADVICE}") from exc
     return file
+
+
+class _FarFile(pq.ParquetFile):
+    """Tells its input which column chunks are going to be read, so that they come together."""
+
+    def __init__(self, source: Any, **how: Any) -> None:
+        super().__init__(source, **how)
+        self._expect = source.expect
+
+    def iter_batches(self, *args: Any, **how: Any) -> Iterator[pa.RecordBatch]:
+        self._expect(_column_chunks(self.metadata, how.get("columns")))
+        return super().iter_batches(*args, **how)
+
+
+def _column_chunks(metadata: pq.FileMetaData, columns: Collection[str] | None) -> list[tuple[int, int]]:
+    """Where the chunks of these columns (None: of all) begin and end in the file, row group by row group."""
+    wanted = None if columns is None else frozenset(columns)
+    found = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for i in range(group.num_columns):
+            chunk = group.column(i)
+            if wanted is None or chunk.path_in_schema.partition(".")[0] in wanted or chunk.path_in_schema in wanted:
+                begin = chunk.data_page_offset
+                if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                    begin = min(begin, chunk.dictionary_page_offset)
+                found.append((begin, begin + chunk.total_compressed_size))
+    return found
 
 
 def _repeating(file: pq.ParquetFile, names: Collection[str]) -> list[str]:

@@ -144,7 +144,8 @@ class FaultStorage:
         """The bytes go to `inner` when the block ends; until then the file is there and empty."""
         failure: BaseException | None = None
         try:
-            with self._living().open_output(path, within=within, durable=durable) as stream:
+            more = {} if within is None else {"within": within}
+            with self._living().open_output(path, durable=durable, **more) as stream:
                 kept = KeptBytesIO()
                 try:
                     yield kept
@@ -164,10 +165,11 @@ class FaultStorage:
             raise failure
 
     def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
+        more = {} if via is None else {"via": via}
         self._change(
             "create_new",
             path,
-            lambda: self._inner.create_new(path, data, via=via, durable=durable),
+            lambda: self._inner.create_new(path, data, durable=durable, **more),
             torn=lambda fault: self._leave_temporary(via, _reached(data, fault)),
         )
 

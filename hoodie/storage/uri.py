@@ -13,12 +13,20 @@ from hoodie.storage.base import Storage
 from hoodie.storage.hdfs import OPTION_PREFIXES, HdfsStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import shared_memory_storage
+from hoodie.storage.object_uri import open_object_store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # two letters at least; `a:b` and `day:2024` are plain paths
 
+OBJECT_STORES = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "aws"),
+    **dict.fromkeys(("gs", "gcs"), "google"),
+    **dict.fromkeys(("az", "azure", "abfs", "abfss", "wasb", "wasbs", "adl"), "azure"),
+}
+"""By scheme: how the names of its options begin."""
+
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
-    """The storage rooted at a path, at a `file://` or `hdfs://` URI, or at a `memory://name` of this process.
+    """The storage rooted at a path, at a `file://`, `hdfs://` or object store's URI, or at a `memory://name` of this process.
 
     A path is made absolute, and a `~` at its beginning is the home folder.
     In a `file:` URI `%xx` is decoded, as `pathlib.Path.as_uri` writes it; plain paths are taken as they are.
@@ -33,16 +41,19 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         raise OptionError(f"{text!r} is not a path: give the table's folder, a file:// URI or memory://name")
     match = _SCHEME.match(text)
     scheme = match[1].lower() if match else None
-    if scheme not in (None, "file", "memory", "hdfs"):
+    if scheme not in (None, "file", "memory", "hdfs", *OBJECT_STORES):
         raise UnsupportedTableError(
-            f"cannot open {text!r}: there is no storage for the scheme {scheme!r}; "
-            "supported are plain paths, file:///path, hdfs://host:port/path and memory://name"
+            f"cannot open {text!r}: there is no storage for the scheme {scheme!r}; supported are plain paths, file:///path, "
+            "memory://name, hdfs://host:port/path, s3://bucket/path, gs://bucket/path and az://container/path"
         )
     settings: Any = options
     if settings is not None and not isinstance(settings, Mapping):
         raise OptionError(f"storage_options={options!r} is a {type(options).__name__}: give a dict of texts")
     if scheme == "hdfs":
         return _open_hdfs_uri(text, options or {})
+    if scheme in OBJECT_STORES:
+        given = {str(name): str(value) for name, value in (options or {}).items()}
+        return open_object_store(text, scheme, OBJECT_STORES[scheme], given)
     if options:
         raise OptionError(
             f"storage options {', '.join(sorted(map(repr, options)))} given for {text!r}: "

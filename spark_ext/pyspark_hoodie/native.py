@@ -33,6 +33,7 @@ from pyspark_hoodie.bounds import text_of_bounds
 from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.file_index import bounded_scan
+from pyspark_hoodie.file_systems import reads_files_of
 from pyspark_hoodie.file_types import FileTypes, Narrow
 from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
 from pyspark_hoodie.schema import spark_schema
@@ -54,7 +55,7 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
     foreign = isinstance(where, pc.Expression) or _ROW_NUMBER in (name.lower() for name in plan.context.schema.names)
     changes = any(isinstance(task, ChangeTask) for task in plan.tasks)
     changes = changes or not set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
-    if foreign or changes or plan.context.history is not None:
+    if foreign or changes or plan.context.history is not None or not reads_files_of(spark, context.storage):
         return _merged(spark, context, plan, plan.tasks)
     tasks = [task for task in plan.tasks if isinstance(task, ReadTask)]
     types = FileTypes(context, plan, tasks)

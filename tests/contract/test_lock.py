@@ -76,9 +76,9 @@ def coordinated(request: pytest.FixtureRequest, storage: Storage) -> Coordinated
 
 
 @pytest.fixture
-def longest_pause_s(coordinated: Coordinated) -> float:
+def longest_pause_s(storage: Storage, coordinated: Coordinated) -> float:
     """A look at a lock that is elsewhere costs a request."""
-    return {LockProvider.IN_PROCESS: 0.05}.get(coordinated.keywords["options"].lock_provider, 0.5)  # type: ignore[attr-defined]
+    return 0.05 if isinstance(coordinated(storage).lock, FileLock | InProcessLock) else 0.5
 
 
 @pytest.fixture

@@ -14,12 +14,16 @@ from hypothesis import strategies as st
 
 from hoodie.storage.base import Storage
 from hoodie.storage.local import LocalStorage
-from tests.storages import EVERY, OUTSIDE, paths, takes_name, write
+from tests.storages import EVERY, FOLDERED, OUTSIDE, paths, takes_name, write
 
 
 @pytest.fixture(params=sorted(EVERY))
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return EVERY[request.param](tmp_path)
+
+
+with_folders = pytest.mark.parametrize("storage", sorted(FOLDERED), indirect=True)
+"""What only storages with folders promise, which may be empty."""
 
 
 def test_implementation_satisfies_the_protocol(storage: Storage) -> None:
@@ -87,6 +91,7 @@ def test_missing_file_is_file_not_found_error(storage: Storage, path: str) -> No
     assert storage.list(path) == []
 
 
+@with_folders
 def test_a_folder_is_no_file(storage: Storage) -> None:
     storage.mkdirs("folder")
     for act in (
@@ -104,10 +109,12 @@ def test_a_folder_is_no_file(storage: Storage) -> None:
         pass
 
 
+@with_folders
 def test_a_file_is_no_folder(storage: Storage) -> None:
     storage.create_new("file", b"x")
     for act in (
         lambda: storage.list("file"),
+        lambda: storage.names("file"),
         lambda: storage.delete_folder("file"),
         lambda: storage.create_new("file/below", b"x"),
         lambda: storage.replace("file/below", b"x"),
@@ -165,6 +172,7 @@ def test_output_refuses_a_taken_name(storage: Storage) -> None:
     assert storage.read("f") == b"first"
 
 
+@with_folders
 def test_output_is_exclusive_from_the_moment_it_opens(storage: Storage) -> None:
     with storage.open_output("f") as stream:
         stream.write(b"first")
@@ -173,6 +181,7 @@ def test_output_is_exclusive_from_the_moment_it_opens(storage: Storage) -> None:
     assert storage.read("f") == b"first"
 
 
+@with_folders
 def test_output_left_by_an_exception_keeps_what_was_written(storage: Storage) -> None:
     def write_half() -> None:
         with storage.open_output("a/f") as stream:
@@ -184,6 +193,7 @@ def test_output_left_by_an_exception_keeps_what_was_written(storage: Storage) ->
     assert storage.read("a/f") == b"half"
 
 
+@with_folders
 @pytest.mark.parametrize("another_takes_the_name", [False, True])
 def test_output_that_was_deleted_while_open_fails_when_it_ends(storage: Storage, another_takes_the_name: bool) -> None:
     def write_while_deleted() -> None:
@@ -246,9 +256,7 @@ def test_reader_that_opened_before_a_replace_keeps_the_old_file(storage: Storage
 
 def test_what_need_not_last_is_there_for_everybody_all_the_same(storage: Storage) -> None:
     storage.create_new("a/f", b"data", durable=False)
-    storage.mkdirs("b/c", durable=False)
     assert storage.read("a/f") == b"data"
-    assert storage.stat("b/c").is_folder
     with pytest.raises(FileExistsError):
         storage.create_new("a/f", b"other", durable=False)
 
@@ -260,8 +268,6 @@ def test_names_are_those_of_the_files_in_a_folder(storage: Storage) -> None:
     assert sorted(storage.names("")) == ["f"]
     assert sorted(storage.names("a")) == ["g", "h"]
     assert list(storage.names("a/empty")) == list(storage.names("absent")) == list(storage.names("f/below")) == []
-    with pytest.raises(NotADirectoryError):
-        storage.names("f")
 
 
 # -- folders and listings
@@ -285,10 +291,11 @@ def test_list_takes_no_folder_with_the_same_beginning(storage: Storage) -> None:
 
 def test_list_and_stat_agree(storage: Storage) -> None:
     storage.create_new("a/f", b"data")
-    storage.mkdirs("a/b")
+    storage.create_new("a/b/g", b"")
     assert list(storage.list("a")) == [storage.stat("a/b"), storage.stat("a/f")]
 
 
+@with_folders
 def test_folder_stays_when_its_last_file_goes(storage: Storage) -> None:
     storage.create_new("a/f", b"x")
     assert storage.delete("a/f") is True
@@ -312,8 +319,9 @@ def test_delete_folder_removes_all_below_and_nothing_beside(storage: Storage) ->
     assert storage.read("ab/z") == b"x"
 
 
+@with_folders
 def test_mkdirs_makes_the_way_and_may_be_repeated(storage: Storage) -> None:
-    storage.mkdirs("a/b/c")
+    storage.mkdirs("a/b/c", durable=False)
     storage.mkdirs("a/b/c")
     assert [storage.stat(path).is_folder for path in ("", "a", "a/b", "a/b/c")] == [True] * 4
     assert storage.list("a", recursive=True) == []
@@ -336,7 +344,8 @@ def test_clock_is_the_one_that_stamps_files(storage: Storage) -> None:
     storage.create_new("f", b"")
     storage.touch("g")
     after = storage.now_s()
-    assert before <= storage.stat("f").mtime_s <= storage.stat("g").mtime_s <= after
+    a_second = 1.0  # to which many stores tell the time
+    assert before <= storage.stat("f").mtime_s <= storage.stat("g").mtime_s <= after + a_second
 
 
 def test_asking_the_clock_leaves_no_file_and_makes_no_table(storage: Storage) -> None:
@@ -353,7 +362,7 @@ def test_asking_the_clock_leaves_no_file_and_makes_no_table(storage: Storage) ->
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_path_that_could_leave_the_root_is_refused_everywhere(storage: Storage, path: str) -> None:
     storage.create_new("f", b"x")
-    storage.mkdirs("d")
+    storage.create_new("d/f", b"x")
     acts: list[Callable[[], object]] = [
         lambda: storage.read(path),
         lambda: storage.open_input(path),

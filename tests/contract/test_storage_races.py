@@ -15,7 +15,7 @@ import pytest
 
 from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.local import LocalStorage
-from tests.storages import CONDITIONAL, EVERY, write
+from tests.storages import CONDITIONAL, EVERY, RENAMING, write
 
 RACERS = 16
 
@@ -37,6 +37,7 @@ def test_of_racing_create_new_exactly_one_wins(storage: Storage) -> None:
         assert storage.read(path) == b"%d" % winners[0]
 
 
+@pytest.mark.parametrize("storage", sorted(RENAMING), indirect=True)
 def test_of_racing_move_new_exactly_one_wins(storage: Storage) -> None:
     for turn in range(4):
         for racer in range(RACERS):

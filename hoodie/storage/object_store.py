@@ -1,0 +1,367 @@
+"""Tables in object stores, through obstore: S3 and its like, Google Cloud Storage, Azure.
+
+A store has no folders: one is there while a file is below it, and `mkdirs` makes nothing. An output is seen when its block ended
+well, and not before. A store tells modification times to the second.
+
+Requests: one for each call, but for these. `open_output` above 8 MB: HEAD, then a multipart upload. `stat` and `exists`: LIST
+after a HEAD that found nothing. `delete`: HEAD, DELETE. `delete_folder`: LIST, and a DELETE for each 1,000 files. `list` and
+`names`: one for each 1,000 files.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import math
+import os
+import time
+import uuid
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+
+from hoodie.storage.base import FileInfo
+from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, temporary_name
+from hoodie.storage.ranges import TAIL_BYTES, RangedFile, RangedInput, Span
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from obstore.store import ObjectStore
+
+_PART_BYTES = 8 * 1024 * 1024
+_PUT_ID = "hoodieput"
+"""Attribute of conditional puts, another one each time: when an answer was lost, it tells whose file stands there."""
+_TRIES = 4
+_CLOCK_LASTS_S = 3600.0
+_HALF_A_SECOND_S = 0.5
+_LAST_MOMENT_S = 0.999
+
+
+class ObjectStorage:
+    """`CopyingStorage` of the objects below the prefix of `store`.
+
+    Args:
+        store: an obstore store whose prefix is the table's folder.
+        once: the same without retries of its own. A put on condition that is repeated after its answer was lost would
+            find its own file, and take it for another's.
+    """
+
+    at_once = 32
+
+    def __init__(self, uri: str, store: ObjectStore, once: ObjectStore, *, endpoint: str = "") -> None:
+        self._uri = uri.rstrip("/")
+        self._store = store
+        self._once = once
+        self._endpoint = endpoint
+        self._clock: tuple[float, float] | None = None
+        """When it was learned, by the monotonic clock; what the store's clock is ahead of that one."""
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self._uri!r})"
+
+    @property
+    def uri(self) -> str:
+        return self._uri
+
+    @property
+    def lock_root(self) -> ObjectStorage:
+        return self
+
+    @property
+    def identity(self) -> Hashable:
+        return (self._endpoint, self._uri)
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        self._checked(path)
+        checked_range(path, offset=offset, length=length)
+        with self._errors(path):
+            if offset == 0 and length is None:
+                return bytes(_obstore().get(self._store, path).bytes())
+            try:
+                if length is None:
+                    return bytes(_obstore().get(self._store, path, options={"range": {"offset": offset}}).bytes())
+                if length:
+                    return bytes(_obstore().get_range(self._store, path, start=offset, length=length))
+            except _obstore().exceptions.BaseError:
+                if offset < _obstore().head(self._store, path)["size"]:
+                    raise
+            else:
+                _obstore().head(self._store, path)
+            return b""  # nothing is asked for, or all of it lies behind the end
+
+    def open_input(self, path: str, *, mapped: bool = True) -> pa.NativeFile:
+        """Reads the end of the file at once, and what is expected together (`storage/ranges.py`)."""
+        self._checked(path)
+        with self._errors(path):
+            try:
+                got = _obstore().get(self._store, path, options={"range": {"suffix": TAIL_BYTES}})
+                tail, size = bytes(got.bytes()), got.meta["size"]
+            except _obstore().exceptions.BaseError:
+                if _obstore().head(self._store, path)["size"]:
+                    raise
+                tail, size = b"", 0  # an empty file has no range
+        if len(tail) == size:
+            return pa.BufferReader(tail)
+
+        def fetch(spans: Sequence[Span]) -> Sequence[bytes]:
+            with self._errors(path):
+                starts, ends = zip(*spans, strict=True)
+                return [bytes(part) for part in _obstore().get_ranges(self._store, path, starts=starts, ends=ends)]
+
+        return RangedInput(RangedFile(fetch, size, tail), mode="r")
+
+    @contextmanager
+    def open_output(self, path: str, *, durable: bool = True) -> Iterator[BinaryIO]:
+        """Left by an exception nothing is seen. Of a large file the store keeps the parts that it has, until it clears them up."""
+        self._checked(path)
+        stream = _Upload(self, path)
+        yield stream  # type: ignore[misc]
+        stream.finish()
+
+    def _parts_of_new(self, path: str) -> Any:
+        if self.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._full(path))
+        return _obstore().open_writer(self._store, path, buffer_size=_PART_BYTES)
+
+    def create_new(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        self._put_once(path, bytes(data), "create")
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._checked(path)
+        with self._errors(path):
+            _obstore().put(self._store, path, bytes(data), use_multipart=False)
+
+    def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
+        self._checked(path)
+        with self._errors(path):
+            got = _obstore().get(self._store, path)
+            return bytes(got.bytes()), _tag(got.meta)
+
+    def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
+        e_tag, version = tag if isinstance(tag, tuple) else (tag, None)
+        try:
+            return self._put_once(path, bytes(data), {"e_tag": e_tag, **({"version": version} if version else {})})
+        except FileExistsError:
+            with self._errors(path):
+                _obstore().head(self._store, path)  # that it is gone is a failed condition, too
+            raise
+
+    def copy_file(self, source: str, target: str) -> None:
+        self._checked(source)
+        self._checked(target)
+        with self._errors(source):
+            _obstore().copy(self._store, source, target)
+
+    def list(self, folder: str, *, recursive: bool = False) -> Sequence[FileInfo]:
+        self._checked(folder, may_be_root=True)
+        prefix = f"{folder}/" if folder else None
+        with self._errors(folder):
+            if recursive:
+                files = [
+                    _file_info(meta)
+                    for chunk in _obstore().list(self._store, prefix, chunk_size=1000)
+                    for meta in chunk
+                ]
+                return sorted(files)
+            found = _obstore().list_with_delimiter(self._store, prefix)
+        folders = [_folder_info(path.rstrip("/")) for path in found["common_prefixes"]]
+        return sorted([*folders, *map(_file_info, found["objects"])])
+
+    def names(self, folder: str) -> Sequence[str]:
+        return [info.path.rpartition("/")[2] for info in self.list(folder) if not info.is_folder]
+
+    def stat(self, path: str) -> FileInfo:
+        self._checked(path, may_be_root=True)
+        if path:
+            with suppress(FileNotFoundError), self._errors(path):
+                return _file_info(_obstore().head(self._store, path))
+        with self._errors(path):
+            if next(
+                (True for chunk in _obstore().list(self._store, f"{path}/" if path else None) for _ in chunk), False
+            ):
+                return _folder_info(path)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full(path))
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete(self, path: str) -> bool:
+        self._checked(path)
+        with self._errors(path):
+            try:
+                _obstore().head(self._store, path)
+            except FileNotFoundError:
+                return False
+            _obstore().delete(self._store, path)
+            return True
+
+    def delete_folder(self, path: str) -> None:
+        self._checked(path)
+        with self._errors(path):
+            for chunk in _obstore().list(self._store, f"{path}/", chunk_size=1000):
+                _obstore().delete(self._store, [meta["path"] for meta in chunk])
+
+    def mkdirs(self, path: str, *, durable: bool = True) -> None:
+        self._checked(path, may_be_root=True)
+
+    def touch(self, path: str) -> None:
+        """A file that has bytes keeps them: it is read, and put again."""
+        self._checked(path)
+        data = b""
+        with suppress(FileNotFoundError):
+            data = self.read(path)
+        self.replace(path, data)
+
+    def now_s(self) -> float:
+        """This machine's clock where it agrees with the store's to the second, which is all that a store tells; else the store's.
+
+        Learned by a file that is put and deleted, once an hour.
+        """
+        now = time.monotonic()
+        if self._clock is None or now - self._clock[0] > _CLOCK_LASTS_S:
+            path = f"{SCRATCH_FOLDER}/{temporary_name()}"
+            began = time.time()
+            with self._errors(path):
+                _obstore().put(self._store, path, b"")
+                ended = time.time()
+                stamped = _obstore().head(self._store, path)["last_modified"].timestamp()
+                _obstore().delete(self._store, path)
+            agrees = math.floor(began) <= stamped <= ended
+            self._clock = (now, (ended if agrees else stamped + _HALF_A_SECOND_S) - now)
+        return time.monotonic() + self._clock[1]
+
+    def local_path(self, path: str) -> str | None:
+        self._checked(path, may_be_root=True)
+        return None
+
+    def _put_once(self, path: str, data: bytes, mode: Any) -> Hashable:
+        """Put on a condition. An answer that was lost is made up for by a look at who stands there."""
+        self._checked(path)
+        put_id = uuid.uuid4().hex
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                with self._errors(path):
+                    return _tag(
+                        _obstore().put(
+                            self._once, path, data, mode=mode, attributes={_PUT_ID: put_id}, use_multipart=False
+                        )
+                    )
+            except (FileExistsError, FileNotFoundError, PermissionError):
+                if tries_left < _TRIES - 1 and (tag := self._tag_of(path, put_id)) is not None:
+                    return tag
+                raise
+            except OSError:
+                if (tag := self._tag_of(path, put_id)) is not None:
+                    return tag
+                if not tries_left:
+                    raise
+                time.sleep(0.1 * 2 ** (_TRIES - tries_left))
+        raise AssertionError("unreachable")
+
+    def _tag_of(self, path: str, put_id: str) -> Hashable | None:
+        """The tag of the file that this very put has left; None when another one stands there, or none."""
+        try:
+            with self._errors(path):
+                got = _obstore().get(self._store, path)
+                return _tag(got.meta) if got.attributes.get(_PUT_ID) == put_id else None
+        except FileNotFoundError:
+            return None
+
+    def _checked(self, path: str, *, may_be_root: bool = False) -> None:
+        checked_path(path, under=self._uri, may_be_root=may_be_root)
+
+    def _full(self, path: str) -> str:
+        return f"{self._uri}/{path}" if path else self._uri
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """Errors of the store as those that the seam promises."""
+        failed = _obstore().exceptions
+        try:
+            yield
+        except FileNotFoundError as exc:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full(path)) from exc
+        except (failed.AlreadyExistsError, failed.PreconditionError) as exc:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._full(path)) from exc
+        except (failed.PermissionDeniedError, failed.UnauthenticatedError) as exc:
+            text = f"the store refuses it: {_first_line(exc)}"
+            raise PermissionError(errno.EACCES, text, self._full(path)) from None
+        except (failed.InvalidPathError, ValueError) as exc:
+            raise OSError(errno.EINVAL, f"the store takes no such name: {_first_line(exc)}", self._full(path)) from None
+        except failed.BaseError as exc:
+            raise OSError(errno.EIO, f"the store failed: {_first_line(exc)}", self._full(path)) from None
+
+
+class _Upload(io.RawIOBase):
+    """Bytes on their way into one object: one put if they are few, else parts that go while more are written."""
+
+    def __init__(self, storage: ObjectStorage, path: str) -> None:
+        super().__init__()
+        self._storage = storage
+        self._path = path
+        self._small = bytearray()
+        self._parts: Any = None
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._written
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._written += size
+        if self._written <= _PART_BYTES:
+            self._small += data
+            return size
+        with self._storage._errors(self._path):
+            if self._parts is None:
+                self._parts = self._storage._parts_of_new(self._path)
+                self._parts.write(bytes(self._small))
+                self._small.clear()
+            self._parts.write(data)
+        return size
+
+    def finish(self) -> None:
+        if self._parts is None:
+            self._storage.create_new(self._path, bytes(self._small))
+            return
+        with self._storage._errors(self._path):
+            self._parts.close()
+
+
+@cache
+def _obstore() -> ModuleType:
+    import obstore  # noqa: PLC0415 - an optional extra
+
+    return obstore
+
+
+def _tag(meta: Mapping[str, Any]) -> Hashable:
+    """In stores that number the versions of an object (Google's) a condition is on that number."""
+    return (meta["e_tag"], meta["version"]) if meta.get("version") else meta["e_tag"]
+
+
+def _file_info(meta: Mapping[str, Any]) -> FileInfo:
+    # The last moment of the second that the store names: what is asked of it is whether a file is too old, or older than its instant.
+    mtime_s = math.floor(meta["last_modified"].timestamp()) + _LAST_MOMENT_S
+    return FileInfo(
+        meta["path"], meta["size"], mtime_s, is_folder=False, identity=meta["e_tag"] or (mtime_s, meta["size"])
+    )
+
+
+def _folder_info(path: str) -> FileInfo:
+    return FileInfo(path, 0, 0.0, is_folder=True, identity=None)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0][:300]
