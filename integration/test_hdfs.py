@@ -272,3 +272,41 @@ HUDI_WRITE = {
 def as_hudi_sees(hudi: HudiPeer, place: str) -> list[dict[str, object]]:
     found = hudi.read(place).table.select(["id", "part", "ts", "v"])
     return sorted(found.to_pylist(), key=lambda row: int(row["id"]))
+
+
+SPARK_JOB = """
+import sys
+from pyspark.sql import SparkSession
+import pyspark_hoodie
+
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+pyspark_hoodie.enable(spark)
+kind, uri = sys.argv[1:]
+options = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.table.type": kind,
+}
+rows = spark.range(1000).selectExpr("id", "concat('p', id % 3) part", "1 ts", "id * 2 v")
+for batch in (rows, rows.where("id < 100").withColumn("ts", rows.ts + 1)):
+    batch.write.format("hoodie").options(**options).mode("append").save(uri)
+read = spark.read.format("hoodie").load(uri)
+plan = read._jdf.queryExecution().executedPlan().toString()
+print("SAID", read.count(), read.where("ts = 2").count(), read.agg({"v": "sum"}).first()[0], "FileScan parquet" in plan)
+"""
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_spark_upserts_and_scans_the_files_by_its_own_reader(place: str, kind: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SPARK_JOB, kind, place],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/spark_ext", "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]
+    assert said == [["1000", "100", "999000", "True"]], done.stderr[-3000:]

@@ -14,6 +14,7 @@ from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.format.plan_avro import REPLACE_PLAN, decode_plan
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.names import HOODIE, format_instant_file, join
+from hoodie.model.tuning import TUNING
 from tests.golden_tables import FOLDER
 from tests.memory_tables import Input, batch, create, leftovers, new_storage, new_table, opened, plain, stray_files
 from tests.small_files import SIZED
@@ -416,3 +417,16 @@ def test_an_overwrite_is_sorted_too_and_rows_that_are_to_be_combined_meet():
     assert all(keys == sorted(keys) for files in files_of(table).values() for keys in files)
     assert len(rows_of(table)) == 400
     assert all(row[2] <= 0 for row in rows_of(table))
+
+
+def test_a_few_new_rows_go_into_a_file_that_is_cheap_to_rewrite() -> None:
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    for start in range(0, 1_000, 250):
+        opened(storage, clock, tuning=TUNING).insert(batch(Input(f"k{n}", "a") for n in range(start, start + 250)))
+        clock.sleep(1)
+    for n in range(3):
+        opened(storage, clock, tuning=TUNING).insert(batch([Input(f"late{n}", "a")]))
+        clock.sleep(1)
+    assert len({each.group for each in opened(storage, clock).files()}) == 1
+    opened(storage, clock, tuning=SIZED).insert(batch([Input("apart", "a")]))
+    assert len({each.group for each in opened(storage, clock).files()}) == 2
