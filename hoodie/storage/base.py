@@ -109,8 +109,8 @@ class Storage(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
-    def delete(self, path: str) -> bool:
-        """Remove a file; False when it was not there."""
+    def delete(self, path: str) -> None:
+        """Remove a file; nothing happens when it is not there."""
         ...
 
     def delete_folder(self, path: str) -> None:

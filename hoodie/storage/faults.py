@@ -226,8 +226,8 @@ class FaultStorage:
     def exists(self, path: str) -> bool:
         return self._living().exists(path)
 
-    def delete(self, path: str) -> bool:
-        return self._change("delete", path, lambda: self._inner.delete(path))
+    def delete(self, path: str) -> None:
+        self._change("delete", path, lambda: self._inner.delete(path))
 
     def delete_folder(self, path: str) -> None:
         self._change(

@@ -197,15 +197,15 @@ class HdfsStorage:
             raise self._error(errno.EINVAL, absolute)
         self._rename(absolute_source, absolute, landed=lambda: False)
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str) -> None:
         absolute = self._absolute(path)
         with self._translated(absolute):
             status = self._status(absolute)
             if status is None:
-                return False
+                return
             if status.isdir:
                 raise self._error(errno.EISDIR, absolute)
-            return bool(self._client.delete(absolute, False))
+            self._client.delete(absolute, False)
 
     def delete_folder(self, path: str) -> None:
         absolute = self._absolute(path)

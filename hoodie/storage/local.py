@@ -213,16 +213,13 @@ class LocalStorage:
             return False
         return True
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str) -> None:
         absolute = self._writable(path)
-        try:
-            if os.path.isdir(absolute):
-                raise _os_error(errno.EISDIR, absolute)
+        if os.path.isdir(absolute):
+            raise _os_error(errno.EISDIR, absolute)
+        with suppress(FileNotFoundError, NotADirectoryError):
             _delete_twin(absolute)
             os.unlink(absolute)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
 
     def delete_folder(self, path: str) -> None:
         absolute = self._writable(path)

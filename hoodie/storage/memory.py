@@ -214,11 +214,11 @@ class MemoryStorage:
         with self._mutex:
             return path in self._files or path in self._folders
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str) -> None:
         self._checked(path)
         with self._mutex:
             self._refuse_folder(path)
-            return self._files.pop(path, None) is not None
+            self._files.pop(path, None)
 
     def delete_folder(self, path: str) -> None:
         self._checked(path)

@@ -4,8 +4,8 @@ A store has no folders: one is there while a file is below it, and `mkdirs` make
 well, and not before. A store tells modification times to the second.
 
 Requests: one for each call, but for these. `open_output` above 8 MB: HEAD, then a multipart upload. `stat` and `exists`: LIST
-after a HEAD that found nothing. `delete`: HEAD, DELETE. `delete_folder`: LIST, and a DELETE for each 1,000 files. `list` and
-`names`: one for each 1,000 files.
+after a HEAD that found nothing. `touch`: PUT, and GET and PUT where the file is there. `delete_folder`: LIST, and a DELETE for
+each 1,000 files. `list` and `names`: one for each 1,000 files.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _PART_BYTES = 8 * 1024 * 1024
 _PUT_ID = "hoodieput"
 """Attribute of conditional puts, another one each time: when an answer was lost, it tells whose file stands there."""
 _TRIES = 4
+_TRY_AGAIN = "ConditionalRequestConflict"
+"""S3's answer (409) to a put on condition while another one or a delete runs: it may be that none of them leaves a file."""
 _CLOCK_LASTS_S = 3600.0
 _HALF_A_SECOND_S = 0.5
 _LAST_MOMENT_S = 0.999
@@ -193,15 +195,10 @@ class ObjectStorage:
             return False
         return True
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str) -> None:
         self._checked(path)
-        with self._errors(path):
-            try:
-                _obstore().head(self._store, path)
-            except FileNotFoundError:
-                return False
+        with suppress(FileNotFoundError), self._errors(path):
             _obstore().delete(self._store, path)
-            return True
 
     def delete_folder(self, path: str) -> None:
         self._checked(path)
@@ -213,12 +210,11 @@ class ObjectStorage:
         self._checked(path, may_be_root=True)
 
     def touch(self, path: str) -> None:
-        """A file that has bytes keeps them: it is read, and put again."""
-        self._checked(path)
-        data = b""
-        with suppress(FileNotFoundError):
-            data = self.read(path)
-        self.replace(path, data)
+        """A file that is there is read, and put again."""
+        try:
+            self.create_new(path, b"")
+        except FileExistsError:
+            self.replace(path, self.read(path))
 
     def now_s(self) -> float:
         """This machine's clock where it agrees with the store's to the second, which is all that a store tells; else the store's.
@@ -290,6 +286,9 @@ class ObjectStorage:
         except FileNotFoundError as exc:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full(path)) from exc
         except (failed.AlreadyExistsError, failed.PreconditionError) as exc:
+            if _TRY_AGAIN in str(exc):
+                text = "the store was busy with another change of it"
+                raise OSError(errno.EBUSY, text, self._full(path)) from None
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._full(path)) from exc
         except (failed.PermissionDeniedError, failed.UnauthenticatedError) as exc:
             text = f"the store refuses it: {_first_line(exc)}"

@@ -8,7 +8,7 @@ Who may make which transition when: txn/ and services/.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import HOODIE, join
 from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
 from hoodie.publish.base import Publisher
-from hoodie.storage.base import Storage
+from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
 from hoodie.timeline.kept import kept_commit, kept_timeline
 from hoodie.timeline.layout import BY_INSTANT, Layout
@@ -44,10 +44,15 @@ class ActiveTimeline:
         self._layout = layout
         self._folder = folder
         self._log_names = LogNameTexts()
+        self._listed: Mapping[str, FileInfo] = {}
 
     def load(self) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names."""
-        names = frozenset(self._storage.names(self._folder))
+        if self._storage.local_path("") is not None:
+            names = frozenset(self._storage.names(self._folder))
+        else:  # the same answer says which file it is, and nobody needs to ask for that again
+            self._listed = {info.path: info for info in self._storage.list(self._folder) if not info.is_folder}
+            names = frozenset(path.rpartition("/")[2] for path in self._listed)
         return kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
@@ -60,7 +65,7 @@ class ActiveTimeline:
         return kept_commit(
             self._cache,
             self._storage,
-            self._storage.stat(path),
+            self._info(path),
             lambda: self._read(
                 path,
                 lambda data: decode_commit_file(
@@ -72,7 +77,7 @@ class ActiveTimeline:
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep what this process has just published, so that it is not read back to be parsed."""
         path = self.path(instant)
-        kept_commit(self._cache, self._storage, self._storage.stat(path), lambda: metadata)
+        kept_commit(self._cache, self._storage, self._info(path), lambda: metadata)
 
     def read_inflight(self, instant: Instant) -> CommitMetadata | None:
         """The plan that a writer left in its inflight file; None when that is empty or absent (Hudi allows both)."""
@@ -146,9 +151,9 @@ class ActiveTimeline:
         with self._taken_is_conflict(instant):
             publisher.complete(instant.time, self.path(instant), data, epoch)
 
-    def remove(self, instant: Instant) -> bool:
-        """Take back a state (rollback; failed compaction). False when its file was not there."""
-        return self._storage.delete(self.path(instant))
+    def remove(self, instant: Instant) -> None:
+        """Take back a state (rollback; failed compaction), if it is there."""
+        self._storage.delete(self.path(instant))
 
     def exists(self, instant: Instant) -> bool:
         return self._storage.exists(self.path(instant))
@@ -187,6 +192,9 @@ class ActiveTimeline:
     def path(self, instant: Instant) -> str:
         """Of the file that says that the instant has reached its state, relative to the table."""
         return join(self._folder, self._layout.file_name(instant))
+
+    def _info(self, path: str) -> FileInfo:
+        return self._listed.get(path) or self._storage.stat(path)
 
     def _full(self, path: str) -> str:
         return f"{self._storage.uri.rstrip('/')}/{path}"

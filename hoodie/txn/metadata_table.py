@@ -32,8 +32,11 @@ def drop_metadata_table(storage: Storage) -> bool:
         UnsupportedTableError: it holds a record index.
         FileNotFoundError: there are no properties, nor a backup of them.
     """
-    path = PROPERTIES if storage.exists(PROPERTIES) else PROPERTIES_BACKUP
-    properties = parse_properties_file(storage.read(path), path=f"{path} of table {storage.uri}")
+    try:
+        path, data = PROPERTIES, storage.read(PROPERTIES)
+    except FileNotFoundError:
+        path, data = PROPERTIES_BACKUP, storage.read(PROPERTIES_BACKUP)
+    properties = parse_properties_file(data, path=f"{path} of table {storage.uri}")
     named = [key for key in properties if key.startswith(_KEYS)]
     announced = any(properties[key].strip() for key in named)
     left_behind = storage.exists(METADATA_TABLE)

@@ -205,11 +205,8 @@ class Transaction:
         view = snapshot.view
         if self.planned_on is not None and self._others(snapshot.timeline) == self._others(self.started_on):
             view = self.planned_on  # nobody has done anything since, so another listing could show nothing else
-        for state in (State.REQUESTED, State.INFLIGHT):
-            if not context.active.exists(Instant(self.instant, self.action, state)):
-                raise CommitConflictError(
-                    self._conflict("its files were removed from the timeline: it was rolled back")
-                )
+        if Instant(self.instant, self.action, State.INFLIGHT) not in snapshot.timeline.pending():
+            raise CommitConflictError(self._conflict("its files were removed from the timeline: it was rolled back"))
         if self._rolled_back_by(snapshot.timeline):
             raise CommitConflictError(self._conflict("another process is rolling it back"))
         before = self.started_on.completed_times

@@ -87,7 +87,7 @@ def test_missing_file_is_file_not_found_error(storage: Storage, path: str) -> No
     with pytest.raises(FileNotFoundError):
         storage.stat(path)
     assert not storage.exists(path)
-    assert storage.delete(path) is False
+    storage.delete(path)
     assert storage.list(path) == []
 
 
@@ -298,15 +298,15 @@ def test_list_and_stat_agree(storage: Storage) -> None:
 @with_folders
 def test_folder_stays_when_its_last_file_goes(storage: Storage) -> None:
     storage.create_new("a/f", b"x")
-    assert storage.delete("a/f") is True
+    storage.delete("a/f")
     assert storage.stat("a").is_folder
     assert storage.list("a") == []
 
 
-def test_delete_says_whether_the_file_was_there(storage: Storage) -> None:
+def test_delete_removes_a_file_if_it_is_there(storage: Storage) -> None:
     storage.create_new("f", b"x")
-    assert storage.delete("f") is True
-    assert storage.delete("f") is False
+    storage.delete("f")
+    storage.delete("f")
     assert not storage.exists("f")
 
 

@@ -50,7 +50,7 @@ CALLS_IN_A_BUCKET = {
 }
 """The same where a store copies files and cannot rename."""
 
-IN_SHORT = [*((name, "memory") for name in ACTIONS), ("merge-on-read upsert", "bucket"), ("rollback", "bucket")]
+IN_SHORT = [*((name, "memory") for name in ACTIONS), ("merge-on-read upsert", "bucket")]
 
 NEXT = Input("next", "a", 1, 1)
 

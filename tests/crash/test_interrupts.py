@@ -45,7 +45,7 @@ MORE_ACTIONS = {
         Action("merge-on-read scan", _prepare_logs, lambda table: table.scan().to_arrow()),
     )
 }
-OFTEN = ["merge-on-read upsert", "compaction", "rollback", "delete"]
+OFTEN = ["merge-on-read upsert", "compaction"]
 CALL_STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "4"))
 STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "25"))
 """Of calls and of lines every so manieth in the usual run, others for each action; with 1 all of them."""

@@ -20,6 +20,8 @@ LEASE_S = 1
 STORAGE = {"hoodie.write.lock.provider": "storage", "hoodie.write.lock.storage.validity.timeout.secs": str(LEASE_S)}
 FILESYSTEM = {"hoodie.write.lock.provider": "filesystem"}
 
+pytestmark = pytest.mark.long
+
 
 def zookeeper_options(address: str, **more: str) -> dict[str, str]:
     prefix = "hoodie.write.lock.zookeeper"

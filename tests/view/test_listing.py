@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field, replace
 
+import pytest
+
+from hoodie.model.names import HOODIE
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
 from hoodie.view.listing import AllFiles, StorageListing
@@ -52,7 +55,8 @@ def test_a_view_asks_its_listing_and_no_storage():
 
     listing = Elsewhere(StorageListing(storage).all_files())
     context = replace(context_of(storage), listing=listing)
-    storage.list = None
+    listed = storage.list
+    storage.list = lambda folder: listed(folder) if folder == HOODIE else pytest.fail(f"{folder} was listed")
     assert context.snapshot().view.latest_slices() == expected
     assert listing.asked == ["*"]
     assert context.snapshot().view.latest_slices(["a"]) == [each for each in expected if "a" in each.group]

@@ -1,0 +1,149 @@
+"""How many requests operations make of an object store, by kind: the table of docs/STORAGE.md.
+
+    python -m benchmarks.requests
+
+The store is obstore's own one in memory, and each call of it is counted as the requests that S3 would get: a listing and a bulk
+delete one for each 1,000 names, anything else one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import obstore
+import pyarrow as pa
+from obstore.store import MemoryStore
+
+from hoodie.options.parse import parse_write_options
+from hoodie.storage import object_store
+from hoodie.storage.cache import Cache
+from hoodie.storage.object_store import ObjectStorage
+from hoodie.table import HoodieTable, create_at, open_at
+
+_KINDS = {
+    "get": "GET",
+    "get_range": "GET",
+    "get_ranges": "GET",
+    "head": "HEAD",
+    "list": "LIST",
+    "list_with_delimiter": "LIST",
+    "put": "PUT",
+    "copy": "COPY",
+    "delete": "DELETE",
+}
+_PAGE = 1000
+_TOUCHED = 3
+_ROWS_OF_PARTITION = 20
+
+
+class Counting:
+    """obstore's functions, counted."""
+
+    exceptions = obstore.exceptions
+
+    def __init__(self) -> None:
+        self.made: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(obstore, name)
+        kind = _KINDS[name]
+
+        def call(store: Any, *args: Any, **how: Any) -> Any:
+            found = function(store, *args, **how)
+            if name == "list":
+                return self._pages(found)
+            self.made[kind] += 1
+            return found
+
+        return call
+
+    def _pages(self, chunks: Iterable[list[Any]]) -> list[list[Any]]:
+        found = list(chunks)
+        self.made["LIST"] += max(1, -(-sum(map(len, found)) // _PAGE))
+        return found
+
+
+class Shape(NamedTuple):
+    table_type: str
+    partitions: int
+    commits: int
+
+
+def rows(ids: Iterable[int], partitions: int, ts: int) -> pa.Table:
+    keys = np.fromiter(ids, dtype=np.int64)
+    return pa.table(
+        {
+            "id": keys,
+            "part": pa.array([f"p{key % partitions:04d}" for key in keys]),
+            "ts": np.full(len(keys), ts),
+            "v": keys * 1.0,
+        }
+    )
+
+
+def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
+    store = MemoryStore()
+
+    def storage() -> ObjectStorage:
+        return ObjectStorage("memory://counted", store, store)
+
+    def opened() -> HoodieTable:
+        """As another process opens it."""
+        return open_at(storage(), cache=Cache())
+
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.table.type": shape.table_type,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+    touched = range(_TOUCHED)
+    create_at(storage(), parse_write_options(options).to_create(), schema=rows([0], 1, 1).schema)
+    table = opened()
+    table.upsert(rows(range(shape.partitions * _ROWS_OF_PARTITION), shape.partitions, 1))
+    for n in range(shape.commits):
+        table.upsert(rows(touched, shape.partitions, 2 + n))
+    last = table.timeline.commits[-2].time
+    acts: list[tuple[str, Callable[[], object]]] = [
+        ("upsert", lambda: table.upsert(rows(touched, shape.partitions, 10_000))),
+        ("upsert of a new process", lambda: opened().upsert(rows(touched, shape.partitions, 10_001))),
+        ("scan", lambda: opened().scan().to_arrow()),
+        ("pull of two commits", lambda: opened().changes(since=last).to_arrow()),
+    ]
+    if shape.table_type == "MERGE_ON_READ":
+        acts.append(("compaction", lambda: opened().compact()))
+    found = []
+    for name, act in acts:
+        counting.made.clear()
+        act()
+        found.append((name, Counter(counting.made)))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--partitions", type=int, nargs="*", default=[10, 100, 1000])
+    parser.add_argument("--commits", type=int, nargs="*", default=[10, 1000])
+    args = parser.parse_args()
+    counting = Counting()
+    object_store._obstore = lambda: counting  # type: ignore[assignment,return-value]
+    kinds = ("GET", "HEAD", "LIST", "PUT", "COPY", "DELETE")
+    print("| table | partitions | commits | what | " + " | ".join(kinds) + " | all |")
+    print("|---|---|---|---|" + "---|" * (len(kinds) + 1))
+    shapes = [Shape("MERGE_ON_READ", p, args.commits[0]) for p in args.partitions]
+    shapes += [Shape("MERGE_ON_READ", args.partitions[0], c) for c in args.commits[1:]]
+    shapes.append(Shape("COPY_ON_WRITE", args.partitions[0], args.commits[0]))
+    for shape in shapes:
+        for name, made in measure(shape, counting):
+            counts = " | ".join(str(made[kind]) for kind in kinds)
+            kind = "merge-on-read" if shape.table_type == "MERGE_ON_READ" else "copy-on-write"
+            print(f"| {kind} | {shape.partitions} | {shape.commits} | {name} | {counts} | {sum(made.values())} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""An HTTP proxy on 127.0.0.1 that counts requests by kind, answers late, and fails the ones that a test names."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum, auto
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import SHUT_RDWR
+from types import TracebackType
+from typing import NamedTuple, Self
+from urllib.parse import urlsplit
+
+
+class Failing(Enum):
+    """What becomes of a request."""
+
+    BUSY = auto()
+    """503, and nothing happened."""
+    CONFLICT = auto()
+    """S3's 409 for a put on condition beside another one: nothing happened, and the client is to try again."""
+    RESET = auto()
+    """The connection ends, and nothing happened."""
+    LOST_ANSWER = auto()
+    """The connection ends after the server did it."""
+    BUSY_AFTER = auto()
+    """503 after the server did it."""
+
+
+_ANSWERS = {
+    Failing.BUSY: (503, b"<Error><Code>SlowDown</Code></Error>"),
+    Failing.BUSY_AFTER: (503, b"<Error><Code>SlowDown</Code></Error>"),
+    Failing.CONFLICT: (409, b"<Error><Code>ConditionalRequestConflict</Code></Error>"),
+}
+_BEFORE = {Failing.BUSY, Failing.CONFLICT, Failing.RESET}
+_OUR_OWN = {"transfer-encoding", "connection", "content-length"}
+
+
+class _Planned(NamedTuple):
+    kind: str
+    failing: Failing
+
+
+class HttpProxy:
+    """Kinds of requests: the method, and `LIST`, `PART` (of a large upload), `UPLOAD` (its begin and end), `DELETES` (of many)."""
+
+    def __init__(self, target: str) -> None:
+        self.delay_s = 0.0
+        self._target = urlsplit(target)
+        self._counted: Counter[str] = Counter()
+        self._planned: list[_Planned] = []
+        self._mutex = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), _handler(self._pass_on))
+        self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, name="http-proxy", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def fail_next(self, kind: str, failing: Failing, *, times: int = 1) -> None:
+        """What becomes of the next requests of this kind."""
+        with self._mutex:
+            self._planned += [_Planned(kind, failing)] * times
+
+    def counted(self) -> dict[str, int]:
+        """Requests by kind since this was asked last."""
+        with self._mutex:
+            counted, self._counted = self._counted, Counter()
+        return dict(counted)
+
+    def _pass_on(self, request: BaseHTTPRequestHandler) -> None:
+        size = int(request.headers.get("content-length") or 0)
+        body = request.rfile.read(size)
+        kind = _kind(request)
+        with self._mutex:
+            self._counted[kind] += 1
+            planned = next((each for each in self._planned if each.kind == kind), None)
+            if planned is not None:
+                self._planned.remove(planned)
+        time.sleep(self.delay_s)
+        failing = planned.failing if planned else None
+        if failing not in _BEFORE:
+            status, headers, data = self._ask(request, body)
+        if failing in _ANSWERS:
+            status, data = _ANSWERS[failing]
+            headers = [("content-length", str(len(data)))]
+        elif failing is not None:
+            request.close_connection = True
+            with suppress(OSError):
+                request.connection.shutdown(SHUT_RDWR)
+            return
+        request.send_response(status)
+        for name, value in headers:
+            request.send_header(name, value)
+        request.end_headers()
+        if request.command != "HEAD":
+            request.wfile.write(data)
+
+    def _ask(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        connection = http.client.HTTPConnection(self._target.hostname or "", self._target.port)
+        try:
+            # The host stays the one that the client has signed.
+            connection.putrequest(request.command, request.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in request.headers.items():
+                connection.putheader(name, value)
+            connection.endheaders(body or None)
+            answer = connection.getresponse()
+            data = answer.read()
+        finally:
+            connection.close()
+        headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OUR_OWN]
+        size = answer.getheader("content-length", "0") if request.command == "HEAD" else str(len(data))
+        return answer.status, [*headers, ("content-length", size)], data
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients end connections as they like."""
+
+
+def _handler(act: Callable[[BaseHTTPRequestHandler], None]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+        def do_GET(self) -> None:
+            act(self)
+
+        do_PUT = do_POST = do_HEAD = do_DELETE = do_GET
+
+    return Handler
+
+
+def _kind(request: BaseHTTPRequestHandler) -> str:
+    query = request.path.partition("?")[2]
+    for part, kind in (("list-type", "LIST"), ("partNumber", "PART"), ("upload", "UPLOAD"), ("delete", "DELETES")):
+        if part in query:
+            return kind
+    return request.command
