@@ -19,6 +19,8 @@ from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.ranges import RangedFile, Span
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
+from tests.bucket import BucketStorage
+from tests.memory_tables import FakeClock, Input, batch, create, opened
 from tests.servers.s3 import S3Server, shared_moto
 
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -186,3 +188,15 @@ def test_a_writer_that_was_rolled_back_while_it_was_paused_commits_nothing(serve
     with pytest.raises(FileNotFoundError):
         publisher.complete("20260101000000001", ".hoodie/20260101000000001.commit", b"{}", epoch)
     assert len(seen(table)) == 4
+
+
+def test_a_commit_is_later_by_the_second_than_the_slices_that_it_adds_to() -> None:
+    clock = FakeClock(1_764_000_000.25)
+    storage = BucketStorage(clock=clock)
+    create(storage, table_type="MERGE_ON_READ")
+    opened(storage, clock).upsert(batch([Input("k", "a", 1, 1)]))
+    assert clock.now_s < 1_764_000_001
+    opened(storage, clock).upsert(batch([Input("l", "b", 1, 1)]))
+    assert clock.now_s < 1_764_000_001, "it adds to no slice that was there"
+    opened(storage, clock).upsert(batch([Input("k", "a", 2, 2)]))
+    assert clock.now_s >= 1_764_000_001

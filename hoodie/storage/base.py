@@ -50,6 +50,11 @@ class Storage(Protocol):
         ...
 
     @property
+    def time_step_s(self) -> float:
+        """How finely modification times are told, in seconds; 0: to the millisecond at least."""
+        ...
+
+    @property
     def identity(self) -> Hashable:
         """Equal where the files are the same ones: what was learned through one such storage holds for the other."""
         ...

@@ -130,6 +130,10 @@ class FaultStorage:
         return self._inner.lock_root
 
     @property
+    def time_step_s(self) -> float:
+        return self._inner.time_step_s
+
+    @property
     def identity(self) -> Hashable:
         return self._inner.identity
 

@@ -66,6 +66,10 @@ class HdfsStorage:
         return self
 
     @property
+    def time_step_s(self) -> float:
+        return 0.0
+
+    @property
     def identity(self) -> Hashable:
         return self.uri
 

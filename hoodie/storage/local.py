@@ -48,6 +48,10 @@ class LocalStorage:
         return self
 
     @property
+    def time_step_s(self) -> float:
+        return 0.0
+
+    @property
     def identity(self) -> Hashable:
         return self._root
 

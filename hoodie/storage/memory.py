@@ -57,6 +57,10 @@ class MemoryStorage:
         return self
 
     @property
+    def time_step_s(self) -> float:
+        return 0.0
+
+    @property
     def identity(self) -> Hashable:
         return self._identity
 

@@ -53,6 +53,7 @@ class ObjectStorage:
     """
 
     at_once = 32
+    time_step_s = 1.0
 
     def __init__(self, uri: str, store: ObjectStore, once: ObjectStore, *, endpoint: str = "") -> None:
         self._uri = uri.rstrip("/")

@@ -48,8 +48,8 @@ class Clock:
         """Wait for somebody else; as `sleep` was given."""
         self._sleep(seconds)
 
-    def wait_until_passed(self, instant_time: str) -> None:
-        """Commit wait: return when the storage's clock is past the instant.
+    def wait_until_passed(self, instant_time: str, *, step_s: float = 0.0) -> None:
+        """Commit wait: return when the storage's clock, told in such steps, is past the instant.
 
         Apache Hudi 1.x takes the modification time of a completed file as its completion time; were that below the
         instant itself, its readers would put log files into the wrong file slice.
@@ -58,7 +58,7 @@ class Clock:
             LockError: the clock was set back so far that waiting would look like a hang.
         """
         waited_s = 0.0
-        while (ahead_s := self._ahead_s(instant_time)) >= 0:
+        while (ahead_s := self._ahead_s(instant_time, step_s)) >= 0:
             if waited_s > MAX_COMMIT_WAIT_S:
                 raise LockError(
                     f"the storage's clock was set back while instant {instant_time} was written, and stands {ahead_s:.0f} s "
@@ -79,8 +79,9 @@ class Clock:
         # zone None: the process's own zone, as Hudi's LOCAL timelines mean it.
         return datetime.fromtimestamp(moment_s, UTC).astimezone(self._zone)
 
-    def _ahead_s(self, instant_time: str) -> float:
-        return self._behind_s(self._now_s(), instant_time)
+    def _ahead_s(self, instant_time: str, step_s: float = 0.0) -> float:
+        now_s = self._now_s()
+        return self._behind_s(now_s if not step_s else now_s // step_s * step_s, instant_time)
 
     def _behind_s(self, moment_s: float, instant_time: str) -> float:
         instant = parse_instant(instant_time).replace(tzinfo=None)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError, LockError
 from hoodie.format.commit_json import decode_commit
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
@@ -166,6 +166,7 @@ class Transaction:
         context = self.context
         metadata = replace(metadata, extra={**metadata.extra, NONCE: uuid.uuid4().hex})
         context.clock.wait_until_passed(self.instant)
+        self._wait_until_later_than_slices(based_on)
         with context.lock.held(context.lock_timeout_s):
             _require_same_table(context, places_rows=not self.claimed)
             epoch = self._epoch()
@@ -230,6 +231,15 @@ class Transaction:
             )
         if reason is not None:
             raise CommitConflictError(self._conflict(reason))
+
+    def _wait_until_later_than_slices(self, based_on: BasedOn) -> None:
+        """Where modification times are told to the second, the completion must not look older than the slices that it adds to.
+
+        Apache Hudi 1.x would put the log files into older slices. It takes a wait only for a slice of this very second.
+        """
+        step_s = self.context.storage.time_step_s
+        if step_s and based_on:
+            self.context.clock.wait_until_passed(max(based_on.values(), key=sort_key), step_s=step_s)
 
     def _require_held(self, lost: bool) -> None:
         if lost:

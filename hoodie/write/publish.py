@@ -24,8 +24,7 @@ def publish_files(
     context: TableContext, instant: str, results: Sequence[WriteResult], copies: Sequence[StagedFile] = ()
 ) -> None:
     """Make the folders partitions, then give the files and row copies their names."""
-    # Where a file group goes on, its first commit has made the folder a partition.
-    for partition_path in sorted({r.stat.partition_path for r in results if r.stat.prev_commit is None}):
+    for partition_path in sorted({r.stat.partition_path for r in results}):
         ensure_partition(context.storage, partition_path, instant)
     context.publisher.publish(instant, [*(result.file for result in results), *copies])
 
