@@ -15,6 +15,7 @@ import hoodie
 from hoodie.cli.__main__ import main
 from hoodie.errors import OptionError, TableNotFoundError
 from hoodie.model.names import PRIVATE
+from hoodie.options.parse import parse_write_options
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.ranges import RangedFile, Span
 from hoodie.storage.uri import open_storage
@@ -200,3 +201,17 @@ def test_a_commit_is_later_by_the_second_than_the_slices_that_it_adds_to() -> No
     assert clock.now_s < 1_764_000_001, "it adds to no slice that was there"
     opened(storage, clock).upsert(batch([Input("k", "a", 2, 2)]))
     assert clock.now_s >= 1_764_000_001
+
+
+def test_the_command_line_takes_the_lock_that_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "t")
+    hoodie.create_table(path, rows(0, 1, 0).schema, record_key="id", table_type=TYPES[1]).upsert(rows(0, 4, 1))
+    provider = {"hoodie.write.lock.provider": "filesystem"}
+    table = hoodie.open_table(path, options=provider)
+    context = table._context.with_concurrency(parse_write_options(provider, defaults={}).write.concurrency)
+    compaction = ["compaction", "plan", path]
+    with context.lock.held(1.0):
+        assert main(["rollback", path, "--yes", "-o", "hoodie.write.lock.provider=nobody"]) == 1
+        assert "hoodie.write.lock.provider" in capsys.readouterr().err
+        assert main([*compaction, "-o", "hoodie.write.lock.provider=filesystem"]) == 1
+        assert "is held by this very thread already" in capsys.readouterr().err

@@ -12,11 +12,15 @@ from hoodie.cli import services, show
 from hoodie.cli.arguments import Command
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError
+from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
 DONE, FAILED, USAGE = 0, 1, 2
+
+OPTION_PREFIX = "hoodie."
+"""Of options of the table; others say how to reach its storage."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,9 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as exit_:  # argparse has printed help (0) or what is wrong with the command line (2)
         return exit_.code if isinstance(exit_.code, int) else USAGE
     try:
-        context = TableContext.open(open_storage(args.path, dict(args.storage_options)), LocalEngine())
+        options = {name: value for name, value in args.options if name.startswith(OPTION_PREFIX)}
+        reached_by = {name: value for name, value in args.options if not name.startswith(OPTION_PREFIX)}
+        context = TableContext.open(open_storage(args.path, reached_by), LocalEngine())
+        concurrency = parse_write_options(options, defaults=load_defaults()).write.concurrency
         command: Command = args.command
-        report = command(context, HoodieTable(context), args)
+        report = command(context.with_concurrency(concurrency), HoodieTable(context, options), args)
         print(report.text(as_json=args.json), flush=True)
     except BrokenPipeError:  # `hoodie … | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,12 +28,13 @@ def add_command(to: Commands, name: str, text: str, command: Command) -> argpars
     )
     added.add_argument(
         "-o",
-        dest="storage_options",
+        dest="options",
         metavar="KEY=VALUE",
         type=_option,
         action="append",
         default=[],
-        help="how to reach the storage, such as aws_region=eu-west-1; give secrets by the environment",
+        help="how to reach the storage, such as aws_region=eu-west-1, or an option of hoodie.*, such as the lock provider; "
+        "give secrets by the environment",
     )
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(command=command)
