@@ -97,7 +97,9 @@ class CopyingPublisher:
 
     def advance(self, instant: str) -> bool:
         decision = self._decide(instant, Decision(Said.OPEN))
-        if decision is None or decision.said is not Said.COMPLETE:
+        if decision is None:
+            return True  # perhaps it was completed, and cleared, since it was seen pending
+        if decision.said is not Said.COMPLETE:
             return False
         self._put(decision)
         return True

@@ -286,6 +286,15 @@ def test_of_two_writers_that_both_believe_to_hold_the_lock_one_completes_at_most
             storage.delete(path)
 
 
+def test_a_writer_that_completed_and_cleared_since_it_was_seen_is_looked_for_again(bucket: BucketStorage) -> None:
+    publisher = publisher_of(bucket)
+    publisher.begin(T)
+    assert not publisher.advance(T)
+    publisher.complete(T, COMPLETED, b"metadata", publisher.epoch(T))
+    publisher.clear(T)
+    assert publisher.advance(T)
+
+
 def test_who_advances_puts_the_completed_file_of_a_writer_that_died_after_its_decision(bucket: BucketStorage) -> None:
     storage = FaultStorage(bucket)
     dying = publisher_of(storage)
