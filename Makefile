@@ -123,7 +123,8 @@ $(BENCH_SPARK)/.stamp: pyproject.toml
 # No hoodie in it: it is measured in the first environment.
 $(BENCH_EMBEDDED)/.stamp: pyproject.toml
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check numpy pyarrow polars==2.1.0 deltalake==1.6.6
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check numpy pyarrow polars==2.1.0 deltalake==1.6.6 \
+		'pyiceberg[sql-sqlite]==0.12.0' pyiceberg-core==0.11.0
 	touch $@
 
 # Jars are kept for ever once they are there: a released one does not change.

@@ -318,17 +318,18 @@ class _Upload(io.RawIOBase):
         return self._written
 
     def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
+        given = memoryview(data).cast("B")  # Arrow's buffers are of signed bytes, which obstore refuses
+        size = given.nbytes
         self._written += size
         if self._written <= _PART_BYTES:
-            self._small += data
+            self._small += given
             return size
         with self._storage._errors(self._path):
             if self._parts is None:
                 self._parts = self._storage._parts_of_new(self._path)
                 self._parts.write(bytes(self._small))
                 self._small.clear()
-            self._parts.write(data)
+            self._parts.write(given)
         return size
 
     def finish(self) -> None:

@@ -38,6 +38,8 @@ _ANSWERS = {
 }
 _BEFORE = {Failing.BUSY, Failing.CONFLICT, Failing.RESET}
 _OUR_OWN = {"transfer-encoding", "connection", "content-length"}
+_NOT_PASSED_ON = {"transfer-encoding", "expect"}
+"""Of a request: its body is here as a whole when it is passed on."""
 
 
 class _Planned(NamedTuple):
@@ -79,8 +81,7 @@ class HttpProxy:
         return dict(counted)
 
     def _pass_on(self, request: BaseHTTPRequestHandler) -> None:
-        size = int(request.headers.get("content-length") or 0)
-        body = request.rfile.read(size)
+        body = _body_of(request)
         kind = _kind(request)
         with self._mutex:
             self._counted[kind] += 1
@@ -112,7 +113,10 @@ class HttpProxy:
             # The host stays the one that the client has signed.
             connection.putrequest(request.command, request.path, skip_host=True, skip_accept_encoding=True)
             for name, value in request.headers.items():
-                connection.putheader(name, value)
+                if name.lower() not in _NOT_PASSED_ON:
+                    connection.putheader(name, value)
+            if "content-length" not in request.headers and body:
+                connection.putheader("content-length", str(len(body)))
             connection.endheaders(body or None)
             answer = connection.getresponse()
             data = answer.read()
@@ -134,6 +138,7 @@ class _Server(ThreadingHTTPServer):
 def _handler(act: Callable[[BaseHTTPRequestHandler], None]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else the body of a small answer waits 40 ms for the receipt of its head
 
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""
@@ -144,6 +149,18 @@ def _handler(act: Callable[[BaseHTTPRequestHandler], None]) -> type[BaseHTTPRequ
         do_PUT = do_POST = do_HEAD = do_DELETE = do_GET
 
     return Handler
+
+
+def _body_of(request: BaseHTTPRequestHandler) -> bytes:
+    if request.headers.get("transfer-encoding", "").lower() != "chunked":
+        return request.rfile.read(int(request.headers.get("content-length") or 0))
+    body = bytearray()
+    while size := int(request.rfile.readline().split(b";")[0], 16):
+        body += request.rfile.read(size)
+        request.rfile.readline()
+    while request.rfile.readline().strip():
+        """A trailer."""
+    return bytes(body)
 
 
 def _kind(request: BaseHTTPRequestHandler) -> str:

@@ -3,7 +3,6 @@
 import pytest
 from pyspark.sql import functions as F
 
-from tests.servers.s3 import shared_moto
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -11,6 +10,8 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def uri(monkeypatch):
+    from tests.servers.s3 import shared_moto  # noqa: PLC0415 - environments of smoke tests alone have no moto
+
     server = shared_moto()
     for name, value in server.options.items():
         monkeypatch.setenv(name.upper(), value)
