@@ -21,11 +21,12 @@ from hoodie.services.inline import after_commit
 from hoodie.services.recovery import rollback_failed
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import undisturbed
-from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.columns import refuse_to_write
+from hoodie.view.context import TableContext
 from hoodie.write.attempt import Attempt
 from hoodie.write.batch import Batch, batch_of_no_rows
 from hoodie.write.keys import operation_on
-from hoodie.write.layout import with_layout
+from hoodie.write.layout import Basis, basis_of, with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
 from hoodie.write.operation_rules import OperationRules, Replaces
 from hoodie.write.stage import staged_batch
@@ -132,7 +133,7 @@ class TableWriter:
         Then the usual way is taken, which evaluates the input anew and no more than once, however often it is tried: of this
         try nothing is visible.
         """
-        context = self._with_layout(context, options, context.snapshot())
+        context = self._with_layout(context, options, basis_of(context))
         if not loads_in_one_pass(context, operation, options):
             return None
         try:
@@ -153,15 +154,16 @@ class TableWriter:
         return self._retried(context, lambda: self._attempt(context, batch, options))
 
     def _attempt(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
-        snapshot = context.snapshot(context.kept_view())
-        context = self._with_layout(context, options, snapshot)
-        if is_committed(snapshot, options.stream, table=context.storage.uri):
+        basis = basis_of(context, context.kept_view())
+        context = self._with_layout(context, options, basis)
+        refuse_to_write(context.storage, context.active, basis.snapshot.timeline, basis.schema_files)
+        if is_committed(basis.snapshot, options.stream, table=context.storage.uri):
             return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
-        return Attempt(context, batch, options, snapshot).run()
+        return Attempt(context, batch, options, basis.snapshot).run()
 
-    def _with_layout(self, context: TableContext, options: WriteOptions, snapshot: Snapshot) -> TableContext:
+    def _with_layout(self, context: TableContext, options: WriteOptions, basis: Basis) -> TableContext:
         """The context with what the table says now of where its keys stand; the next writes know it too."""
-        found = with_layout(context, options.index, snapshot)
+        found = with_layout(context, options.index, basis)
         if found.config.buckets != self.context.config.buckets:
             self.context = replace(self.context, config=found.config)
         return found

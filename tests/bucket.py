@@ -12,7 +12,6 @@ from hoodie.storage.memory import KeptBytesIO, MemoryStorage
 
 
 class BucketStorage(MemoryStorage):
-    at_once = 1
     time_step_s = 1.0
 
     # A method that is None is none, for whoever asks which protocol this is.

@@ -11,7 +11,7 @@ class Meanwhile(LocalEngine):
         super().__init__(1)
         self.step, self.act, self.times = step, act, 0
 
-    def run(self, fn, tasks, *, label):
+    def run(self, fn, tasks, *, label, at_once=1):
         if self.step in label and not self.times:
             self.times += 1
             self.act()
@@ -23,7 +23,7 @@ class Dies(LocalEngine):
         super().__init__(1)
         self.step = step
 
-    def run(self, fn, tasks, *, label):
+    def run(self, fn, tasks, *, label, at_once=1):
         found = super().run(fn, tasks, label=label)
         if self.step in label:
             raise InjectedFault(f"the process died after: {label}")

@@ -111,7 +111,7 @@ class Parts(LocalEngine):
             found += fn(number, iter(batches() if callable(batches) else batches))
         return found
 
-    def run(self, fn: Any, tasks: Sequence[Any], *, label: str) -> list[Any]:
+    def run(self, fn: Any, tasks: Sequence[Any], *, label: str, at_once: int = 1) -> list[Any]:
         self.labels.append(label)
         return super().run(fn, tasks, label=label)
 

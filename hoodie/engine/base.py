@@ -36,8 +36,11 @@ class Engine(Protocol):
         """This engine, with no more tasks at once than fit into so much of the calling process's memory; at least one."""
         ...
 
-    def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str) -> list[R]:
+    def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str, at_once: int = 1) -> list[R]:
         """Call `fn` on every task, spread over workers; results in the order of the tasks.
+
+        `at_once`: the tasks need little memory and mostly wait for a storage, so that it is worth having so many of them under
+        way; an engine of many processes need not care.
 
         Results are small (statistics, file names). When a task is run more than once (retries, speculation) the
         result of exactly one run is returned. The first error is raised, after running tasks have ended.
@@ -50,6 +53,8 @@ class Engine(Protocol):
         """
         ...
 
-    def read(self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema) -> Records:
+    def read(
+        self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema, *, at_once: int = 1
+    ) -> Records:
         """The batches of all tasks, spread over workers, as this engine's kind of records with exactly this schema."""
         ...

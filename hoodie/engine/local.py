@@ -29,6 +29,8 @@ ALONE_S = 0.06
 hinder each other."""
 LOOK_S = 0.01
 """So often it is looked at how long it has to go."""
+_FILES_AT_ONCE = 8
+"""So many files are read ahead from a storage far away; each takes memory."""
 
 
 class LocalEngine:
@@ -58,7 +60,7 @@ class LocalEngine:
         fewer._threads = threads
         return fewer
 
-    def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str) -> list[R]:
+    def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str, at_once: int = 1) -> list[R]:
         if len(tasks) <= 1:
             return [fn(task) for task in tasks]
         with Progress(label, len(tasks), clock=self._clock) as progress:
@@ -68,9 +70,11 @@ class LocalEngine:
                 progress.add()
                 return result
 
-            if self._threads == 1:
+            threads = max(self._threads, at_once)
+            if threads == 1:
                 return [counted(task) for task in tasks]
-            return _Shared(counted, tasks, look_s=self._look_s, alone_s=self._alone_s).run(self._threads)
+            look_s = self._look_s if at_once == 1 else 0
+            return _Shared(counted, tasks, look_s=look_s, alone_s=self._alone_s).run(threads)
 
     def stage(self, records: Any, fn: StageBatches[S], *, label: str) -> list[S]:
         with Progress(label, None, unit="rows", clock=self._clock) as progress:
@@ -83,9 +87,10 @@ class LocalEngine:
             return list(fn(0, counted()))
 
     def read(
-        self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema
+        self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema, *, at_once: int = 1
     ) -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(schema, Batches(fn, tasks, self._threads))
+        threads = max(self._threads, min(at_once, _FILES_AT_ONCE))
+        return pa.RecordBatchReader.from_batches(schema, Batches(fn, tasks, threads))
 
 
 class _Shared(Generic[T, R]):

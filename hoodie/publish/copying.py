@@ -72,8 +72,12 @@ class CopyingPublisher:
         return staging_folder(instant)
 
     def begin(self, instant: str) -> None:
-        self._storage.delete_folder(staging_folder(instant))
-        self._storage.create_new(_decision_path(instant), Decision(Said.OPEN).encode())
+        path, content = _decision_path(instant), Decision(Said.OPEN).encode()
+        try:
+            self._storage.create_new(path, content)
+        except FileExistsError:  # of a writer that died before its instant was on the timeline
+            self._storage.delete_folder(staging_folder(instant))
+            self._storage.create_new(path, content)
 
     def open_staged(self, path: str, *, within: str, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         """Asks nobody whether the place is still there: what a fenced writer's task stages gets no final name in any case."""

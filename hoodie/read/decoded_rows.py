@@ -79,7 +79,9 @@ def decode_slices(
         CorruptFileError, UnsupportedTableError: as `slice_reader` does.
     """
     wanted = merge_columns(schema, context.rule, context.schema)
-    logs = LocalEngine().run(partial(_decode, storage, context, wanted), tasks, label="decode logs")
+    logs = LocalEngine().run(
+        partial(_decode, storage, context, wanted), tasks, label="decode logs", at_once=storage.at_once
+    )
     whole = [(task, DecodedRows(records)) for task, records in zip(tasks, logs, strict=True) if records.present is None]
     others = [task for task, records in zip(tasks, logs, strict=True) if records.present is not None]
     sources = [rows for _, rows in whole]
@@ -90,7 +92,7 @@ def decode_slices(
         rows.records.data.take(pa.array(numbers)).select(schema.names)
         for rows, numbers in zip(sources, kept, strict=True)
     ]
-    files = [] if found is None else base_files(storage, cache, slices, found.dead)
+    files = [] if found is None else base_files(storage, cache, context, slices, found.dead)
     return Decoded(files, pa.concat_tables(tables) if tables else schema.empty_table(), others)
 
 

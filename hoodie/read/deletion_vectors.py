@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from hoodie.filegroup.ordering import ordering_of, whole
 from hoodie.filegroup.row_copies import RowCopy, read_copied_columns
+from hoodie.model.files import BaseFile
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import ReadContext
 from hoodie.read.log_merge import LoggedSlice, LogRows, Values, footer_of, resolve
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
+from hoodie.storage.many import for_each
 
 
 class ScanFile(NamedTuple):
@@ -70,7 +72,7 @@ def find_deletion_vectors(
     found = resolve(storage, cache, context, slices, sources)
     if found is None:
         return None
-    files = base_files(storage, cache, slices, found.dead)
+    files = base_files(storage, cache, context, slices, found.dead)
     for source, kept in zip(sources, found.kept, strict=True):
         if len(kept) and isinstance(source, CopiedRows):
             files.append(_file_of(source.copy, kept))
@@ -78,16 +80,16 @@ def find_deletion_vectors(
 
 
 def base_files(
-    storage: Storage, cache: Cache, slices: Sequence[LoggedSlice], dead: Sequence[np.ndarray]
+    storage: Storage, cache: Cache, context: ReadContext, slices: Sequence[LoggedSlice], dead: Sequence[np.ndarray]
 ) -> list[ScanFile]:
     """The base files of slices, whose rows of these numbers do not count."""
-    files = []
-    for each, rows in zip(slices, dead, strict=True):
-        if each.base is not None and each.base_counts:
-            base = each.base
-            count = footer_of(storage, cache, base, ()).rows if len(rows) else 0
-            files.append(ScanFile(base.path, base.size_bytes, base.instant, count, rows if len(rows) else None))
-    return files
+
+    def file_of(base: BaseFile, rows: np.ndarray) -> ScanFile:
+        count = footer_of(storage, cache, context, base).rows if len(rows) else 0
+        return ScanFile(base.path, base.size_bytes, base.instant, count, rows if len(rows) else None)
+
+    found = [(each.base, rows) for each, rows in zip(slices, dead, strict=True) if each.base and each.base_counts]
+    return for_each(lambda pair: file_of(*pair), found, at_once=storage.at_once)
 
 
 def _file_of(copy: RowCopy, kept: np.ndarray) -> ScanFile:

@@ -34,6 +34,8 @@ from hoodie.model.statistics import UNKNOWN, ValueRange
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind
 
+_COLUMNS_AT_ONCE = 8
+
 
 class LogRows(Protocol):
     """Rows and deletes of logs, numbered. Known by its identity."""
@@ -153,7 +155,8 @@ def _entries(
     keys, ordering = None, None
     if fields or unknown.any():
         read = partial(_values, storage, context, keys=bool(unknown.any()), ordering=fields)
-        found = [each for each in LocalEngine().run(read, sources, label="entries of logs") if each is not None]
+        values = LocalEngine().run(read, sources, label="entries of logs", at_once=storage.at_once)
+        found = [each for each in values if each is not None]
         if len(found) < len(sources):
             return None
         starts = np.cumsum([0, *(len(source.kinds) for source in sources)])
@@ -209,7 +212,7 @@ def _looked_up(storage: Storage, logged: Sequence[LoggedSlice], slices: np.ndarr
         stored = pa.Table.from_batches(read_base_file(storage, base, schema), schema).column(RECORD_KEY)
         places[start:stop] = positions_in(keys.slice(start, stop - start), whole(stored))
 
-    LocalEngine().run(look, range(len(logged)), label="look up keys")
+    LocalEngine().run(look, range(len(logged)), label="look up keys", at_once=_few(storage))
     return places
 
 
@@ -274,8 +277,13 @@ def _beat_stored(
         mine = newer.slice(start, stop - start)
         result[meets[start:stop]] = beats_stored(mine, always[start:stop], stored, context.rule)
 
-    LocalEngine().run(compare, range(len(logged)), label="compare ordering values")
+    LocalEngine().run(compare, range(len(logged)), label="compare ordering values", at_once=_few(storage))
     return result
+
+
+def _few(storage: Storage) -> int:
+    """How many columns of whole base files are read at the same time; each takes memory."""
+    return min(storage.at_once, _COLUMNS_AT_ONCE)
 
 
 def _plain(ordering: pa.Array) -> np.ndarray | None:
@@ -294,9 +302,9 @@ def _plain(ordering: pa.Array) -> np.ndarray | None:
 
 def _is_later(storage: Storage, cache: Cache, context: ReadContext, base: BaseFile, low: int) -> bool:
     """Whether the footer shows that no stored row has an ordering value above `low`; for types that `_plain` takes."""
-    field = next(f for f in context.schema if f.name in context.rule.ordering_fields)
-    known = footer_of(storage, cache, base, (field,)).range
-    if not known.bounded:
+    field = _ordering_field(context)
+    known = footer_of(storage, cache, context, base).range
+    if field is None or not known.bounded:
         return False
     highs = [known.high] if known.values else []
     if known.nulls and pa.types.is_integer(field.type):
@@ -312,16 +320,20 @@ class _Footer(NamedTuple):
 _FOOTER: Kind[_Footer] = Kind("footer of a base file")
 
 
-def footer_of(storage: Storage, cache: Cache, base: BaseFile, fields: tuple[pa.Field, ...]) -> _Footer:
-    """Row count, and the bounds of the one column where it has the type that is asked for. Base files never change."""
-    key = (storage.identity, base, tuple((field.name, str(field.type)) for field in fields))
-    return cache.get(_FOOTER, key, lambda: _readfooter_of(storage, base, fields), lambda _: 0)
+def footer_of(storage: Storage, cache: Cache, context: ReadContext, base: BaseFile) -> _Footer:
+    """Row count, and the bounds of the ordering values where they have the type that they have now. Base files never change."""
+    field = _ordering_field(context)
+    key = (storage.identity, base, None if field is None else (field.name, str(field.type)))
+    return cache.get(_FOOTER, key, lambda: _read_footer(storage, base, field), lambda _: 0)
 
 
-def _readfooter_of(storage: Storage, base: BaseFile, fields: tuple[pa.Field, ...]) -> _Footer:
+def _ordering_field(context: ReadContext) -> pa.Field | None:
+    return next((f for f in context.schema if f.name in context.rule.ordering_fields), None)
+
+
+def _read_footer(storage: Storage, base: BaseFile, field: pa.Field | None) -> _Footer:
     with open_base_file(storage, base) as (file, metadata):
-        same = [
-            f for f in fields if f.name in file.schema_arrow.names and file.schema_arrow.field(f.name).type == f.type
-        ]
+        names = file.schema_arrow.names
+        same = [f for f in (field,) if f and f.name in names and file.schema_arrow.field(f.name).type == f.type]
         known = ranges_of_footer(metadata, same)
         return _Footer(metadata.num_rows, known[same[0].name] if same else UNKNOWN)

@@ -129,7 +129,9 @@ class Scan:
         if progress is not None:
             progress.expect(len(final))
         run = partial(_run_counted, storage, context, progress)
-        reader: pa.RecordBatchReader = self._context.engine.read(run, final, output)
+        reader: pa.RecordBatchReader = self._context.engine.read(
+            run, final, output, at_once=self._context.storage.at_once
+        )
         return reader
 
     def _read_first(

@@ -6,6 +6,7 @@ Done before each write and before each plan of a service. It knows the services 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State
@@ -15,6 +16,7 @@ from hoodie.options.fits import check_version
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
 from hoodie.services.rollback import execute_rollback, rollback_instant
+from hoodie.storage.many import together
 from hoodie.timeline.pending import written_by_others
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import TableContext
@@ -28,7 +30,8 @@ def rollback_failed(context: TableContext) -> list[str]:
         UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
     """
     check_version(context.config)
-    timeline = context.snapshot().timeline
+    names, snapshot = together(context.storage, partial(_names, context), context.snapshot)
+    timeline = snapshot.timeline
     dead = []
     for instant in timeline.pending_writes:
         match life_of(instant.time, context):
@@ -47,11 +50,11 @@ def rollback_failed(context: TableContext) -> list[str]:
         with suppress(InstantNotFoundError):
             rollback_instant(context, instant.time)
             undone.append(instant.time)
-    for action, service in SERVICES.items():
-        for claimed in timeline.pending(action):
-            if claimed.state is State.INFLIGHT:
-                take_back(context, service, claimed.time)
-    _remove_remains(context)
+    claims = [i for action in SERVICES for i in timeline.pending(action) if i.state is State.INFLIGHT]
+    for claimed in claims:
+        take_back(context, SERVICES[claimed.action], claimed.time)
+    if dead or unfinished or claims or names - {i.time for i in timeline.pending()}:
+        _remove_remains(context)
     return undone
 
 
@@ -113,13 +116,17 @@ def _remove_remains(context: TableContext) -> None:
             context.liveness.release(name)
 
 
+def _names(context: TableContext) -> frozenset[str]:
+    """Of all marks and staging folders."""
+    return frozenset.union(*together(context.storage, context.liveness.marks, context.publisher.remains))
+
+
 def _remains(context: TableContext) -> list[str]:
     """Names of marks and staging folders whose writer is dead, but for those of pending instants."""
-    marks = context.liveness.marks()
-    staged = context.publisher.remains()
-    if not (marks or staged):
-        return []
-    pending = {instant.time for instant in context.active.load().pending()}
+    marks, staged, timeline = together(
+        context.storage, context.liveness.marks, context.publisher.remains, context.active.load
+    )
+    pending = {instant.time for instant in timeline.pending()}
     return sorted(
         name
         for name in (marks | staged) - pending

@@ -55,6 +55,11 @@ class Storage(Protocol):
         ...
 
     @property
+    def at_once(self) -> int:
+        """How many calls are worth making at the same time; 1: each is done sooner than another thread would begin."""
+        ...
+
+    @property
     def identity(self) -> Hashable:
         """Equal where the files are the same ones: what was learned through one such storage holds for the other."""
         ...
@@ -165,11 +170,6 @@ class ConditionalStorage(Storage, Protocol):
 @runtime_checkable
 class CopyingStorage(ConditionalStorage, Protocol):
     """A store of whole files under names, without folders that could be renamed: S3 and its like."""
-
-    @property
-    def at_once(self) -> int:
-        """How many requests it takes from us at the same time."""
-        ...
 
     def copy_file(self, source: str, target: str) -> None:
         """The file once more under another name, without its bytes coming here; replaces what stood there.

@@ -86,10 +86,14 @@ class FaultStorage:
     """`inner`, with the faults of `plan`. Calls that change something are numbered from 1 and kept in `trace`.
 
     A fault that ends the process raises `InjectedFault`, and so does every later call, reads too, until `revive`.
+
+    Args:
+        at_once: how many calls are made at the same time; with more than one their numbers change from run to run.
     """
 
-    def __init__(self, inner: RenamingStorage, plan: Sequence[Fault] = ()) -> None:
+    def __init__(self, inner: RenamingStorage, plan: Sequence[Fault] = (), *, at_once: int = 1) -> None:
         self._inner = inner
+        self._at_once = at_once
         self._mutex = threading.Lock()
         self.revive(plan)
 
@@ -194,7 +198,7 @@ class FaultStorage:
 
     @property
     def at_once(self) -> int:
-        return 1  # calls keep their numbers in every run
+        return self._at_once
 
     def copy_file(self, source: str, target: str) -> None:
         inner = self._living()

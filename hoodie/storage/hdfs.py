@@ -70,6 +70,10 @@ class HdfsStorage:
         return 0.0
 
     @property
+    def at_once(self) -> int:
+        return 1
+
+    @property
     def identity(self) -> Hashable:
         return self.uri
 

@@ -52,6 +52,10 @@ class LocalStorage:
         return 0.0
 
     @property
+    def at_once(self) -> int:
+        return 1
+
+    @property
     def identity(self) -> Hashable:
         return self._root
 

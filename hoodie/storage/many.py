@@ -4,22 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
 
 
-def for_each(act: Callable[[T], Any], items: Iterable[T], *, at_once: int) -> None:
-    """`act` on each, so many at once; all have ended when it returns.
+class _TakesMany(Protocol):
+    @property
+    def at_once(self) -> int: ...
+
+
+@overload
+def together(storage: _TakesMany, first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]: ...
+@overload
+def together(
+    storage: _TakesMany, first: Callable[[], A], second: Callable[[], B], third: Callable[[], C], /
+) -> tuple[A, B, C]: ...
+@overload
+def together(
+    storage: _TakesMany,
+    first: Callable[[], A],
+    second: Callable[[], B],
+    third: Callable[[], C],
+    fourth: Callable[[], D],
+    /,
+) -> tuple[A, B, C, D]: ...
+def together(storage: _TakesMany, first: Callable[[], Any], /, *others: Callable[[], Any]) -> tuple[Any, ...]:
+    """The answers to calls that do not need each other's: at the same time where the storage is far away, else one by one.
+
+    The first call is made in the calling thread, which is the one that holds what it takes. All have ended on return.
+
+    Raises:
+        What the first of them raised, in the order of the arguments.
+    """
+    if storage.at_once == 1:
+        return (first(), *(call() for call in others))
+    with ThreadPoolExecutor(len(others), thread_name_prefix="hoodie-storage") as pool:
+        later = [pool.submit(call) for call in others]
+        return (first(), *(each.result() for each in later))
+
+
+def for_each(act: Callable[[T], A], items: Iterable[T], *, at_once: int) -> list[A]:
+    """What `act` gives for each, so many at once; all have ended when it returns.
 
     Raises:
         What the first of them raised, in the order of `items`.
     """
     found = list(items)
     if min(len(found), at_once) <= 1:
-        for item in found:
-            act(item)
-        return
+        return [act(item) for item in found]
     with ThreadPoolExecutor(min(at_once, len(found)), thread_name_prefix="hoodie-storage") as pool:
-        for future in [pool.submit(act, item) for item in found]:
-            future.result()
+        return [future.result() for future in [pool.submit(act, item) for item in found]]

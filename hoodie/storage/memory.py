@@ -61,6 +61,10 @@ class MemoryStorage:
         return 0.0
 
     @property
+    def at_once(self) -> int:
+        return 1
+
+    @property
     def identity(self) -> Hashable:
         return self._identity
 

@@ -8,7 +8,7 @@ Who may make which transition when: txn/ and services/.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
 from hoodie.publish.base import Publisher
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
+from hoodie.storage.many import for_each
 from hoodie.timeline.kept import kept_commit, kept_timeline
 from hoodie.timeline.layout import BY_INSTANT, Layout
 from hoodie.timeline.timeline import Timeline
@@ -73,6 +74,12 @@ class ActiveTimeline:
                 ),
             ),
         )
+
+    def read_commits(self, instants: Sequence[Instant]) -> Iterator[CommitMetadata]:
+        """`read_commit` of each, several at the same time where the storage is far away."""
+        at_once = self._storage.at_once
+        for start in range(0, len(instants), at_once):
+            yield from for_each(self.read_commit, instants[start : start + at_once], at_once=at_once)
 
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep what this process has just published, so that it is not read back to be parsed."""

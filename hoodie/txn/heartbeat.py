@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from queue import Empty, SimpleQueue
 
 from hoodie.lock.held import let_go_after_error
 from hoodie.model.names import heartbeat_path
 from hoodie.options.services import EXPIRY_MARGIN_S
+from hoodie.storage.many import together
 from hoodie.view.context import TableContext
 
 
@@ -56,9 +58,13 @@ class Heartbeat:
         """Both clocks when the last beat that got through was begun."""
         self._lost = False
 
-    def start(self) -> None:
+    def hold(self) -> None:
+        """The mark, by the thread that writes; before the instant is on the timeline."""
         self._beaten = _now()
         self._liveness.hold(self._time)
+
+    def start(self) -> None:
+        """The heartbeat file, and its beats from now on."""
         self._storage.touch(heartbeat_path(self._time))
         self._thread = threading.Thread(target=self._beat, name=f"hoodie-heartbeat-{self._time}", daemon=True)
         _beating.add(self)
@@ -71,10 +77,10 @@ class Heartbeat:
             self._lost = True
         return self._lost
 
-    def stop(self) -> None:
-        """The instant is decided: no trace remains."""
+    def stop(self, *, clear: Callable[[], None]) -> None:
+        """The instant is decided: no trace remains. `clear` removes the others; while one is left, the mark stands for it."""
         self._end()
-        self._storage.delete(heartbeat_path(self._time))
+        together(self._storage, clear, partial(self._storage.delete, heartbeat_path(self._time)))
         self._liveness.release(self._time)
         _beating.discard(self)
 

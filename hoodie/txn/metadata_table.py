@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
+from functools import partial
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.model.names import METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import Storage
+from hoodie.storage.many import together
 
 log = logging.getLogger("hoodie")
 
@@ -32,14 +34,12 @@ def drop_metadata_table(storage: Storage) -> bool:
         UnsupportedTableError: it holds a record index.
         FileNotFoundError: there are no properties, nor a backup of them.
     """
-    try:
-        path, data = PROPERTIES, storage.read(PROPERTIES)
-    except FileNotFoundError:
-        path, data = PROPERTIES_BACKUP, storage.read(PROPERTIES_BACKUP)
+    (path, data), left_behind = together(
+        storage, partial(_read_properties, storage), partial(storage.list, METADATA_TABLE)
+    )
     properties = parse_properties_file(data, path=f"{path} of table {storage.uri}")
     named = [key for key in properties if key.startswith(_KEYS)]
     announced = any(properties[key].strip() for key in named)
-    left_behind = storage.exists(METADATA_TABLE)
     if _RECORD_INDEX in properties.get(_KEYS, "").split(","):
         # Somebody asked for it; without it Apache Hudi's writers with that index would take every key for a new one.
         raise UnsupportedTableError(
@@ -60,3 +60,10 @@ def drop_metadata_table(storage: Storage) -> bool:
         ", ".join(properties[key] for key in named if properties[key]) or "left behind",
     )
     return True
+
+
+def _read_properties(storage: Storage) -> tuple[str, bytes]:
+    try:
+        return PROPERTIES, storage.read(PROPERTIES)
+    except FileNotFoundError:
+        return PROPERTIES_BACKUP, storage.read(PROPERTIES_BACKUP)

@@ -17,7 +17,7 @@ class Participant(Protocol):
     """Is called under the table lock. An error ends the write, of which nothing can be seen then."""
 
     def before_plan(self, context: TableContext) -> None:
-        """Before the snapshot is taken that a write is planned on."""
+        """Before a write is planned, while the snapshot is taken for it."""
         ...
 
     def before_publish(self, context: TableContext, instant: Instant, metadata: CommitMetadata) -> None:

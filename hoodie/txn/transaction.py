@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -27,6 +28,7 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
+from hoodie.storage.many import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
@@ -101,10 +103,12 @@ class Transaction:
         transaction: Transaction | None = None
         try:
             with context.lock.held(context.lock_timeout_s):
-                _require_same_table(context, places_rows=True)
-                for participant in participants_of(context):
-                    participant.before_plan(context)
-                snapshot = context.snapshot(seen)
+                _, _, snapshot = together(
+                    context.storage,
+                    partial(_require_same_table, context, places_rows=True),
+                    partial(_before_plan, context),
+                    partial(context.snapshot, seen),
+                )
                 planned = plan(snapshot)
                 time = context.clock.allot(snapshot.timeline.latest_time)
                 transaction = cls(
@@ -115,10 +119,10 @@ class Transaction:
                     Heartbeat(time, context),
                     snapshot.view,
                 )
-                context.publisher.begin(transaction.instant)
-                transaction.heartbeat.start()
+                together(context.storage, transaction.heartbeat.hold, partial(context.publisher.begin, time))
+                request = partial(context.active.create, Instant(time, action, State.REQUESTED), requested)
                 # An empty file is durable with the next one of its folder: nothing is published before that.
-                context.active.create(Instant(time, action, State.REQUESTED), requested, durable=bool(requested))
+                together(context.storage, transaction.heartbeat.start, partial(request, durable=bool(requested)))
                 context.active.create(
                     Instant(time, action, State.INFLIGHT), context.active.encode_commit(describe(planned))
                 )
@@ -147,8 +151,8 @@ class Transaction:
                 heartbeat = Heartbeat(plan.time, context)
                 context.active.create(Instant(plan.time, plan.action, State.INFLIGHT))
                 transaction = cls(context, plan.time, plan.action, timeline, heartbeat, claimed=True)
-                context.publisher.begin(transaction.instant)
-                transaction.heartbeat.start()
+                together(context.storage, heartbeat.hold, partial(context.publisher.begin, plan.time))
+                heartbeat.start()
         except BaseException:
             if transaction is not None:
                 transaction.heartbeat.abandon()
@@ -168,12 +172,13 @@ class Transaction:
         context.clock.wait_until_passed(self.instant)
         self._wait_until_later_than_slices(based_on)
         with context.lock.held(context.lock_timeout_s):
-            _require_same_table(context, places_rows=not self.claimed)
-            epoch = self._epoch()
+            # First of all: whoever commits from now on makes it another one, unless he is seen below.
+            epoch, _ = together(
+                context.storage, self._epoch, partial(_require_same_table, context, places_rows=not self.claimed)
+            )
             self._check(metadata, based_on, inserted_partitions)
-            for participant in participants_of(context):
-                participant.before_publish(context, self._completed, metadata)
-            self._require_held(self.heartbeat.is_lost() or not context.lock.is_held())
+            held, _ = together(context.storage, context.lock.is_held, partial(self._before_publish, metadata))
+            self._require_held(self.heartbeat.is_lost() or not held)
             timeline = self._publish(metadata, epoch)
         self._keep_view(timeline, metadata)
         self._clean_up()
@@ -276,8 +281,11 @@ class Transaction:
         except OSError as exc:
             if not self._landed(metadata, exc):
                 raise
-        self._stamp(context.active.path(completed))
-        timeline = self._timeline_since()
+        path = context.active.path(completed)
+        early, timeline = together(context.storage, partial(self._looks_early, path), self._timeline_since)
+        if early:
+            self._touch(path)
+            timeline = self._timeline_since()
         if self._rolled_back_by(timeline):
             # Only a writer that does not take our lock can get here. Its rollback may have deleted our files.
             context.active.remove(completed)
@@ -287,13 +295,22 @@ class Transaction:
             )
         return timeline
 
-    def _stamp(self, path: str) -> None:
+    def _before_publish(self, metadata: CommitMetadata) -> None:
+        for participant in participants_of(self.context):
+            participant.before_publish(self.context, self._completed, metadata)
+
+    def _looks_early(self, path: str) -> bool:
         """Hudi 1.x reads the modification time as completion time: never before T."""
-        storage = self.context.storage
         try:
-            if self.context.clock.ahead_of(storage.stat(path).mtime_s, self.instant):
-                storage.touch(path)
-        except OSError as exc:  # the commit has landed, and only this finer point has not
+            return self.context.clock.ahead_of(self.context.storage.stat(path).mtime_s, self.instant)
+        except OSError as exc:  # the commit has landed, and only this finer point is not known
+            log.warning("the modification time of %s could not be read: %s", path, exc)
+            return False
+
+    def _touch(self, path: str) -> None:
+        try:
+            self.context.storage.touch(path)
+        except OSError as exc:
             log.warning("the modification time of %s could not be set right: %s", path, exc)
 
     def _timeline_since(self) -> Timeline:
@@ -343,8 +360,7 @@ class Transaction:
     def _clean_up(self) -> None:
         # Hudi's order: complete first, markers after. A failure here costs space, never the commit.
         try:
-            self.context.publisher.clear(self.instant)
-            self.heartbeat.stop()
+            self.heartbeat.stop(clear=partial(self.context.publisher.clear, self.instant))
         except OSError as exc:
             log.warning("instant %s is committed, but its temporary files could not be removed: %s", self.instant, exc)
             self.heartbeat.abandon()
@@ -354,6 +370,11 @@ class Transaction:
             f"instant {self.instant} of table {self.context.storage.uri} cannot be committed: {reason}; "
             "nothing of this write is visible, run it again on the new snapshot"
         )
+
+
+def _before_plan(context: TableContext) -> None:
+    for participant in participants_of(context):
+        participant.before_plan(context)
 
 
 def _require_same_table(context: TableContext, *, places_rows: bool) -> None:

@@ -6,6 +6,8 @@ commits. A file has the columns of the version that its commit names; without on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
@@ -14,7 +16,7 @@ from hoodie.model.columns import Column, ColumnHistory
 from hoodie.model.instant import Instant, is_instant_time, sort_key
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import HOODIE, join
-from hoodie.storage.base import Storage
+from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.schema import stated_schema
@@ -26,15 +28,22 @@ Versions = dict[int, tuple[Column, ...]]
 
 
 def column_history(
-    storage: Storage, active: ActiveTimeline, timeline: Timeline, *, until: str | None = None
+    storage: Storage,
+    active: ActiveTimeline,
+    timeline: Timeline,
+    *,
+    until: str | None = None,
+    listed: Sequence[FileInfo] | None = None,
 ) -> ColumnHistory | None:
     """The columns as of instant `until` (None: now), and those of older files; None where names alone tell them apart.
+
+    `listed`: what stands in `SCHEMA_FOLDER`, if the caller has looked.
 
     Raises:
         UnsupportedTableError: a writer that did not keep the history changed the columns since.
         CorruptFileError: a schema is damaged.
     """
-    files = _history_files(storage, timeline)
+    files = _history_files(storage.list(SCHEMA_FOLDER) if listed is None else listed, timeline)
     newest = _newest_stated(active, timeline, until)
     if newest is None or not (files or LATEST_SCHEMA in newest[1]):
         return None
@@ -60,19 +69,21 @@ def column_history(
     return ColumnHistory(storage.uri, now, history.versions, stated)
 
 
-def refuse_to_write(storage: Storage, active: ActiveTimeline, timeline: Timeline) -> None:
+def refuse_to_write(
+    storage: Storage, active: ActiveTimeline, timeline: Timeline, listed: Sequence[FileInfo] | None = None
+) -> None:
     """Raises UnsupportedTableError where the columns have a history: this release would not carry it on."""
-    if column_history(storage, active, timeline) is not None:
+    if column_history(storage, active, timeline, listed=listed) is not None:
         raise UnsupportedTableError(
             f"table at {storage.uri} can be read, not written: its columns were changed with hoodie.schema.on.read.enable, and this "
             "release does not carry their history on; write it with Apache Hudi"
         )
 
 
-def _history_files(storage: Storage, timeline: Timeline) -> list[str]:
+def _history_files(listed: Sequence[FileInfo], timeline: Timeline) -> list[str]:
     """Paths of the files with all versions, oldest first; those of instants that never completed do not count."""
     found = []
-    for info in storage.list(SCHEMA_FOLDER):
+    for info in listed:
         name = info.path.rpartition("/")[2]
         time = name.removesuffix(_COMPLETED).partition("_")[0]
         if name.endswith(_COMPLETED) and is_instant_time(time) and timeline.sees(time):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.model.files import BaseFile, FileGroupId
@@ -84,19 +84,22 @@ class CommittedFiles:
     """
 
     def __init__(
-        self, timeline: Timeline, read_commit: Callable[[Instant], CommitMetadata], known: FoldedCommits | None = None
+        self,
+        timeline: Timeline,
+        read_commits: Callable[[Sequence[Instant]], Iterable[CommitMetadata]],
+        known: FoldedCommits | None = None,
     ) -> None:
         self._commits = timeline.commits
         self._by_time = timeline.commit_at
-        self._payload = read_commit
+        self._payloads = read_commits
         self.known = known
         """What was read; None before it was asked for."""
 
     def following(self, timeline: Timeline, commit: Instant) -> CommittedFiles:
         """The same after one more commit, the newest of `timeline`; what was read for this one is not read again."""
-        later = CommittedFiles(timeline, self._payload)
+        later = CommittedFiles(timeline, self._payloads)
         if self.known is not None:
-            metadata = self._payload(commit)
+            (metadata,) = self._payloads([commit])
             partitions = self.known.partitions.copy()
             for touched in metadata.write_stats.keys() & partitions.keys():
                 partitions[touched] = partitions[touched].copy()
@@ -144,7 +147,7 @@ class CommittedFiles:
     def _folded(self) -> FoldedCommits:
         if self.known is None:
             folded = FoldedCommits()
-            for commit in self._commits:
-                folded.add(commit, self._payload(commit))
+            for commit, metadata in zip(self._commits, self._payloads(self._commits), strict=True):
+                folded.add(commit, metadata)
             self.known = folded
         return self.known

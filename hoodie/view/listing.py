@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from hoodie.model.names import HOODIE, PARTITION_METADATA
 from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.many import for_each
 
 
 class AllFiles(NamedTuple):
@@ -34,8 +37,8 @@ class Listing(Protocol):
         """The table, for messages."""
         ...
 
-    def files(self, partition_path: str) -> Sequence[FileInfo]:
-        """The files of one partition, its metadata file among them or not; none when it is not there."""
+    def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+        """The files of each of the partitions, its metadata file among them or not; none when it is not there."""
         ...
 
     def all_files(self) -> AllFiles:
@@ -53,8 +56,8 @@ class StorageListing:
     def uri(self) -> str:
         return self.storage.uri
 
-    def files(self, partition_path: str) -> Sequence[FileInfo]:
-        return self.storage.list(partition_path)
+    def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+        return for_each(self.storage.list, partition_paths, at_once=self.storage.at_once)
 
     def all_files(self) -> AllFiles:
         by_folder: dict[str, list[FileInfo]] = {}
@@ -68,8 +71,8 @@ class StorageListing:
         return AllFiles(tuple(sorted(marked)), by_folder)
 
     def _data_files(self) -> Iterable[FileInfo]:
-        for top in self.storage.list(""):
-            if not top.is_folder:
-                yield top
-            elif top.path != HOODIE:
-                yield from self.storage.list(top.path, recursive=True)
+        tops = self.storage.list("")
+        yield from (top for top in tops if not top.is_folder)
+        folders = [top.path for top in tops if top.is_folder and top.path != HOODIE]
+        below = partial(self.storage.list, recursive=True)
+        yield from chain.from_iterable(for_each(below, folders, at_once=self.storage.at_once))

@@ -50,7 +50,7 @@ class FileSystemView:
         self._active = active
         self.timeline = timeline
         self._archived = archived
-        self.committed = CommittedFiles(timeline, active.read_commit)
+        self.committed = CommittedFiles(timeline, active.read_commits)
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
         self._partitions: tuple[str, ...] | None = None
@@ -91,7 +91,7 @@ class FileSystemView:
     ) -> FileSystemView:
         """The view that has found this, with further questions to this opening of the same table."""
         view = cls(listing, active, found.timeline, archived)
-        view.committed = CommittedFiles(found.timeline, active.read_commit, found.committed)
+        view.committed = CommittedFiles(found.timeline, active.read_commits, found.committed)
         view._groups, view._by_id = found.groups, found.by_id
         view._partitions, view._compactions = found.partitions, found.compactions
         return view
@@ -136,9 +136,14 @@ class FileSystemView:
 
     def file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
         """Groups of a partition, replaced ones included; empty when the partition is not there."""
-        if partition_path not in self._groups:
-            self._groups[partition_path] = self._build(partition_path, self._listing.files(partition_path))
+        self._list([partition_path])
         return self._groups[partition_path]
+
+    def _list(self, partition_paths: Iterable[str]) -> None:
+        """Those that were not listed yet, at the same time."""
+        unknown = [path for path in partition_paths if path not in self._groups]
+        for path, files in zip(unknown, self._listing.files(unknown) if unknown else (), strict=True):
+            self._groups[path] = self._build(path, files)
 
     def latest_slices(
         self, partition_paths: Iterable[str] | None = None, *, until: str | Timeline | None = None
@@ -152,6 +157,7 @@ class FileSystemView:
         marked = chosen if partition_paths is not None else self.partitions()
         then = self._then(until)
         found = []
+        self._list(chosen)
         for partition_path in chosen:
             for group in self.file_groups(partition_path):
                 file_slice = None if self.is_replaced(group.id, until=then) else self._merged(group, then)
@@ -167,7 +173,9 @@ class FileSystemView:
 
     def written_slices(self, partition_paths: Iterable[str]) -> list[FileSlice]:
         """As `latest_slices`, with files that are gone: for those who read none of them."""
-        groups = [group.id for path in sorted(set(partition_paths)) for group in self.file_groups(path)]
+        chosen = sorted(set(partition_paths))
+        self._list(chosen)
+        groups = [group.id for path in chosen for group in self.file_groups(path)]
         return [file_slice for group in groups if (file_slice := self.written_slice(group)) is not None]
 
     def written_slice(self, group: FileGroupId) -> FileSlice | None:

@@ -22,7 +22,7 @@ from hoodie.format.plan_avro import encode_replace_plan
 from hoodie.model.enums import Action, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.model.plans import StagedFile, WriteResult
+from hoodie.model.plans import AppendTask, StagedFile, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import format_batch
 from hoodie.options.values import LogBlockFormat
@@ -30,7 +30,6 @@ from hoodie.options.write import WriteOptions
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import find_conflict
 from hoodie.txn.transaction import Transaction
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled, steps_of
@@ -65,7 +64,6 @@ class Attempt:
     """
 
     def __init__(self, context: TableContext, batch: Batch, options: WriteOptions, snapshot: Snapshot) -> None:
-        refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         self._context = context
         self._batch = batch
         self._snapshot = snapshot
@@ -134,7 +132,10 @@ class Attempt:
             held_key_bytes=self._placement.key_bytes_to_hold(context, batch, len(plan.tasks)),
         )
         run = partial(run_write, context.storage, write_context)
-        results = [r for r in batch.engine.run(run, plan.tasks, label=self._label(Step.WRITE)) if r is not None]
+        appends = all(isinstance(task, AppendTask) for task in plan.tasks)  # of rows that are in memory anyway
+        at_once = context.storage.at_once if appends else 1
+        found = batch.engine.run(run, plan.tasks, label=self._label(Step.WRITE), at_once=at_once)
+        results = [result for result in found if result is not None]
         return Written(results, staged_copies(context.storage, write_context, results))
 
     def publish(self, transaction: Transaction, plan: WritePlan, written: Written) -> None:

@@ -96,7 +96,8 @@ class ByKey:
                 stays=self.stays,
             )
             run = partial(run_lookups, context.storage, context.cache)
-            found = batch.engine.run(run, packed_lookups(tasks), label=label(Step.LOOK_UP))
+            at_once = context.storage.at_once
+            found = batch.engine.run(run, packed_lookups(tasks), label=label(Step.LOOK_UP), at_once=at_once)
             lookups = [result for results in found for result in results]
             if self.refuses_stored:
                 _refuse_stored(context, batch, lookups)

@@ -7,8 +7,11 @@ option where these leave a choice. To write such a table with another index woul
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
 
 from hoodie.errors import CommitConflictError, OptionError, UnsupportedTableError
 from hoodie.format.bucket_hash import bucket_of_file_id
@@ -19,11 +22,15 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.options.buckets import asked_layout, layout_properties
 from hoodie.options.fits import check_against, check_writable
-from hoodie.options.table import TableOptions
+from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.values import IndexType
 from hoodie.options.write import IndexOptions
+from hoodie.storage.base import FileInfo
+from hoodie.storage.many import together
 from hoodie.txn.same_table import require_same_table
+from hoodie.view.columns import SCHEMA_FOLDER
 from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.view import FileSystemView
 
 log = logging.getLogger("hoodie")
 
@@ -36,20 +43,50 @@ _FOREIGN = {
 """Folders of Apache Hudi -> what they are for."""
 
 
-def with_layout(context: TableContext, index: IndexOptions, snapshot: Snapshot) -> TableContext:
-    """The context with the table's layout as it is now; one that only the files of `snapshot` show is remembered in the properties.
+class Basis(NamedTuple):
+    """What a try to write goes by."""
+
+    snapshot: Snapshot
+    config: TableConfig
+    """As the properties say now."""
+    index_folders: Sequence[FileInfo]
+    """Of what Apache Hudi keeps of a bucket index."""
+    schema_files: Sequence[FileInfo]
+    """Of the columns' history."""
+
+
+def basis_of(context: TableContext, seen: FileSystemView | None = None) -> Basis:
+    """Ask the storage for all of it at once; `seen`: as `TableContext.snapshot` takes it.
+
+    Raises:
+        TableNotFoundError: the table was deleted.
+    """
+    storage = context.storage
+    return Basis(
+        *together(
+            storage,
+            partial(context.snapshot, seen),
+            partial(load_config, storage),
+            partial(storage.list, BUCKET_INDEX),
+            partial(storage.list, SCHEMA_FOLDER),
+        )
+    )
+
+
+def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> TableContext:
+    """The context with the table's layout as it is now; one that only the files show is remembered in the properties.
 
     Raises:
         OptionError: the options contradict the table, or its files alone do not tell the number of buckets.
         TableChangedError: it is not the table that was opened.
         UnsupportedTableError: its keys are found by something that this release does not keep up to date.
     """
-    now = load_config(context.storage)
+    now = basis.config
     require_same_table(context.config, now)
     check_writable(now)
     asked = TableOptions(index=index.asked, bucket_count=index.bucket_count, bucket_fields=index.bucket_fields)
     check_against(now, asked)
-    for folder in context.storage.list(BUCKET_INDEX):
+    for folder in basis.index_folders:
         engine = _FOREIGN.get(folder.path.rpartition("/")[2])
         if engine is not None:
             raise UnsupportedTableError(
@@ -59,8 +96,8 @@ def with_layout(context: TableContext, index: IndexOptions, snapshot: Snapshot) 
     context = replace(context, config=replace(context.config, buckets=now.buckets))
     if now.buckets is not None:
         return context
-    layout = _layout_of_files(context, snapshot, index)
-    return context if layout is None else _remembered(context, snapshot, layout)
+    layout = _layout_of_files(context, basis.snapshot, index)
+    return context if layout is None else _remembered(context, basis.snapshot, layout)
 
 
 def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOptions) -> BucketLayout | None:

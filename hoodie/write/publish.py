@@ -17,6 +17,7 @@ from hoodie.model.names import PARTITION_METADATA, join
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.storage.base import Storage
+from hoodie.storage.many import for_each
 from hoodie.view.context import TableContext
 
 
@@ -24,8 +25,8 @@ def publish_files(
     context: TableContext, instant: str, results: Sequence[WriteResult], copies: Sequence[StagedFile] = ()
 ) -> None:
     """Make the folders partitions, then give the files and row copies their names."""
-    for partition_path in sorted({r.stat.partition_path for r in results}):
-        ensure_partition(context.storage, partition_path, instant)
+    storage, partitions = context.storage, sorted({r.stat.partition_path for r in results})
+    for_each(lambda path: ensure_partition(storage, path, instant), partitions, at_once=storage.at_once)
     context.publisher.publish(instant, [*(result.file for result in results), *copies])
 
 

@@ -21,8 +21,9 @@ from hoodie.model.names import staging_folder
 from hoodie.model.plans import Chunk
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
+from hoodie.storage.many import together
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.columns import refuse_to_write
+from hoodie.view.columns import SCHEMA_FOLDER, refuse_to_write
 from hoodie.view.context import TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
@@ -141,8 +142,9 @@ def plan_preparation(
         SchemaError, KeyFieldError: the schema alone shows that they cannot be. OptionError: a delete on an empty table.
     """
     # Whoever writes the rows checks them against the table of then.
-    snapshot = context.snapshot()
-    refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
+    storage = context.storage
+    snapshot, listed = together(storage, context.snapshot, partial(storage.list, SCHEMA_FOLDER))
+    refuse_to_write(storage, snapshot.active, snapshot.timeline, listed)
     config = context.config
     rules = OperationRules.of(operation, options)
     deletes = rules.deletes

@@ -61,7 +61,7 @@ class SparkEngine:
     def within(self, memory_bytes: int) -> SparkEngine:
         return self  # tasks run in memory of the executors
 
-    def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str) -> list[R]:
+    def run(self, fn: Callable[[T], R], tasks: Sequence[T], *, label: str, at_once: int = 1) -> list[R]:
         if not tasks:
             return []
         texts = [pickle.dumps(task) for task in tasks]
@@ -91,7 +91,9 @@ class SparkEngine:
             rows = plain.mapInArrow(work, _RESULT).collect()
         return _values(rows)
 
-    def read(self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema) -> DataFrame:
+    def read(
+        self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema, *, at_once: int = 1
+    ) -> DataFrame:
         """A DataFrame that runs the tasks whenever it is evaluated, one partition each."""
         columns = spark_schema(schema)
         if not tasks:

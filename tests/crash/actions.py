@@ -117,10 +117,10 @@ ACTIONS = {
 }
 
 
-def crash(storage: Storage, clock: FakeClock | None, action: Action, fault: Fault) -> bool:
+def crash(storage: Storage, clock: FakeClock | None, action: Action, fault: Fault, *, at_once: int = 1) -> bool:
     """Run the action with the fault; whether it died (else it ended before the call that was to fail)."""
     try:
-        action.run(opened(FaultStorage(storage, [fault]), clock))
+        action.run(opened(FaultStorage(storage, [fault], at_once=at_once), clock))
     except InjectedFault:
         return True
     return False

@@ -48,7 +48,7 @@ def build(timeline_files, listing, commits=(), pending=()):
         names.append(t(int(number)) + dot + rest)
     timeline = Timeline.from_file_names(names)
     metadata = {t(number): found for number, found in dict(commits).items()}
-    committed = CommittedFiles(timeline, lambda instant: metadata.get(instant.time, CommitMetadata()))
+    committed = CommittedFiles(timeline, lambda instants: [metadata.get(i.time, CommitMetadata()) for i in instants])
     compactions = {FileGroupId(PART, file_id): t(number) for file_id, number in dict(pending).items()}
     groups = build_file_groups(
         PART, listing, timeline=timeline, committed=committed, pending_compactions=compactions, table="/t"
@@ -180,7 +180,7 @@ def test_after_the_compaction_its_base_file_begins_the_slice():
 
 def test_compactions_of_other_partitions_do_not_matter():
     timeline = Timeline.from_file_names([f"{t(1)}.deltacommit"])
-    committed = CommittedFiles(timeline, lambda _: stats(base("a", 1)))
+    committed = CommittedFiles(timeline, lambda instants: [stats(base("a", 1)) for _ in instants])
     pending = {FileGroupId("p=2", "a"): t(2)}
     (group,) = build_file_groups(
         PART, files(base("a", 1)), timeline=timeline, committed=committed, pending_compactions=pending, table="/t"
@@ -232,9 +232,10 @@ def test_bytes_of_slices():
 def committed_files(metadata, *names):
     reads = []
 
-    def read(instant):
-        reads.append(int(instant.time[14:]))
-        return metadata[int(instant.time[14:])]
+    def read(instants):
+        numbers = [int(instant.time[14:]) for instant in instants]
+        reads.extend(numbers)
+        return [metadata[number] for number in numbers]
 
     return CommittedFiles(Timeline.from_file_names(names), read), reads
 

@@ -19,9 +19,9 @@ class Elsewhere:
     uri: str = "memory://elsewhere"
     asked: list[str] = field(default_factory=list)
 
-    def files(self, partition_path):
-        self.asked.append(partition_path)
-        return self.known.files.get(partition_path, ())
+    def files(self, partition_paths):
+        self.asked.extend(partition_paths)
+        return [self.known.files.get(path, ()) for path in partition_paths]
 
     def all_files(self):
         self.asked.append("*")
@@ -43,7 +43,7 @@ def test_all_files_are_by_folder_and_partitions_are_marked():
         "a": ["a/.hoodie_partition_metadata", "a/x"],
         "b/c": ["b/c/y"],
     }
-    assert StorageListing(storage).files("not there") == []
+    assert StorageListing(storage).files(["not there", "b/c"]) == [[], found.files["b/c"]]
 
 
 def test_a_view_asks_its_listing_and_no_storage():

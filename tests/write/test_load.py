@@ -219,7 +219,7 @@ def test_an_upsert_that_a_load_overtakes_looks_again():
     class Overtaken(LocalEngine):
         loaded = False
 
-        def run(self, fn: Any, tasks: Sequence[Any], *, label: str) -> list[Any]:
+        def run(self, fn: Any, tasks: Sequence[Any], *, label: str, at_once: int = 1) -> list[Any]:
             found = super().run(fn, tasks, label=label)
             if "write files" in label and not self.loaded:
                 type(self).loaded = True
