@@ -31,6 +31,10 @@ ICEBERG_JAR := $(JARS)/$(ICEBERG_RUNTIME)-$(ICEBERG_VERSION).jar
 DELTA_JARS := $(JARS)/delta/.stamp
 # What HDFS is made of, for the tests that need a real one.
 HDFS_JARS := $(JARS)/hdfs/.stamp
+# An S3 server that holds the conditions of puts, built once by Go where there is one.
+GO ?= $(shell command -v go || command -v /usr/local/go/bin/go)
+VERSITYGW := build/bin/versitygw
+VERSITYGW_VERSION := 1.8.0
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR)
 
@@ -51,12 +55,12 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests -m 'not spark and not long' -n 2
 	$(VENV)/bin/python -m pytest tests -m 'spark and not long' -n 2 --dist loadfile
 
-integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
+integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=2 compare alone
 
 # Side by side: Apache Hudi as the judge keeps one core busy for most of its time.
 compare:
-	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration
+	$(JUDGES) HOODIE_VERSITYGW=$(VERSITYGW) $(VENV)/bin/python -m pytest integration -m integration
 
 alone:
 	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile
@@ -139,6 +143,15 @@ $(DELTA_JARS): benchmarks/delta-jars.xml
 $(HDFS_JARS): integration/hdfs-jars.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
 	touch $@
+
+ifneq ($(GO),)
+$(VERSITYGW):
+	GOBIN=$(abspath $(@D)) GOFLAGS=-p=1 $(GO) install github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION)
+else
+.PHONY: $(VERSITYGW)
+$(VERSITYGW):
+	@echo 'no Go here: the tests on a real S3 server are left out'
+endif
 
 $(BUNDLE_JAR):
 	mvn -q -B dependency:copy -Dartifact=org.apache.hudi:$(HUDI_BUNDLE):$(HUDI_VERSION) -DoutputDirectory=$(JARS)

@@ -9,6 +9,8 @@ import pytest
 from integration.hudi_client import ROOT, HudiPeer
 from tests.golden_tables import Golden, copy_golden
 from tests.servers.hdfs import Hdfs, hdfs
+from tests.servers.s3 import S3Server
+from tests.servers.versitygw import versitygw
 from tests.small_files import treat_small_files
 
 # Where `make integration` puts them.
@@ -54,4 +56,11 @@ def golden(tmp_path: Path) -> Callable[[str], Golden]:
 def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     """A NameNode and a DataNode, started once."""
     with hdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A real one, started once; skipped where it was not built."""
+    with versitygw(tmp_path_factory.mktemp("s3") / "server") as server:
         yield server

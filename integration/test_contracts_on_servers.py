@@ -9,18 +9,24 @@ import sys
 
 from integration.hudi_client import ROOT
 from tests.servers.hdfs import Hdfs
+from tests.servers.s3 import S3Server
 
-CONTRACTS = ("test_storage.py", "test_renaming_storage.py", "test_storage_races.py", "test_publisher.py")
+CONTRACTS = ("test_storage.py", "test_storage_races.py", "test_publisher.py", "test_lock.py")
+RENAMING = (*CONTRACTS, "test_renaming_storage.py")
 
 
 def test_hdfs_keeps_the_contracts(hdfs_server: Hdfs) -> None:
-    hold_contracts("hdfs", {"HOODIE_TEST_HDFS": hdfs_server.uri.removeprefix("hdfs://")})
+    hold_contracts("hdfs", {"HOODIE_TEST_HDFS": hdfs_server.uri.removeprefix("hdfs://")}, RENAMING)
 
 
-def hold_contracts(name: str, environment: dict[str, str]) -> None:
-    """Run the contracts of the entry `name`; at least one test of each file has to be there."""
+def test_a_real_s3_server_keeps_the_contracts(s3_server: S3Server) -> None:
+    hold_contracts("versitygw", {"HOODIE_TEST_S3": s3_server.endpoint}, CONTRACTS)
+
+
+def hold_contracts(name: str, environment: dict[str, str], files: tuple[str, ...]) -> None:
+    """Run the contracts of the entry `name`; some test of the files has to be there."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", name]
-    command += [str(ROOT / "tests" / "contract" / file) for file in CONTRACTS]
+    command += [str(ROOT / "tests" / "contract" / file) for file in files]
     run = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=900, check=False
     )

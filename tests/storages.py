@@ -19,7 +19,7 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.uri import open_storage
 from tests.bucket import BucketStorage
-from tests.servers.s3 import shared_moto
+from tests.servers.s3 import S3Server, shared_moto
 
 RENAMING: dict[str, Callable[[Path], RenamingStorage]] = {
     "local": lambda folder: LocalStorage(folder / "table"),
@@ -38,6 +38,9 @@ CONDITIONAL: dict[str, Callable[[Path], ConditionalStorage]] = {
     "faults of memory": lambda folder: FaultStorage(MemoryStorage()),
 }
 """Those that can compare and swap."""
+if S3 := os.environ.get("HOODIE_TEST_S3"):
+    # The address of a real one, which takes the credentials of `tests/servers/s3.py`.
+    CONDITIONAL["versitygw"] = lambda folder: cast(ConditionalStorage, _of(S3Server(S3)))
 COPYING: dict[str, Callable[[Path], Storage]] = {
     "bucket": lambda folder: BucketStorage("memory://bucket"),
     "faults of a bucket": lambda folder: FaultStorage(BucketStorage("memory://bucket")),
@@ -45,6 +48,8 @@ COPYING: dict[str, Callable[[Path], Storage]] = {
     "s3": lambda folder: _s3(),
 }
 """Those that can copy files, and not rename."""
+if S3:
+    COPYING["versitygw"] = lambda folder: _of(S3Server(S3))
 FOLDERED: dict[str, Callable[[Path], Storage]] = {**RENAMING}
 """Those with folders that stay when they are empty."""
 EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING, **COPYING}
@@ -58,7 +63,10 @@ def _objects() -> Storage:
 
 
 def _s3() -> Storage:
-    server = shared_moto()
+    return _of(shared_moto())
+
+
+def _of(server: S3Server) -> Storage:
     return open_storage(server.new_uri(), server.options)
 
 

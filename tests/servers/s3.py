@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import itertools
+import secrets
 import socket
 import subprocess
 import sys
@@ -19,7 +19,6 @@ import boto3
 
 BUCKET = "lake"
 _PATIENCE_S = 60.0
-_names = itertools.count()
 
 
 class S3Server(NamedTuple):
@@ -37,7 +36,7 @@ class S3Server(NamedTuple):
 
     def new_uri(self) -> str:
         """Of a folder that nobody else has."""
-        return f"s3://{BUCKET}/tables/t{next(_names)}"
+        return f"s3://{BUCKET}/tables/{secrets.token_hex(8)}"
 
 
 def free_port() -> int:
