@@ -399,7 +399,7 @@ def test_a_paused_writer_cannot_publish_after_it_was_rolled_back():
     with pytest.raises(FileNotFoundError):
         storage.move_new(f"{paused.staging}/a/file.parquet", "a/file.parquet")
     with pytest.raises(CommitConflictError, match="rolled back"):
-        paused.commit(CommitMetadata(), based_on={}, inserted_partitions=frozenset())
+        paused.commit(CommitMetadata(), based_on={}, absent_in=frozenset())
     assert paused.instant not in {instant.time for instant in opened(storage, clock).timeline}
 
 
@@ -462,7 +462,7 @@ def test_a_living_writer_of_this_machine_is_not_rolled_back():
     with pytest.raises(CommitConflictError, match=r"is still being written by thread .* of this process"):
         opened(storage, clock).rollback(living.instant)
     opened(storage, clock).upsert(batch([Input("m", "b", 1, 1)]))
-    living.commit(CommitMetadata(), based_on={}, inserted_partitions=frozenset())
+    living.commit(CommitMetadata(), based_on={}, absent_in=frozenset())
     assert living.instant in opened(storage, clock).timeline.completed_times
 
 

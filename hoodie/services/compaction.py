@@ -112,7 +112,7 @@ class CompactionService:
                 compacted=True,
             )
             # Its claim, not the slices, decides: writers moved on to the new slice when the plan was made.
-            transaction.commit(metadata, based_on={}, inserted_partitions=frozenset())
+            transaction.commit(metadata, based_on={}, absent_in=frozenset())
         _drop_old_copies(context, snapshot.timeline)
         return replace(
             CommitResult.of(instant.time, WriteOperation.COMPACT, [r.stat for r in results]),

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 
 from hoodie.storage.base import FileInfo
-from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, temporary_name
+from hoodie.storage.paths import checked_path, checked_range
 from hoodie.storage.ranges import TAIL_BYTES, RangedFile, RangedInput, Span
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _PUT_ID = "hoodieput"
 _TRIES = 4
 _TRY_AGAIN = "ConditionalRequestConflict"
 """S3's answer (409) to a put on condition while another one or a delete runs: it may be that none of them leaves a file."""
+_CLOCK = ".hoodie/.hoodie_py/clock"
 _CLOCK_LASTS_S = 3600.0
 _HALF_A_SECOND_S = 0.5
 _LAST_MOMENT_S = 0.999
@@ -220,20 +221,29 @@ class ObjectStorage:
     def now_s(self) -> float:
         """This machine's clock where it agrees with the store's to the second, which is all that a store tells; else the store's.
 
-        Learned by a file that is put and deleted, once an hour.
+        Learned by a file that is put and deleted, once an hour: of one name, so that who dies leaves it to the next one.
         """
         now = time.monotonic()
         if self._clock is None or now - self._clock[0] > _CLOCK_LASTS_S:
-            path = f"{SCRATCH_FOLDER}/{temporary_name()}"
-            began = time.time()
-            with self._errors(path):
-                _obstore().put(self._store, path, b"")
-                ended = time.time()
-                stamped = _obstore().head(self._store, path)["last_modified"].timestamp()
-                _obstore().delete(self._store, path)
+            began, ended, stamped = self._ask_clock()
             agrees = math.floor(began) <= stamped <= ended
             self._clock = (now, (ended if agrees else stamped + _HALF_A_SECOND_S) - now)
         return time.monotonic() + self._clock[1]
+
+    def _ask_clock(self) -> tuple[float, float, float]:
+        """This machine's clock before and after the store set its own to a file, and that."""
+        while True:
+            began = time.time()
+            with self._errors(_CLOCK):
+                _obstore().put(self._store, _CLOCK, b"")
+            ended = time.time()
+            with (
+                suppress(FileNotFoundError),
+                self._errors(_CLOCK),
+            ):  # deleted by another process that asked at this moment
+                stamped = _obstore().head(self._store, _CLOCK)["last_modified"].timestamp()
+                self.delete(_CLOCK)
+                return began, ended, stamped
 
     def local_path(self, path: str) -> str | None:
         self._checked(path, may_be_root=True)

@@ -20,7 +20,7 @@ Partitions = frozenset[str] | None
 def find_conflict(
     *,
     based_on: BasedOn,
-    inserted_partitions: Partitions,
+    absent_in: Partitions,
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
 ) -> str | None:
@@ -28,7 +28,7 @@ def find_conflict(
 
     Args:
         based_on: the groups that it changes or replaces.
-        inserted_partitions: where it inserts rows or replaces all of them.
+        absent_in: where it found keys to be absent (it inserts them, or need not delete them), or replaces all rows.
         current: the slices of `based_on`'s groups now; None when a group was replaced or is gone.
         others: writes that were completed since this one started, compactions among them.
     """
@@ -46,12 +46,13 @@ def find_conflict(
                 # A compaction too: it may have dropped a deleted key that this write's log brings back. Such a key would be
                 # in no base file, and a look-up made between the two commits would take it for new.
                 return f"{instant} changed file group {group.file_id} in partition {group.partition_path!r} too"
-            if not metadata.compacted and stat.num_inserts and _among(stat.partition_path, inserted_partitions):
-                # Both may have inserted the same key, each into a file that the other could not see. Rows that come into
-                # a partition while it is overwritten are in neither state of it.
+            if not metadata.compacted and stat.num_inserts and _among(stat.partition_path, absent_in):
+                # Both may have inserted the same key, each into a file that the other could not see; or the other one a key
+                # that this write would have deleted. Rows that come into a partition while it is overwritten are in neither
+                # state of it.
                 return f"{instant} inserted into partition {stat.partition_path!r} too"
         if metadata.operation in _OVERWRITES:
-            emptied = next((p for p in metadata.replaced_file_ids if _among(p, inserted_partitions)), None)
+            emptied = next((p for p in metadata.replaced_file_ids if _among(p, absent_in)), None)
             if emptied is not None:
                 return f"{instant} overwrote partition {emptied!r}"
     return None

@@ -159,7 +159,7 @@ class Transaction:
             raise
         return transaction
 
-    def commit(self, metadata: CommitMetadata, *, based_on: BasedOn, inserted_partitions: Partitions) -> None:
+    def commit(self, metadata: CommitMetadata, *, based_on: BasedOn, absent_in: Partitions) -> None:
         """Publish the completed instant; the arguments are as `find_conflict` takes them.
 
         Raises:
@@ -176,7 +176,7 @@ class Transaction:
             epoch, _ = together(
                 context.storage, self._epoch, partial(_require_same_table, context, places_rows=not self.claimed)
             )
-            self._check(metadata, based_on, inserted_partitions)
+            self._check(metadata, based_on, absent_in)
             held, _ = together(context.storage, context.lock.is_held, partial(self._before_publish, metadata))
             self._require_held(self.heartbeat.is_lost() or not held)
             timeline = self._publish(metadata, epoch)
@@ -202,7 +202,7 @@ class Transaction:
             tuning=self.context.tuning,
         )
 
-    def _check(self, metadata: CommitMetadata, based_on: BasedOn, inserted_partitions: Partitions) -> None:
+    def _check(self, metadata: CommitMetadata, based_on: BasedOn, absent_in: Partitions) -> None:
         context = self.context
         snapshot = context.snapshot()
         at_work = [i.time for i in snapshot.timeline.pending() if i.state is State.INFLIGHT and i.time != self.instant]
@@ -219,7 +219,7 @@ class Transaction:
         others = [(i, context.active.read_commit(i)) for i in snapshot.timeline.commits if i.time not in before]
         reason = find_conflict(
             based_on=based_on,
-            inserted_partitions=inserted_partitions,
+            absent_in=absent_in,
             current={group: view.written_slice(group) for group in based_on},
             others=others,
         )

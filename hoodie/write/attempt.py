@@ -151,7 +151,7 @@ class Attempt:
             extra={**options.commit_entries, **(format_batch(options.stream) if options.stream else {})},
             replaced=plan.replaced,
         )
-        transaction.commit(metadata, based_on=plan.based_on, inserted_partitions=plan.inserted_partitions)
+        transaction.commit(metadata, based_on=plan.based_on, absent_in=plan.absent_in)
 
     def result(self, transaction: Transaction, plan: WritePlan, located: Located, written: Written) -> CommitResult:
         """What the write did."""
@@ -273,7 +273,7 @@ def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot,
     before, there = found_on.completed_times, now.timeline.completed_times
     changed = find_conflict(
         based_on=plan.based_on,
-        inserted_partitions=frozenset(),
+        absent_in=frozenset(),
         current={group: now.view.slice_of(group) for group in plan.based_on},
         others=((i, now.active.read_commit(i)) for i in now.timeline.commits if i.time not in before),
     )

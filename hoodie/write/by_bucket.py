@@ -103,10 +103,13 @@ def plan_bucket_write(
     stored = slices_by_bucket(target.slices, layout, table=target.table)
     tasks: list[WriteTask] = []
     based_on: dict[FileGroupId, str] = {}
+    absent = set()
     for (partition_path, bucket), matches in sorted(rows.items()):
         file_slice = stored.get((partition_path, bucket))
-        if file_slice is None and not inserts:
-            continue
+        if file_slice is None:
+            absent.add(partition_path)
+            if not inserts:
+                continue
         common = RowsTask(
             number=len(tasks),
             partition_path=partition_path,
@@ -121,5 +124,4 @@ def plan_bucket_write(
         merge = target.table_type is TableType.COPY_ON_WRITE
         tasks += [merge_of(common, file_slice)] if merge else append_of(common, file_slice, target.sizing)
     # Two writers that start file groups in one partition at once may start the same bucket: one of them has to go again.
-    created = frozenset(task.partition_path for task in tasks if isinstance(task, CreateTask))
-    return WritePlan(tuple(tasks), based_on, created)
+    return WritePlan(tuple(tasks), based_on, frozenset(absent))

@@ -107,7 +107,7 @@ def run_load(
                 table_name=config.name,
                 extra=options.commit_entries,
             )
-            transaction.commit(metadata, based_on={}, inserted_partitions=frozenset())
+            transaction.commit(metadata, based_on={}, absent_in=frozenset())
     if not results:
         return CommitResult(None, operation, seconds=time.monotonic() - started)
     return replace(

@@ -24,6 +24,7 @@ from hoodie.model.plans import (
     CreateTask,
     Inserts,
     LookupResult,
+    Matches,
     MergeTask,
     RowsTask,
     WriteTask,
@@ -71,8 +72,9 @@ class WritePlan:
     tasks: tuple[WriteTask, ...]
     based_on: Mapping[FileGroupId, str]
     """Existing file groups that the tasks change -> base instant of the slice."""
-    inserted_partitions: frozenset[str] | None
-    """Where rows are inserted or all are replaced; None: the whole table."""
+    absent_in: frozenset[str] | None
+    """Partitions in which keys were found to be absent, for rows to be inserted or for a delete to leave out, or all of whose rows
+    are replaced: they stand in the way of others' inserts. None: the whole table."""
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By partition path: ids of the file groups that the write replaces; in `based_on` too."""
 
@@ -131,8 +133,10 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
             CreateTask(number=first + i, partition_path=partition_path, file_id=file_id, inserts=share)
             for i, (file_id, share) in enumerate(inserts.items())
         )
-    inserted = frozenset(t.partition_path for t in tasks if t.inserts is not None)
-    return WritePlan(tuple(tasks), based_on, inserted)
+    absent = frozenset(t.partition_path for t in tasks if t.inserts is not None)
+    if tagged.updates and not tagged.inserts:
+        absent |= {path for path in tagged.pieces if _fresh(tagged, path, by_partition.get(path, ()))}
+    return WritePlan(tuple(tasks), based_on, absent)
 
 
 def append_of(rows: RowsTask, file_slice: FileSlice, sizing: Sizing) -> list[AppendTask]:
@@ -159,11 +163,8 @@ def _insert_shares(
 ) -> dict[str, Inserts]:
     """File id -> its share of the partition's new rows; ids that are not in the slices are new file groups."""
     pieces = tuple(tagged.pieces[partition_path])
-    looked_into = {s.group for s in slices}
-    known = tuple(
-        m for r in tagged.lookups if (r.base.partition_path, r.base.file_id) in looked_into for m in r.matches
-    )
-    fresh = sum(p.span.length for p in pieces) - sum(m.count for m in known)
+    known = _known(tagged, slices)
+    fresh = _fresh(tagged, partition_path, slices)
     if not tagged.inserts or fresh <= 0:
         return {}
     row_bytes = _row_bytes(tagged, pieces, partition_path)
@@ -192,6 +193,18 @@ def _insert_shares(
         )
         low += rows
     return shares
+
+
+def _known(tagged: Tagged, slices: Sequence[FileSlice]) -> tuple[Matches, ...]:
+    """The rows whose keys are in the slices."""
+    groups = {s.group for s in slices}
+    return tuple(m for r in tagged.lookups if (r.base.partition_path, r.base.file_id) in groups for m in r.matches)
+
+
+def _fresh(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]) -> int:
+    """How many rows of a partition have keys that are not in its slices."""
+    rows = sum(piece.span.length for piece in tagged.pieces[partition_path])
+    return max(0, rows - sum(matches.count for matches in _known(tagged, slices)))
 
 
 def _key_ranges(pieces: Sequence[ChunkPiece], rows: int) -> list[Inserts]:

@@ -15,7 +15,7 @@ def stat(group, **counts):
 
 def conflict(*, current=None, others=(), inserted=()):
     slices = {GROUP: FileSlice(GROUP, BASE, None, ())} if current is None else current
-    return find_conflict(based_on={GROUP: BASE}, inserted_partitions=frozenset(inserted), current=slices, others=others)
+    return find_conflict(based_on={GROUP: BASE}, absent_in=frozenset(inserted), current=slices, others=others)
 
 
 def commit(*stats, compacted=False):
@@ -64,7 +64,7 @@ def test_an_insert_and_an_overwrite_of_its_partition():
 
 def test_an_overwrite_of_the_whole_table_meets_inserts_anywhere():
     def found(*others):
-        return find_conflict(based_on={}, inserted_partitions=None, current={}, others=others)
+        return find_conflict(based_on={}, absent_in=None, current={}, others=others)
 
     assert "inserted into partition 'a' too" in found(commit(stat(OTHER, num_inserts=1)))
     assert "overwrote partition 'q'" in found(overwrite(WriteOperation.INSERT_OVERWRITE_TABLE, "q"))

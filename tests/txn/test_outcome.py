@@ -114,7 +114,7 @@ def test_a_rollback_that_cannot_be_read_does_not_hide_another_one_of_this_instan
     plan = encode_rollback_plan(RollbackPlan(transaction.instant, Action.COMMIT, ()))
     active.create(Instant(second, Action.ROLLBACK, State.REQUESTED), plan)
     with pytest.raises(CommitConflictError, match="another process is rolling it back"), transaction:
-        transaction.commit(CommitMetadata(WriteOperation.UPSERT), based_on={}, inserted_partitions=frozenset())
+        transaction.commit(CommitMetadata(WriteOperation.UPSERT), based_on={}, absent_in=frozenset())
 
 
 def test_a_completed_file_is_never_older_than_its_instant_and_failing_to_mend_that_does_not_fail_the_commit(

@@ -45,7 +45,7 @@ def test_first_rows_of_a_bucket_make_a_base_file_with_its_number():
     ]
     assert [[m.rows.tolist() for m in task.updates] for task in made.tasks] == [[[0, 1]], [[6]]]
     assert made.based_on == {}
-    assert made.inserted_partitions == {"a", "b"}
+    assert made.absent_in == {"a", "b"}
     assert len({task.file_id for task in made.tasks}) == 2
 
 
@@ -58,7 +58,7 @@ def test_rows_of_a_bucket_that_is_there_go_to_its_file_group_new_keys_too(table_
     assert table_type is COW or task.log_version == 3
     assert [m.number for m in task.updates] == [0, 1]
     assert made.based_on == {file_slice.group: "001"}
-    assert made.inserted_partitions == frozenset()
+    assert made.absent_in == frozenset()
 
 
 def test_a_bucket_that_has_logs_only_gets_another_log():
@@ -69,7 +69,7 @@ def test_a_bucket_that_has_logs_only_gets_another_log():
 def test_a_bucket_of_another_partition_is_another_bucket():
     made = plan([rows("a", 1, 0), rows("b", 1, 6)], [stored(1)])
     assert [type(task) for task in made.tasks] == [AppendTask, CreateTask]
-    assert made.inserted_partitions == {"b"}
+    assert made.absent_in == {"b"}
 
 
 def test_deletes_make_no_file_groups():

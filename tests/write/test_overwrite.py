@@ -63,5 +63,5 @@ def test_replaced_groups_stand_in_the_plan_with_what_they_were():
     plan = replacing(WritePlan((), {}, frozenset({"new"})), ["a", "b"], slices, all_of_it=False)
     assert plan.replaced == {"a": ("f1-0", "f2-0"), "b": ()}
     assert plan.based_on == {FileGroupId("a", "f1-0"): T, FileGroupId("a", "f2-0"): T}
-    assert plan.inserted_partitions == {"a", "b", "new"}
-    assert replacing(plan, [], [], all_of_it=True).inserted_partitions is None
+    assert plan.absent_in == {"a", "b", "new"}
+    assert replacing(plan, [], [], all_of_it=True).absent_in is None

@@ -92,7 +92,7 @@ def test_the_first_rows_of_a_partition_make_a_new_file(kind):
     ]
     assert all_new_rows(found) == [[f"k{n}" for n in range(9)]]
     assert found.based_on == {}
-    assert found.inserted_partitions == {"p", "q"}
+    assert found.absent_in == {"p", "q"}
 
 
 @BOTH
@@ -114,7 +114,8 @@ def test_deletes_make_no_inserts_and_touch_no_other_file(kind):
     a, b = file_slice("a"), file_slice("b")
     found = plan([chunk(5)], [a, b], [looked_up(a, (0, [1])), looked_up(b)], kind=kind, inserts=False)
     assert shown(found) == [(MergeTask if kind is COW else AppendTask, "a", 1, 0)]
-    assert found.inserted_partitions == frozenset()
+    assert found.absent_in == {"p"}
+    assert plan([chunk(1)], [a], [looked_up(a, (0, [0]))], kind=kind, inserts=False).absent_in == frozenset()
     nothing = plan([chunk(5)], [a], [looked_up(a)], kind=kind, inserts=False)
     assert (nothing.tasks, nothing.based_on) == ((), {})
 
@@ -266,7 +267,7 @@ def test_every_new_row_goes_to_exactly_one_file_and_every_task_has_its_own_numbe
     assert sum(share.rows for share in shares) >= len(inserted)
     for task in found.tasks:
         assert isinstance(task, CreateTask) or task.slice is not None
-        assert (task.partition_path in found.inserted_partitions) or task.inserts is None
+        assert (task.partition_path in found.absent_in) or task.inserts is None
 
 
 @pytest.mark.parametrize(("most", "tasks"), [(1_000_000, 1), (1_000, 3)])
