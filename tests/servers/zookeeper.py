@@ -35,12 +35,14 @@ class ZooKeeper:
             (folder / "data" / "myid").write_text(str(number))
             main = "quorum.QuorumPeerMain"
         jars = ":".join(str(jar) for jar in sorted(jars_folder().glob("*.jar")) if _is_needed(jar.name))
-        with self._log.open("wb") as log:
+        self._command = ["java", *_JAVA, "-cp", jars, f"org.apache.zookeeper.server.{main}", str(config)]
+        self.start()
+
+    def start(self) -> None:
+        """Also once more after `stop`, with the data that it had."""
+        with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                ["java", *_JAVA, "-cp", jars, f"org.apache.zookeeper.server.{main}", str(config)],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
+                self._command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
             )
 
     def wait(self) -> None:

@@ -1,0 +1,81 @@
+"""What the table says: rows, changes and commits as the checker takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import hoodie
+from hoodie.storage.base import Storage
+from hoodie.storage.uri import open_storage
+from integration.many_writers.history import Change, Commit, Row
+
+
+def read_now(table: hoodie.HoodieTable) -> tuple[frozenset[str], list[Row]]:
+    """All rows now, and the instants that they are of."""
+    scan = table.scan(meta_columns=True)
+    return scan.plan.context.visible.completed, _rows(scan)
+
+
+def read_as_of(table: hoodie.HoodieTable, instant: str) -> list[Row]:
+    return _rows(table.scan(as_of=instant, meta_columns=True))
+
+
+def read_pull(table: hoodie.HoodieTable, since: str | None) -> tuple[str | None, list[Row]]:
+    """The rows since a position, and how far they reach."""
+    pull = table.changes(since, meta_columns=True)
+    return pull.position or since, _rows(pull)
+
+
+def read_changes(table: hoodie.HoodieTable, since: str | None) -> tuple[str | None, list[Change]]:
+    feed = table.changes(since, columns=("key", "op"), images="before_after")
+    lines = feed.to_arrow().to_pylist()
+    return feed.position or since, [
+        Change(
+            line["instant"],
+            line["op"],
+            (line["after"] or line["before"])["key"],
+            line["before"] and line["before"]["op"],
+            line["after"] and line["after"]["op"],
+        )
+        for line in lines
+    ]
+
+
+def _rows(scan: hoodie.Scan) -> list[Row]:
+    found = scan.to_arrow().select(["key", "op", "_hoodie_commit_time"])
+    return [Row(*row) for row in zip(*(column.to_pylist() for column in found.columns), strict=True)]
+
+
+def commits_of(table: hoodie.HoodieTable, note: str) -> list[Commit]:
+    """All completed commits, each with what it says of itself."""
+    active = table.writer.context.active
+    return [Commit(instant.time, active.read_commit(instant).extra.get(note)) for instant in table.timeline.commits]
+
+
+def pending_of(table: hoodie.HoodieTable) -> list[str]:
+    return [str(instant) for instant in table.timeline if not instant.is_completed]
+
+
+def leftovers_of(table: hoodie.HoodieTable, uri: str, storage_options: dict[str, str]) -> list[str]:
+    """Files of writes that are over, and of no use: what nobody counts, and signs of life of the dead."""
+    storage = open_storage(uri, storage_options)
+    folders = (
+        ".hoodie/.temp",
+        ".hoodie/.heartbeat",
+        *(f".hoodie/.hoodie_py/{each}" for each in ("staging", "live", "tmp")),
+    )
+    kept = {path for folder in folders for path in _files(storage, folder)}
+    active = table.writer.context.active
+    counted: set[str] = set()
+    for instant in table.timeline.commits:
+        counted |= {stat.path for stat in active.read_commit(instant).stats()}
+    # A rolled back log file stays, and a block in another one disarms it.
+    bases = {path for part in table.partitions() for path in _files(storage, part) if path.endswith(".parquet")}
+    return sorted(kept | (bases - counted) | set(pending_of(table)))
+
+
+def _files(storage: Storage, folder: str) -> Sequence[str]:
+    try:
+        return [info.path for info in storage.list(folder, recursive=True) if not info.is_folder]
+    except FileNotFoundError:
+        return []

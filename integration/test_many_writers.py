@@ -1,0 +1,26 @@
+"""Four writers, a compactor and a cleaner on one table while a nemesis kills, pauses and cuts them off; a checker judges it all.
+
+A short run of each setup here, half an hour in all with HOODIE_SOAK=1. `python -m integration.many_writers` plays one run of any
+length; the seed is that of the nemesis and of the kind of table, not of how the processes meet.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from integration.many_writers.run import soak
+from tests.effort import SOAK
+
+SECONDS = {"zookeeper": 30, "zookeeper3": 30, "s3": 30, "hdfs": 25, "disk": 15}
+SHARE = {"zookeeper": 8, "zookeeper3": 6, "s3": 8, "hdfs": 6, "disk": 2}
+"""Minutes of the soak."""
+MERGE_ON_READ = 4
+"""A seed: without an ordering column."""
+
+
+@pytest.mark.parametrize("setup", list(SECONDS))
+def test_nothing_is_lost_doubled_or_half_there(setup: str, tmp_path: Path) -> None:
+    report = soak(setup, SHARE[setup] * 60 if SOAK else SECONDS[setup], MERGE_ON_READ, tmp_path)
+    assert not report.violations, f"notes in {tmp_path}\n{report}"
+    assert report.figures["ok"] > 0, report
+    assert sum(report.figures[act] for act in ("kills", "pauses", "cuts")) > 0, report
