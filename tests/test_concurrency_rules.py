@@ -490,6 +490,17 @@ def test_a_foreign_pending_write_with_a_fresh_heartbeat_is_refused():
     assert values(storage, clock) == {"k": 2, "l": 1}
 
 
+def test_no_instant_is_taken_after_that_of_a_foreign_writer_who_began_a_moment_ago():
+    """It reads the timeline later: our commit would be no conflict to it, and its older file would not count beside ours."""
+    storage, clock = table_with_logs()
+    instant = foreign_write(storage, clock, published=False)
+    storage.touch(heartbeat_path(instant))
+    before = opened(storage, clock).timeline
+    with pytest.raises(CommitConflictError, match=rf"{instant}.*heartbeat is fresh"):
+        start_by_hand(storage, clock)  # as if it had begun after we looked for failed writes
+    assert tuple(opened(storage, clock).timeline) == tuple(before)
+
+
 @pytest.mark.parametrize("heartbeat", ["old", "none"])
 def test_a_foreign_pending_write_that_is_dead_is_rolled_back_with_a_rollback_block(heartbeat):
     storage, clock = table_with_logs()

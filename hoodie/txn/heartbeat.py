@@ -10,10 +10,13 @@ from enum import StrEnum
 from functools import partial
 from queue import Empty, SimpleQueue
 
+from hoodie.errors import CommitConflictError
 from hoodie.lock.held import let_go_after_error
 from hoodie.model.names import heartbeat_path
 from hoodie.options.services import EXPIRY_MARGIN_S
 from hoodie.storage.many import together
+from hoodie.timeline.pending import written_by_others
+from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 
 
@@ -40,6 +43,21 @@ def life_of(instant_time: str, context: TableContext) -> Life:
         return Life.DEAD
     is_fresh = context.storage.now_s() - beat.mtime_s < context.concurrency.heartbeat_expiry_s
     return Life.FOREIGN_ALIVE if is_fresh else Life.DEAD
+
+
+def refuse_beside_strangers(timeline: Timeline, context: TableContext) -> None:
+    """No instant is taken after that of a living writer of another kind. Ask under the lock.
+
+    Apache Hudi reads the timeline some time after it has taken its instant. A commit in between is no conflict to it: it
+    builds on our file, and names its own by its older instant. On tables of version 6 the file with the newer name
+    counts, and the rows of the other commit would be gone.
+
+    Raises:
+        CommitConflictError: there is such a writer.
+    """
+    for instant in timeline.pending_writes:
+        if life_of(instant.time, context) is Life.FOREIGN_ALIVE:
+            raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
 
 
 class Heartbeat:

@@ -33,7 +33,7 @@ from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
 from hoodie.txn.gate import wait_at_gate
-from hoodie.txn.heartbeat import Heartbeat
+from hoodie.txn.heartbeat import Heartbeat, refuse_beside_strangers
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
@@ -109,6 +109,7 @@ class Transaction:
                     partial(_before_plan, context),
                     partial(context.snapshot, seen),
                 )
+                refuse_beside_strangers(snapshot.timeline, context)
                 planned = plan(snapshot)
                 time = context.clock.allot(snapshot.timeline.latest_time)
                 transaction = cls(
