@@ -1,5 +1,6 @@
 """hudi-rs (the package `hudi`) as a reader: it has no JVM and runs in the tests' own process."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,12 +16,14 @@ def read(
     begin: str | None = None,
     end: str | None = None,
     as_of: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """Rows of a table in the encoding of the golden `expected.json` files.
 
     `query_type` is `snapshot`, `read_optimized` or `incremental`; the last takes instants in `(begin, end]`.
     """
     builder = HudiTableBuilder.from_base_uri(str(path)).with_hudi_option("hoodie.metadata.enable", "false")
+    builder = builder.with_storage_options(dict(storage_options or {}))
     if query_type == "read_optimized":
         builder = builder.with_hudi_option("hoodie.read.use.read_optimized.mode", "true")
     options = HudiReadOptions()

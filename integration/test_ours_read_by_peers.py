@@ -5,10 +5,12 @@ import pytest
 
 import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
+from integration import rust_peer
 from integration.peer_defects import EVOLVED, hudi_rs_defects, with_decoded_regions
-from integration.tables import BUILDERS, COMPOSITE, each_once, flights
+from integration.tables import BUILDERS, COMPOSITE, TRIPS, each_once, flights, trips
 from integration.views import View, by_hudi, by_rust, differences, ours
-from tests.rows import without
+from tests.rows import rows_of, without
+from tests.servers.s3 import shared_moto
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,35 @@ def test_hudi_reads_what_we_read(hudi, written, name):
 def test_hudi_rs_reads_what_we_read(written, name):
     table = written(name)
     assert differences(table.path, ours, by_rust, skip=hudi_rs_defects(name, table)) == []
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_rs_reads_our_tables_in_an_object_store(table_type):
+    server = shared_moto()
+    uri = server.new_uri()
+    table = hoodie.create_table(
+        uri,
+        TRIPS,
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        table_type=table_type,
+        storage_options=server.options,
+    )
+    first = table.upsert(pa.Table.from_pylist(trips(range(8), fare=1, ts=10), schema=TRIPS)).instant
+    table.upsert(pa.Table.from_pylist(trips([2, 3, 9], fare=2, ts=20), schema=TRIPS))
+    table.delete(pa.Table.from_pylist(trips([4], fare=2, ts=20), schema=TRIPS))
+    theirs = server.options | {"aws_allow_http": "true"}
+    for as_of in (None, first):
+        found = rust_peer.read(uri, as_of=as_of, storage_options=theirs)
+        assert found == rows_of(table.scan(as_of=as_of, meta_columns=True).to_arrow())
+        assert len(found) == 8
+
+
+def test_hudi_rs_knows_no_hdfs():
+    """Should this fail, let it read the tables of `test_hdfs.py`."""
+    with pytest.raises(Exception, match="Unable to recognise URL"):
+        rust_peer.read("hdfs://127.0.0.1:1/t")
 
 
 # -- defects of the peers, each with a test that notices when it is gone -------------------------------------------------
