@@ -39,8 +39,7 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
     text: Any = os.fspath(given) if isinstance(given, os.PathLike) else given
     if not isinstance(text, str) or not text.strip() or "\0" in text:
         raise OptionError(f"{text!r} is not a path: give the table's folder, a file:// URI or memory://name")
-    match = _SCHEME.match(text)
-    scheme = match[1].lower() if match else None
+    scheme = scheme_of(text)
     if scheme not in (None, "file", "memory", "hdfs", *OBJECT_STORES):
         raise UnsupportedTableError(
             f"cannot open {text!r}: there is no storage for the scheme {scheme!r}; supported are plain paths, file:///path, "
@@ -63,6 +62,12 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         return LocalStorage(os.path.expanduser(text))
     rest = text[len(scheme) + 1 :]
     return _open_file_uri(text, rest) if scheme == "file" else _open_memory_uri(text, rest)
+
+
+def scheme_of(uri: str) -> str | None:
+    """In small letters; None: it is a plain path."""
+    match = _SCHEME.match(uri)
+    return match[1].lower() if match else None
 
 
 def _open_file_uri(text: str, rest: str) -> Storage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
@@ -15,6 +16,46 @@ BasedOn = Mapping[FileGroupId, str]
 """Existing file group -> base instant of the slice that the write was planned on."""
 Partitions = frozenset[str] | None
 """Partition paths; None: all of the table, also those that others are making."""
+
+
+ABSENT_IN = "hoodie.python.absent.in"
+"""Key in a commit's extra metadata: a JSON list of the partitions in which a delete found keys to be absent."""
+
+
+def format_absent_in(partitions: Partitions) -> dict[str, str]:
+    """The entry of a delete's metadata."""
+    return {ABSENT_IN: json.dumps(sorted(partitions))} if partitions else {}
+
+
+def find_missed_delete(
+    instant: str, ours: CommitMetadata, absent_in: Partitions, others: Iterable[tuple[Instant, CommitMetadata]]
+) -> str | None:
+    """The reason why a write must not be published whose rows a later instant's delete did not find; None without one.
+
+    In the order of the timeline that delete comes after these rows, and they would be there all the same. The other way round
+    `find_conflict` sees it.
+
+    Args:
+        instant: of the write. absent_in: as `find_conflict` takes it. others: writes that were completed since it started.
+    """
+    inserted = {path for path, stats in ours.write_stats.items() if any(stat.num_inserts for stat in stats)}
+    exposed = {path for path in inserted if _among(path, absent_in)}
+    for other, metadata in others:
+        missed = sorted(exposed & _absent_in(metadata)) if sort_key(other.time) > sort_key(instant) else ()
+        if missed:
+            return (
+                f"{other} found keys that it deletes absent from partition {missed[0]!r}, into which this write inserts"
+            )
+    return None
+
+
+def _absent_in(metadata: CommitMetadata) -> set[str]:
+    """Nothing where the entry is damaged: it is no more than a hint for writers of this moment."""
+    try:
+        found = json.loads(metadata.extra.get(ABSENT_IN, "[]"))
+    except ValueError:
+        return set()
+    return {path for path in found if isinstance(path, str)} if isinstance(found, list) else set()
 
 
 def find_conflict(

@@ -31,7 +31,7 @@ from hoodie.options.mergers import runnable
 from hoodie.storage.many import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_schema_conflict
+from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_missed_delete, find_schema_conflict
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, refuse_beside_strangers
 from hoodie.txn.participants import participants_of
@@ -224,6 +224,7 @@ class Transaction:
             current={group: view.written_slice(group) for group in based_on},
             others=others,
         )
+        reason = reason or find_missed_delete(self.instant, metadata, absent_in, others)
         repeated = next((i for i, theirs in others if repeats(metadata.extra, theirs.extra)), None)
         if reason is None and repeated is not None:
             reason = f"{repeated} holds the same batch of its stream"

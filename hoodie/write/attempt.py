@@ -28,7 +28,7 @@ from hoodie.model.streams import format_batch
 from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import find_conflict
+from hoodie.txn.conflict import find_conflict, format_absent_in
 from hoodie.txn.transaction import Transaction
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
@@ -148,7 +148,11 @@ class Attempt:
             operation=self._batch.operation,
             schema=self._schema,
             table_name=self._context.config.name,
-            extra={**options.commit_entries, **(format_batch(options.stream) if options.stream else {})},
+            extra={
+                **options.commit_entries,
+                **(format_batch(options.stream) if options.stream else {}),
+                **(format_absent_in(plan.absent_in) if self._rules.deletes and not self._replaces else {}),
+            },
             replaced=plan.replaced,
         )
         transaction.commit(metadata, based_on=plan.based_on, absent_in=plan.absent_in)

@@ -40,6 +40,7 @@ from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
+from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.small_batch import DriverEngine, TooLargeError, is_small
 from pyspark_hoodie.where import quoted
@@ -87,8 +88,8 @@ def write(
     Raises:
         TableExistsError, TableNotFoundError, OptionError, KeyFieldError, SchemaError: before any job where that can be.
     """
-    storage = open_storage(path)
-    request = parse_request(options or {}, partition_by)
+    storage, others = reached(path, options, df.sparkSession)
+    request = parse_request(others, partition_by)
     schema = given_schema(df.schema)
     save_mode = mode_of(mode)
     table = open_for_write(storage, request, schema, mode=save_mode, engine=SparkEngine(df.sparkSession))
@@ -157,13 +158,13 @@ def remember(table: HoodieTable, result: CommitResult) -> CommitResult:
     return result
 
 
-def last_result(path: str) -> CommitResult:
+def last_result(path: str, options: Mapping[str, str] | None = None) -> CommitResult:
     """What the last write to the table did: as this process saw it, else as the timeline tells it.
 
     Raises:
         TableNotFoundError: there is no table. OptionError: nothing was written to it yet.
     """
-    table = open_table(open_storage(path))
+    table = open_table(open_storage(path, options))
     latest = table.timeline.latest_commit
     mine = _written.get(table.uri)
     if mine is not None and mine.latest == (latest.time if latest else None):
@@ -304,8 +305,9 @@ def read(spark: SparkSession, path: str, options: Mapping[str, str] | None = Non
     Raises:
         TableNotFoundError, OptionError, InstantNotFoundError: before any job.
     """
-    context = TableContext.open(open_storage(path), SparkEngine(spark))
-    return read_context(spark, context, parse_query(context, options or {}, spark))
+    storage, others = reached(path, options, spark)
+    context = TableContext.open(storage, SparkEngine(spark))
+    return read_context(spark, context, parse_query(context, others, spark))
 
 
 def parse_query(context: TableContext, options: Mapping[str, str], spark: SparkSession | None = None) -> ReadOptions:

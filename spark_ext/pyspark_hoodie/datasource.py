@@ -32,7 +32,7 @@ from hoodie.filegroup.run import run_read
 from hoodie.model.names import staging_folder
 from hoodie.model.plans import ChangeTask, Chunk, ReadPlan, ReadTask
 from hoodie.read.plan import plan_read
-from hoodie.storage.uri import open_storage
+from hoodie.storage.base import Storage
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 from hoodie.write.prepare import Preparation, run_prepare
@@ -47,6 +47,7 @@ from pyspark_hoodie.dataframe import (
     parse_request,
 )
 from pyspark_hoodie.engine import conformed
+from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import arrow_schema, given_schema, selected_schema, spark_schema
 from pyspark_hoodie.short_errors import short_errors
 from pyspark_hoodie.stream_source import CommitStream, source_plan_options
@@ -76,8 +77,9 @@ class DefaultSource(DataSource):
     @short_errors
     def schema(self) -> StructType:
         path, options = self._target()
-        context = TableContext.open(open_storage(path), LocalEngine())
-        return spark_schema(_plan(path, source_plan_options(context, options)).output)
+        storage, options = reached(path, options)
+        context = TableContext.open(storage, LocalEngine())
+        return spark_schema(_plan(storage, source_plan_options(context, options)).output)
 
     @short_errors
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -116,8 +118,8 @@ def named(alias: str) -> type[DataSource]:
     return type("DefaultSource", (DefaultSource,), {"name": classmethod(lambda cls: alias)})
 
 
-def _plan(path: str, options: Mapping[str, str]) -> ReadPlan:
-    context = TableContext.open(open_storage(path), LocalEngine())
+def _plan(storage: Storage, options: Mapping[str, str]) -> ReadPlan:
+    context = TableContext.open(storage, LocalEngine())
     return plan_read(context, parse_query(context, options), meta_columns=True)
 
 
@@ -138,9 +140,9 @@ class SliceReader(DataSourceReader):
     """
 
     def __init__(self, path: str, options: Mapping[str, str], schema: StructType) -> None:
-        plan = _plan(path, options)
+        self._storage, options = reached(path, options)
+        plan = _plan(self._storage, options)
         chosen = selected_schema(spark_schema(plan.output), schema, path=path)
-        self._storage = open_storage(path)
         self._context = plan.context
         # Spark compares the schema of the batches with the one it asked for, nullability included.
         self._schema = arrow_schema(schema)
@@ -181,8 +183,8 @@ class StagingWriter(DataSourceArrowWriter):
     def __init__(self, path: str, options: Mapping[str, str], schema: pa.Schema, *, mode: str) -> None:
         self._path = path
         self._schema = schema
+        self._storage, options = reached(path, options)
         self._request = parse_request(options)
-        self._storage = open_storage(path)
         table = open_for_write(self._storage, self._request, schema, mode=mode, engine=LocalEngine())
         if table is not None:
             self._request = in_mode(mode, self._request, table)

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError
-from hoodie.storage.uri import open_storage
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.stream_sink import APPEND, SPARKS_OWN, StreamSink, mode_of, stream_writer
@@ -123,7 +122,7 @@ def _open(df: DataFrame, sink: StreamSink) -> None:
     """Create the table, or find it and hold the options against it: here, not in the first batch, users see what is wrong."""
     mode = mode_of(sink.output_mode)
     schema = given_schema(df.schema)
-    dataframe.open_for_write(open_storage(sink.path), sink.request, schema, mode=mode, engine=LocalEngine())
+    dataframe.open_for_write(sink.open_storage(df.sparkSession), sink.request, schema, mode=mode, engine=LocalEngine())
 
 
 def _runs(said: Any, sink: StreamSink) -> Any:

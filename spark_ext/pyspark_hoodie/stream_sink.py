@@ -10,10 +10,10 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.engine.base import Engine
 from hoodie.errors import CommitConflictError, HoodieError, LockError, OptionError
@@ -23,9 +23,11 @@ from hoodie.model.streams import StreamBatch
 from hoodie.options.keys import STREAM_ID, STREAM_IDENTIFIER
 from hoodie.options.values import OverwriteMode
 from hoodie.options.write import WriteRequest
-from hoodie.storage.uri import open_storage
+from hoodie.storage.base import Storage
+from hoodie.storage.uri import open_storage, scheme_of
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.reach import reached, split_options
 from pyspark_hoodie.schema import given_schema
 
 log = logging.getLogger("hoodie")
@@ -61,7 +63,12 @@ class StreamSink:
     """Name by which Apache Hudi knows it."""
     checkpoint: str | None = None
     """Where a query's id is found when the session does not say it."""
+    reached_by: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Options of the storage; some are secrets."""
     sleep: Callable[[float], None] = time.sleep
+
+    def open_storage(self, spark: SparkSession | None = None) -> Storage:
+        return reached(self.path, self.reached_by, spark)[0]
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch; nothing is written when the table holds it already.
@@ -78,7 +85,7 @@ class StreamSink:
         mode = mode_of(self.output_mode)
         schema = given_schema(df.schema)
         engine: Engine = SparkEngine(df.sparkSession)
-        table = dataframe.open_for_write(open_storage(self.path), request, schema, mode=mode, engine=engine)
+        table = dataframe.open_for_write(self.open_storage(df.sparkSession), request, schema, mode=mode, engine=engine)
         if table is None:
             return None
         return dataframe.write_records(table, df, schema, dataframe.in_mode(mode, request, table))
@@ -121,11 +128,12 @@ def stream_writer(
     named = {key.lower(): value for key, value in given.items()}
     checkpoint, stream = named.get(CHECKPOINT.lower()), named.get(STREAM_ID.name.lower())
     others = {name.lower() for name in (*SPARKS_OWN, STREAM_ID.name)}
+    how, given = split_options(scheme_of(path), given)
     rest = {key: value for key, value in given.items() if key.lower() not in others}
     request = dataframe.parse_request(rest, partition_by)
     mode = _known_mode(output_mode)
     check_operation(request, mode)
-    return StreamSink(path, request, mode, stream, named.get(STREAM_IDENTIFIER.name.lower()), checkpoint)
+    return StreamSink(path, request, mode, stream, named.get(STREAM_IDENTIFIER.name.lower()), checkpoint, how)
 
 
 def mode_of(output_mode: str) -> str:

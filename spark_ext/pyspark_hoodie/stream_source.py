@@ -27,10 +27,10 @@ from hoodie.options import keys
 from hoodie.options.moments import BEGINNING, parse_begin_option
 from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.read.plan import plan_read
-from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.view.context import Snapshot, TableContext
 from pyspark_hoodie.dataframe import parse_query
+from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import arrow_schema, selected_schema, spark_schema
 from pyspark_hoodie.short_errors import short_errors
 
@@ -47,7 +47,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
 
     def __init__(self, path: str, options: Mapping[str, str], schema: StructType) -> None:
         self._path = path
-        self._storage = open_storage(path)
+        self._storage, options = reached(path, options)
         self._context = TableContext.open(self._storage, LocalEngine())
         self._query = stream_query(self._context, options)
         self._stream: StreamReadOptions = self._query.stream

@@ -21,7 +21,6 @@ from hoodie.model.names import join, staging_folder
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import StreamBatch
 from hoodie.storage.base import Storage
-from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 from pyspark_hoodie.dataframe import in_mode, open_for_write
@@ -54,7 +53,7 @@ class BatchStager(_ArrowWriter or object):  # type: ignore[misc]
                 "before Spark 4.1 a stream into format 'hoodie' needs pyspark_hoodie.enable(spark), or stream_writer with foreachBatch"
             )
         self._sink = stream_writer(path, options, output_mode=COMPLETE if complete else APPEND)
-        self._storage = open_storage(path)
+        self._storage = self._sink.open_storage()
         self._schema = schema
         self._stream = self._sink.stream or query_id_of(self._sink.checkpoint)
         # One run of a query at a time uses it, and each batch clears it: what a crash left there goes with the next batch.

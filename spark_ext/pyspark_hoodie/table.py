@@ -20,7 +20,6 @@ from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteRequest
 from hoodie.read.where import Where
-from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable as Core
 from hoodie.table import is_table
 from hoodie.timeline.timeline import Timeline
@@ -29,15 +28,17 @@ from hoodie.write.keys import key_columns
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
+from pyspark_hoodie.reach import reached, told
 from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.stream_sink import StreamSink, stream_writer
 
 
-def last_commit(path: str) -> CommitResult:
+def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> CommitResult:
     """What the last write to a table did.
 
     Args:
         path: the table's folder.
+        storage_options: how to reach the storage.
 
     Returns:
         As this process saw it, else as the table's timeline tells it.
@@ -50,7 +51,7 @@ def last_commit(path: str) -> CommitResult:
         >>> df.write.format("hoodie").mode("append").save("/data/trips")
         >>> pyspark_hoodie.last_commit("/data/trips").inserted
     """
-    return dataframe.last_result(path)
+    return dataframe.last_result(path, storage_options)
 
 
 class HoodieTable:
@@ -76,7 +77,7 @@ class HoodieTable:
         Args:
             spark: the session whose executors do the work, classic or Connect.
             path: the table's folder.
-            options: Hudi's write options that every write through the object has.
+            options: Hudi's write options that every write through the object has, and how to reach the storage.
 
         Returns:
             The open table.
@@ -88,7 +89,8 @@ class HoodieTable:
             >>> table = HoodieTable.for_path(spark, "/data/trips")
             >>> table.upsert(df)
         """
-        return cls(spark, TableContext.open(open_storage(path), SparkEngine(spark)), options)
+        storage, others = reached(path, options, spark)
+        return cls(spark, TableContext.open(storage, SparkEngine(spark)), others)
 
     @classmethod
     def is_table(cls, spark: SparkSession, path: str) -> bool:
@@ -98,7 +100,7 @@ class HoodieTable:
             spark: the session.
             path: a folder.
         """
-        return is_table(path)
+        return is_table(path, storage_options=told(spark, path) or None)
 
     def __repr__(self) -> str:
         return repr(self._core)

@@ -3,19 +3,96 @@
 import pytest
 from pyspark.sql import functions as F
 
+import pyspark_hoodie
+from hoodie.errors import HoodieError
+from hoodie.storage.uri import open_storage
+from pyspark_hoodie.reach import session_settings, split_options
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def uri(monkeypatch):
+def server():
     from tests.servers.s3 import shared_moto  # noqa: PLC0415 - environments of smoke tests alone have no moto
 
-    server = shared_moto()
+    return shared_moto()
+
+
+@pytest.fixture
+def uri(server, monkeypatch):
     for name, value in server.options.items():
         monkeypatch.setenv(name.upper(), value)
     return server.new_uri()
+
+
+def lifecycle(spark, uri, options):
+    """Written twice, and read in each view with these options."""
+    written = options_of(hoodie_table_name="t", hoodie_datasource_write_table_type="MERGE_ON_READ") | options
+    first = spark.range(300).select("id", F.concat(F.lit("p"), F.col("id") % 3).alias("part"), F.lit(1).alias("ts"))
+    first.write.format("hoodie").options(**written).mode("append").save(uri)
+    first.where("id < 50").withColumn("ts", F.lit(2)).write.format("hoodie").options(**written).mode("append").save(uri)
+    read = spark.read.format("hoodie").options(**options).load(uri)
+    assert (read.count(), read.where("ts = 2").count()) == (300, 50)
+    return read
+
+
+@pytest.mark.parametrize("with_enable", [True, False])
+def test_options_say_how_to_reach_the_store_and_show_nowhere(spark, server, with_enable, capsys):
+    if with_enable:
+        pyspark_hoodie.enable(spark)
+    uri = server.new_uri()
+    options = {**server.options, "aws_secret_access_key": "a-secret-of-mine"}
+    try:
+        read = lifecycle(spark, uri, options)
+    finally:
+        pyspark_hoodie.disable()
+    read.explain(extended=True)
+    shown = capsys.readouterr().out
+    assert "== Physical Plan ==" in shown
+    assert "a-secret" not in shown
+    stored = open_storage(uri, server.options)
+    assert not any(b"a-secret" in stored.read(f.path) for f in stored.list("", recursive=True) if not f.is_folder)
+    sink = pyspark_hoodie.stream_writer(uri, options_of() | options)
+    assert "a-secret" not in repr(sink)
+    table = pyspark_hoodie.HoodieTable.for_path(spark, uri, options)
+    assert "a-secret" not in repr(table)
+    assert table.delete(spark.sql("select 1L as id, 'p1' as part, 3 as ts")).deleted == 1
+    assert pyspark_hoodie.last_commit(uri, options).deleted == 1
+
+
+def test_a_stream_reaches_it_by_options(enabled, server, tmp_path):
+    source, uri = server.new_uri(), server.new_uri()
+    lifecycle(enabled, source, server.options)
+    stream = enabled.readStream.format("hoodie").options(**server.options).load(source).select("id", "part", "ts")
+    written = stream.writeStream.format("hoodie").options(**options_of(hoodie_table_name="t"), **server.options)
+    query = written.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start(uri)
+    query.awaitTermination(120)
+    assert enabled.read.format("hoodie").options(**server.options).load(uri).count() == 300
+
+
+def test_the_session_says_it_by_the_names_of_s3a(enabled, server):
+    uri = server.new_uri()
+    bucket = uri.partition("://")[2].partition("/")[0]
+    said = {
+        "fs.s3a.access.key": server.options["aws_access_key_id"],
+        "fs.s3a.secret.key": "of another bucket",
+        f"fs.s3a.bucket.{bucket}.secret.key": server.options["aws_secret_access_key"],
+        "fs.s3a.endpoint": server.endpoint.partition("://")[2],
+        "fs.s3a.connection.ssl.enabled": "false",
+        "fs.s3a.endpoint.region": "eu-west-1",
+    }
+    hadoop = enabled.sparkContext._jsc.hadoopConfiguration()
+    for name, value in said.items():
+        hadoop.set(name, value)
+    try:
+        lifecycle(enabled, uri, {})
+        assert pyspark_hoodie.HoodieTable.is_table(enabled, uri)
+    finally:
+        for name in said:
+            hadoop.unset(name)
+    with pytest.raises(HoodieError):
+        enabled.read.format("hoodie").options(**server.options, aws_endpiont="http://x").load(uri).count()
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -35,3 +112,50 @@ def test_writes_and_every_read(enabled, uri, table_type):
         .load(uri)
     )
     assert pulled.count() == 300
+
+
+AZURE = {
+    "fs.azure.account.key.lake.dfs.core.windows.net": "a key",
+    "fs.azure.account.oauth2.client.id": "an id",
+    "fs.azure.account.oauth2.client.endpoint": "https://login.microsoftonline.com/a-tenant/oauth2/token",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "said", "options"),
+    [
+        ("s3://b/t", {}, {}),
+        ("s3a://b/t", {"fs.s3a.endpoint": "s3.amazonaws.com", "fs.s3a.session.token": "t"}, {"aws_session_token": "t"}),
+        ("s3://b/t", {"fs.s3a.endpoint": "minio:9000"}, {"aws_endpoint": "https://minio:9000"}),
+        ("s3://b/t", {"fs.s3a.endpoint": "http://minio"}, {"aws_endpoint": "http://minio"}),
+        ("s3://b/t", {"fs.s3a.access.key": "all", "fs.s3a.bucket.b.access.key": "b"}, {"aws_access_key_id": "b"}),
+        (
+            "s3://b/t",
+            {"fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"},
+            {"aws_skip_signature": "true"},
+        ),
+        ("gs://b/t", {"fs.gs.auth.service.account.json.keyfile": "/k"}, {"google_service_account": "/k"}),
+        (
+            "abfss://files@lake.dfs.core.windows.net/t",
+            AZURE,
+            {
+                "azure_account_name": "lake",
+                "azure_account_key": "a key",
+                "azure_client_id": "an id",
+                "azure_tenant_id": "a-tenant",
+            },
+        ),
+        ("abfss://files@other.dfs.core.windows.net/t", {"fs.azure.account.key.lake.dfs.core.windows.net": "k"}, {}),
+        ("/data/t", {"fs.s3a.access.key": "k"}, {}),
+    ],
+)
+def test_what_hadoop_is_told_and_what_it_is_called_here(path, said, options):
+    assert session_settings(path.partition("://")[0] if "://" in path else None, path, said.get) == options
+
+
+def test_options_of_the_storage_are_told_apart_by_how_they_begin():
+    given = {"AWS_Region": "r", "azure_account_key": "k", "hoodie.table.name": "t"}
+    rest = {"azure_account_key": "k", "hoodie.table.name": "t"}
+    assert split_options("s3a", given) == ({"aws_region": "r"}, rest)
+    assert split_options(None, given) == ({}, given)
+    assert split_options("hdfs", {"dfs.replication": "1", "path": "p"}) == ({"dfs.replication": "1"}, {"path": "p"})

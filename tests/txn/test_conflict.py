@@ -2,7 +2,7 @@ from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.txn.conflict import find_conflict
+from hoodie.txn.conflict import ABSENT_IN, find_conflict, find_missed_delete, format_absent_in
 
 GROUP, OTHER = FileGroupId("a", "f1-0"), FileGroupId("a", "f2-0")
 BASE = "20260101000000000"
@@ -69,3 +69,18 @@ def test_an_overwrite_of_the_whole_table_meets_inserts_anywhere():
     assert "inserted into partition 'a' too" in found(commit(stat(OTHER, num_inserts=1)))
     assert "overwrote partition 'q'" in found(overwrite(WriteOperation.INSERT_OVERWRITE_TABLE, "q"))
     assert found(commit(stat(OTHER, num_updates=1))) is None  # of a group that is in `based_on` when it was there
+
+
+def test_a_later_delete_that_did_not_find_what_is_inserted():
+    ours = CommitMetadata(write_stats={"a": (stat(OTHER, num_inserts=1),)})
+    later = [(LATER, CommitMetadata(extra=format_absent_in(frozenset({"b", "a"}))))]
+
+    def found(instant, absent_in=frozenset({"a"}), others=later):
+        return find_missed_delete(instant, ours, absent_in, others)
+
+    assert "absent from partition 'a'" in found(BASE)
+    assert "absent from partition 'a'" in found(BASE, None)
+    assert found("20260101000000010") is None  # the delete comes first in the timeline, too
+    assert found(BASE, frozenset({"b"})) is None  # a load, which nothing stands in the way of
+    for damaged in ("{", "7", "[7]", "null"):
+        assert found(BASE, others=[(LATER, CommitMetadata(extra={ABSENT_IN: damaged}))]) is None

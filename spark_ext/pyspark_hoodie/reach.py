@@ -1,0 +1,123 @@
+"""How a job reaches its tables: options of a read or write, then the Hadoop settings of its session, then the environment.
+
+Executors get what was found with the storage that they are handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from hoodie.storage.base import Storage
+from hoodie.storage.hdfs import OPTION_PREFIXES
+from hoodie.storage.uri import OBJECT_STORES, open_storage, scheme_of
+
+Said = Callable[[str], str | None]
+"""What the session says under a name of Hadoop's."""
+
+_S3A = {
+    "access.key": "aws_access_key_id",
+    "secret.key": "aws_secret_access_key",
+    "session.token": "aws_session_token",
+    "endpoint.region": "aws_region",
+}
+_ANONYMOUS = "AnonymousAWSCredentialsProvider"
+_GOOGLE_KEYFILES = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
+_AZURE = {
+    "fs.azure.account.key": "azure_account_key",
+    "fs.azure.sas.fixed.token": "azure_sas_key",
+    "fs.azure.account.oauth2.client.id": "azure_client_id",
+    "fs.azure.account.oauth2.client.secret": "azure_client_secret",
+}
+_AZURE_LOGIN = "fs.azure.account.oauth2.client.endpoint"
+
+
+def reached(
+    path: str, options: Mapping[str, str] | None = None, spark: SparkSession | None = None
+) -> tuple[Storage, dict[str, str]]:
+    """The storage at a path, and those of the options that do not say how to reach it.
+
+    Args:
+        spark: the session, where there is one: workers that Spark starts have none.
+
+    Raises:
+        OptionError, UnsupportedTableError: as `open_storage` does.
+    """
+    scheme = scheme_of(path)
+    how, others = split_options(scheme, options or {})
+    return open_storage(path, {**told(spark, path), **how} or None), others
+
+
+def told(spark: SparkSession | None, path: str) -> dict[str, str]:
+    """The storage options that the session says."""
+    scheme = scheme_of(path)
+    return session_settings(scheme, path, said_by(spark)) if spark is not None and scheme in OBJECT_STORES else {}
+
+
+def split_options(scheme: str | None, options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Options of the storage, in small letters, and the others."""
+    if scheme in OBJECT_STORES:
+        prefixes: tuple[str, ...] = (f"{OBJECT_STORES[scheme]}_",)
+    else:
+        prefixes = OPTION_PREFIXES if scheme == "hdfs" else ()
+    how = {name.lower(): value for name, value in options.items() if name.lower().startswith(prefixes)}
+    return how, {name: value for name, value in options.items() if name.lower() not in how}
+
+
+def said_by(spark: SparkSession) -> Said:
+    """The session's Hadoop settings: `spark.hadoop.*`, and in a classic session those of `core-site.xml`, too."""
+    asked: Any = spark
+    if hasattr(asked, "_jsparkSession"):
+        hadoop = asked._jsparkSession.sessionState().newHadoopConf()
+        found: Said = hadoop.getTrimmed
+        return found
+    return lambda name: asked.conf.get(f"spark.hadoop.{name}", None)
+
+
+def session_settings(scheme: str | None, path: str, said: Said) -> dict[str, str]:
+    """The storage options that correspond to what Hadoop's file systems are told."""
+    kind = OBJECT_STORES.get(scheme or "")
+    container, _, host = path.partition("://")[2].partition("/")[0].partition("@")
+    match kind:
+        case "aws":
+            return _of_s3a(container, said)
+        case "google":
+            keyfile = next(filter(None, map(said, _GOOGLE_KEYFILES)), None)
+            return {} if keyfile is None else {"google_service_account": keyfile}
+        case "azure":
+            return _of_azure(container, host, said)
+    return {}
+
+
+def _of_s3a(bucket: str, said: Said) -> dict[str, str]:
+    """Settings of a bucket go before those of all."""
+
+    def ask(name: str) -> str | None:
+        return said(f"fs.s3a.bucket.{bucket}.{name}") or said(f"fs.s3a.{name}")
+
+    found = {ours: value for name, ours in _S3A.items() if (value := ask(name))}
+    if endpoint := ask("endpoint"):
+        secure = (ask("connection.ssl.enabled") or "true").lower() == "true"
+        at = endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{endpoint}"
+        # Without one S3A takes the public address, for which obstore wants to know the region and not the address.
+        found |= {} if at.endswith("://s3.amazonaws.com") else {"aws_endpoint": at}
+    if _ANONYMOUS in (ask("aws.credentials.provider") or ""):
+        found["aws_skip_signature"] = "true"
+    return found
+
+
+def _of_azure(container: str, host: str, said: Said) -> dict[str, str]:
+    """Settings of the account, which the address names behind the container, go before those of all."""
+
+    def ask(name: str) -> str | None:
+        return (said(f"{name}.{host}") if host else None) or said(name)
+
+    found = {ours: value for name, ours in _AZURE.items() if (value := ask(name))}
+    if login := ask(_AZURE_LOGIN):
+        # https://login.microsoftonline.com/<tenant>/oauth2/token
+        found["azure_tenant_id"] = login.partition("://")[2].split("/")[1]
+    if found and host:
+        found["azure_account_name"] = host.partition(".")[0]
+    return found
