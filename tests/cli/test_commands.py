@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -392,3 +393,46 @@ def test_explain_takes_the_moments_that_the_api_takes(make_table, run):
     assert (status, "before the first commit" in err) == (1, True)
     status, _, err = run("explain", table.uri, "--as-of", first, "--since", first)
     assert (status, "--as-of does not go with --since" in err) == (1, True)
+
+
+# -- check
+
+
+@pytest.fixture
+def copied(make_table, tmp_path):
+    """A table with logs, compacted once, and a way to copy it."""
+    table = make_table()
+    table.upsert(rows(range(5), fare=2.0, ts=2))
+    table.compact()
+    table.upsert(rows(range(3), fare=3.0, ts=3))
+
+    def copy(how=shutil.copy2):
+        shutil.copytree(tmp_path / "trips", tmp_path / "copy", copy_function=how)
+        return tmp_path / "copy"
+
+    return copy
+
+
+def test_check_finds_a_true_copy_whole(copied, capsys):
+    assert main(["check", str(copied()), "--rows", "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["rows"] == 20
+
+
+@pytest.mark.parametrize("kind", ["*.parquet", ".*.log.*"])
+def test_check_names_files_that_are_cut(copied, capsys, kind):
+    path = max((path for path in copied().glob(f"*/{kind}")), key=lambda path: path.stat().st_mtime)
+    path.write_bytes(path.read_bytes()[:-10])
+    assert main(["check", str(path.parent.parent)]) == FAILED
+    assert f"{path.name} of table" in capsys.readouterr().err
+
+
+def test_check_names_a_file_that_is_gone(copied, capsys):
+    path = max((path for path in copied().glob("*/.*.log.*")), key=lambda path: path.stat().st_mtime)
+    path.unlink()
+    assert main(["check", str(path.parent.parent)]) == FAILED
+    assert path.name in capsys.readouterr().err
+
+
+def test_check_says_that_a_copy_lost_its_modification_times(copied, capsys):
+    assert main(["check", str(copied(shutil.copyfile))]) == FAILED
+    assert "did not keep modification times" in capsys.readouterr().err
