@@ -17,9 +17,13 @@ from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
 from hoodie.services.rollback import execute_rollback, rollback_instant
 from hoodie.storage.many import together
+from hoodie.storage.paths import SCRATCH_FOLDER
 from hoodie.timeline.pending import written_by_others
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import TableContext
+
+_UNFINISHED_S = 24 * 3600.0
+"""An unfinished file gets its name after moments, or after a pause of its process."""
 
 
 def rollback_failed(context: TableContext) -> list[str]:
@@ -114,6 +118,18 @@ def _remove_remains(context: TableContext) -> None:
             if is_instant_time(name):
                 storage.delete(heartbeat_path(name))
             context.liveness.release(name)
+    _remove_unfinished(context)
+
+
+def _remove_unfinished(context: TableContext) -> None:
+    """Files in the scratch folder that are so old that their process is dead: its own name says nothing of that."""
+    storage = context.storage
+    with suppress(FileNotFoundError):
+        files = storage.list(SCRATCH_FOLDER)
+        oldest_s = storage.now_s() - _UNFINISHED_S
+        for info in files:
+            if info.mtime_s < oldest_s:
+                storage.delete(info.path)
 
 
 def _names(context: TableContext) -> frozenset[str]:
