@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import hoodie
+from hoodie.model.enums import Action
 from integration.many_writers.checker import check
 from integration.many_writers.history import Change, History, Op, Outcome, Pull, Read, Row, Snapshot
 from integration.many_writers.journal import notes, ops_of
@@ -165,7 +166,8 @@ def _recover(table: hoodie.HoodieTable) -> Iterator[str]:
     while time.monotonic() < end_s:
         try:
             table.rollback()
-            table.run_compaction(budget_s=None)
+            if table.timeline.pending(Action.COMPACTION):
+                table.run_compaction(budget_s=None)
             problem = pending_of(table) or None
         except (hoodie.HoodieError, OSError) as error:
             problem = error

@@ -57,12 +57,15 @@ def pending_of(table: hoodie.HoodieTable) -> list[str]:
 
 
 def leftovers_of(table: hoodie.HoodieTable, uri: str, storage_options: dict[str, str]) -> list[str]:
-    """Files of writes that are over, and of no use: what nobody counts, and signs of life of the dead."""
+    """Files of writes that are over, and of no use: what nobody counts, and signs of life of the dead.
+
+    Not the unfinished files of those that were killed: they go when they are old.
+    """
     storage = open_storage(uri, storage_options)
     folders = (
         ".hoodie/.temp",
         ".hoodie/.heartbeat",
-        *(f".hoodie/.hoodie_py/{each}" for each in ("staging", "live", "tmp")),
+        *(f".hoodie/.hoodie_py/{each}" for each in ("staging", "live")),
     )
     kept = {path for folder in folders for path in _files(storage, folder)}
     active = table.writer.context.active
