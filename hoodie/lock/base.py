@@ -108,6 +108,8 @@ class Coordination(NamedTuple):
 
     lock: Lock
     liveness: Liveness
+    kind: str = ""
+    """What kind of lock it is: writers that agree by locks of two kinds do not exclude each other. Empty: not said."""
 
 
 class Waiting(NamedTuple):

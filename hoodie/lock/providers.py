@@ -61,23 +61,29 @@ def _by_storage(storage: Storage, options: ConcurrencyOptions, waiting: Waiting)
 
 
 def _by_file(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(FileLock(storage, waiting), FileLiveness(storage, waiting))
+    return Coordination(FileLock(storage, waiting), FileLiveness(storage, waiting), "the lock file of this machine")
 
 
 def _in_process(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(InProcessLock(storage, waiting), InProcessLiveness(storage))
+    return Coordination(InProcessLock(storage, waiting), InProcessLiveness(storage), "a lock of this process")
 
 
 def _in_storage(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(StorageLock(storage, options, waiting), liveness_of(storage, options, waiting))
+    return Coordination(
+        StorageLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.STORAGE.value
+    )
 
 
 def _in_zookeeper(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(ZooKeeperLock(storage, options, waiting), liveness_of(storage, options, waiting))
+    return Coordination(
+        ZooKeeperLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.ZOOKEEPER.value
+    )
 
 
 def _in_filesystem(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(FilesystemLock(storage, options, waiting), liveness_of(storage, options, waiting))
+    return Coordination(
+        FilesystemLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.FILESYSTEM.value
+    )
 
 
 def _in_filesystem_unasked(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:

@@ -33,6 +33,14 @@ def written_by_others(instant: Instant, *, table: str) -> str:
     )
 
 
+def locked_otherwise(instant: Instant, theirs: str, ours: str, *, table: str, by: str) -> str:
+    return (
+        f"instant {instant} of table {table} is being written by {by}, which agrees with other writers by another lock "
+        f"({theirs}) than this process ({ours}): the two do not exclude each other. Nothing was written; give all writers of "
+        "the table the same hoodie.write.lock.provider"
+    )
+
+
 def being_run(plan: Instant, *, table: str, by: str | None = None) -> str:
     runner = f"another process, {by}" if by else "another process"
     return f"{_plan(plan.action, plan.time, table)} is being run by {runner}; nothing was done"

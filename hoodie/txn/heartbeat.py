@@ -15,8 +15,9 @@ from hoodie.lock.held import let_go_after_error
 from hoodie.model.names import heartbeat_path
 from hoodie.options.services import EXPIRY_MARGIN_S
 from hoodie.storage.many import together
-from hoodie.timeline.pending import written_by_others
+from hoodie.timeline.pending import locked_otherwise, written_by_others
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.writer_note import writer_of
 from hoodie.view.context import TableContext
 
 
@@ -46,8 +47,9 @@ def life_of(instant_time: str, context: TableContext) -> Life:
 
 
 def refuse_beside_strangers(timeline: Timeline, context: TableContext) -> None:
-    """No instant is taken after that of a living writer of another kind. Ask under the lock.
+    """No instant is taken after that of a living writer that our lock does not exclude. Ask under the lock.
 
+    One of ours may have been told of another lock.
     Apache Hudi reads the timeline some time after it has taken its instant. A commit in between is no conflict to it: it
     builds on our file, and names its own by its older instant. On tables of version 6 the file with the newer name
     counts, and the rows of the other commit would be gone.
@@ -55,9 +57,19 @@ def refuse_beside_strangers(timeline: Timeline, context: TableContext) -> None:
     Raises:
         CommitConflictError: there is such a writer.
     """
+    kind = context.coordination.kind
     for instant in timeline.pending_writes:
-        if life_of(instant.time, context) is Life.FOREIGN_ALIVE:
-            raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
+        match life_of(instant.time, context):
+            case Life.FOREIGN_ALIVE:
+                raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
+            case Life.ALIVE if kind:
+                theirs = writer_of(context.active.read_inflight(instant))
+                if theirs.lock not in ("", kind):
+                    raise CommitConflictError(
+                        locked_otherwise(instant, theirs.lock, kind, table=context.storage.uri, by=str(theirs.who))
+                    )
+            case _:
+                continue
 
 
 class Heartbeat:

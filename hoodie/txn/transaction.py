@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -36,6 +36,7 @@ from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, refuse_beside_strangers
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
+from hoodie.txn.writer_note import format_writer, writer_of
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.schema import stated_schema, table_schema
 from hoodie.view.view import FileSystemView
@@ -61,6 +62,11 @@ class Transaction:
     claimed: bool = False
     """It carries out a service's plan, which moves rows that have their places already."""
     committed: bool = False
+    writer: Mapping[str, str] = field(default_factory=dict)
+    """The entry of its metadata that says who writes it."""
+
+    def __post_init__(self) -> None:
+        self.writer = format_writer(self.context.coordination.kind)
 
     def __enter__(self) -> Self:
         return self
@@ -124,9 +130,9 @@ class Transaction:
                 request = partial(context.active.create, Instant(time, action, State.REQUESTED), requested)
                 # An empty file is durable with the next one of its folder: nothing is published before that.
                 together(context.storage, transaction.heartbeat.start, partial(request, durable=bool(requested)))
-                context.active.create(
-                    Instant(time, action, State.INFLIGHT), context.active.encode_commit(describe(planned))
-                )
+                described = describe(planned)
+                described = replace(described, extra={**described.extra, **transaction.writer})
+                context.active.create(Instant(time, action, State.INFLIGHT), context.active.encode_commit(described))
                 # Was held all the time if it is now: no plan of a compaction has come between.
                 transaction._require_held(context.lock.is_known_lost())
         except BaseException:
@@ -169,7 +175,7 @@ class Transaction:
             CommitOutcomeUnknownError: it is not known whether the completed file landed; nothing may be deleted.
         """
         context = self.context
-        metadata = replace(metadata, extra={**metadata.extra, NONCE: uuid.uuid4().hex})
+        metadata = replace(metadata, extra={**metadata.extra, **self.writer, NONCE: uuid.uuid4().hex})
         context.clock.wait_until_passed(self.instant)
         self._wait_until_later_than_slices(based_on)
         with context.lock.held(context.lock_timeout_s):
@@ -237,7 +243,8 @@ class Transaction:
                 others=[(i, stated_schema(i, stated)) for i, stated in others],
             )
         if reason is not None:
-            raise CommitConflictError(self._conflict(reason))
+            by = next((writer_of(theirs).who for i, theirs in others if i.time in reason), None)
+            raise CommitConflictError(self._conflict(reason if by is None else f"{reason} (it was written by {by})"))
 
     def _wait_until_later_than_slices(self, based_on: BasedOn) -> None:
         """Where modification times are told to the second, the completion must not look older than the slices that it adds to.
@@ -369,7 +376,8 @@ class Transaction:
 
     def _conflict(self, reason: str) -> str:
         return (
-            f"instant {self.instant} of table {self.context.storage.uri} cannot be committed: {reason}; "
+            f"instant {self.instant} of table {self.context.storage.uri}, written by "
+            f"{writer_of(CommitMetadata(extra=self.writer)).who}, cannot be committed: {reason}; "
             "nothing of this write is visible, run it again on the new snapshot"
         )
 
