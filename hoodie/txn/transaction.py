@@ -74,9 +74,16 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Without a commit the instant is left pending, for a rollback."""
+        """Without a commit the instant is left pending, for a rollback.
+
+        Raises:
+            CommitConflictError: the block ended because files were not where it had put them, for the instant was fenced.
+        """
         if self.committed and error is None:
             return
+        if isinstance(error, FileNotFoundError) and self._is_fenced():
+            self.heartbeat.abandon()
+            raise CommitConflictError(self._conflict("another process is rolling it back")) from error
         if isinstance(error, OSError):
             # On a full disk the rollback, and every later write, needs the room that the staged files take.
             with suppress(OSError):
@@ -275,6 +282,15 @@ class Transaction:
             return self.context.publisher.epoch(self.instant)
         except FileNotFoundError as exc:
             raise CommitConflictError(self._conflict("another process is rolling it back")) from exc
+
+    def _is_fenced(self) -> bool:
+        try:
+            self._epoch()
+        except CommitConflictError:
+            return True
+        except OSError:
+            return False  # not known
+        return False
 
     def _publish(self, metadata: CommitMetadata, epoch: Hashable) -> Timeline:
         """Give the timeline with the completed instant."""
