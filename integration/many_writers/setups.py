@@ -46,7 +46,8 @@ class Faults:
     def cut(self) -> None:
         for _ in range(self._chance.randint(1, 6)):
             kind = self._chance.choice(("PUT", "PUT", "PUT", "GET", "HEAD", "LIST", "DELETE", "DELETES"))
-            self._proxy.fail_next(kind, self._chance.choice(list(Failing)))
+            failing = self._chance.choice([each for each in Failing if kind == "PUT" or each is not Failing.CONFLICT])
+            self._proxy.fail_next(kind, failing)
 
     def mend(self) -> None:
         """What was planned fails still: a few requests, and the next cut plans others."""

@@ -85,7 +85,7 @@ class HttpProxy:
         kind = _kind(request)
         with self._mutex:
             self._counted[kind] += 1
-            planned = next((each for each in self._planned if each.kind == kind), None)
+            planned = next((each for each in self._planned if each.kind == kind and _is_possible(each, request)), None)
             if planned is not None:
                 self._planned.remove(planned)
         time.sleep(self.delay_s)
@@ -161,6 +161,11 @@ def _body_of(request: BaseHTTPRequestHandler) -> bytes:
     while request.rfile.readline().strip():
         """A trailer."""
     return bytes(body)
+
+
+def _is_possible(planned: _Planned, request: BaseHTTPRequestHandler) -> bool:
+    has_condition = any(name in request.headers for name in ("if-match", "if-none-match"))
+    return has_condition or planned.failing is not Failing.CONFLICT
 
 
 def _kind(request: BaseHTTPRequestHandler) -> str:
