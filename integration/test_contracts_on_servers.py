@@ -6,9 +6,11 @@ An entry of `tests/storages.py` is there when the environment says where its ser
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from integration.hudi_client import ROOT
 from tests.servers.hdfs import Hdfs
+from tests.servers.hive import hive_metastore
 from tests.servers.s3 import S3Server
 
 CONTRACTS = ("test_storage.py", "test_storage_races.py", "test_publisher.py", "test_lock.py")
@@ -21,6 +23,11 @@ def test_hdfs_keeps_the_contracts(hdfs_server: Hdfs) -> None:
 
 def test_a_real_s3_server_keeps_the_contracts(s3_server: S3Server) -> None:
     hold_contracts("versitygw", {"HOODIE_TEST_S3": s3_server.endpoint}, CONTRACTS)
+
+
+def test_locks_in_a_hive_metastore_keep_the_contract(tmp_path: Path) -> None:
+    with hive_metastore(tmp_path / "metastore") as server:
+        hold_contracts("hive_metastore", {"HOODIE_TEST_HIVE": server.uri}, ("test_lock.py",))
 
 
 def hold_contracts(name: str, environment: dict[str, str], files: tuple[str, ...]) -> None:

@@ -14,6 +14,7 @@ from hoodie.errors import UnsupportedTableError
 from hoodie.lock.base import WAITING, Coordination, Liveness, Waiting
 from hoodie.lock.file_lock import FileLock
 from hoodie.lock.filesystem_lock import FilesystemLock
+from hoodie.lock.hive import HiveLock
 from hoodie.lock.in_process import InProcessLiveness, InProcessLock
 from hoodie.lock.liveness import FileLiveness
 from hoodie.lock.storage_liveness import StorageLiveness
@@ -80,6 +81,12 @@ def _in_zookeeper(storage: Storage, options: ConcurrencyOptions, waiting: Waitin
     )
 
 
+def _in_hive(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
+    return Coordination(
+        HiveLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.HIVE_METASTORE.value
+    )
+
+
 def _in_filesystem(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
     return Coordination(
         FilesystemLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.FILESYSTEM.value
@@ -99,6 +106,7 @@ PROVIDERS: Mapping[LockProvider, Maker] = {
     LockProvider.FILESYSTEM: _in_filesystem,
     LockProvider.ZOOKEEPER: _in_zookeeper,
     LockProvider.ZOOKEEPER_IMPLICIT: _in_zookeeper,
+    LockProvider.HIVE_METASTORE: _in_hive,
 }
 """By what `hoodie.write.lock.provider` says."""
 

@@ -439,9 +439,9 @@ LOCK_PROVIDER = Key(
     "hoodie.write.lock.provider",
     lock_provider(),
     LockProvider.IN_PROCESS,
-    "Who grants the lock between writers: `storage`, `filesystem`, `zookeeper` or `zookeeper_implicit`, also by the class names of "
-    "Apache Hudi's providers. `in_process`, the default: what fits to where the table lies; on a disk all processes of the machine "
-    "share a lock file, in an object store all machines do.",
+    "Who grants the lock between writers: `storage`, `filesystem`, `zookeeper`, `zookeeper_implicit` or `hive_metastore`, also by the "
+    "class names of Apache Hudi's providers. `in_process`, the default: what fits to where the table lies; on a disk all "
+    "processes of the machine share a lock file, in an object store all machines do.",
 )
 STORAGE_LOCK_LEASE = Key(
     "hoodie.write.lock.storage.validity.timeout.secs",
@@ -500,6 +500,24 @@ ZOOKEEPER_CONNECTION = Key(
     whole(1),
     15_000,
     "Milliseconds to wait for a connection to ZooKeeper.",
+)
+HIVE_URIS: Key[str | None] = Key(
+    "hoodie.write.lock.hivemetastore.uris",
+    text("thrift://host:port[,…]"),
+    None,
+    "Servers of the Hive metastore, for the provider `hive_metastore`.",
+)
+HIVE_DATABASE: Key[str | None] = Key(
+    "hoodie.write.lock.hivemetastore.database",
+    text("a name"),
+    None,
+    "Database of the table whose name is locked in the Hive metastore.",
+)
+HIVE_TABLE: Key[str | None] = Key(
+    "hoodie.write.lock.hivemetastore.table",
+    text("a name"),
+    None,
+    "The table's name in there. All writers, Apache Hudi's too, need the same one; it need not be registered.",
 )
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -820,7 +838,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, LOCK_WAIT, LOCK_PROVIDER),
             *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),
             *(ZOOKEEPER_URL, ZOOKEEPER_PORT, ZOOKEEPER_BASE_PATH, ZOOKEEPER_LOCK_KEY),
-            *(ZOOKEEPER_SESSION, ZOOKEEPER_CONNECTION),
+            *(ZOOKEEPER_SESSION, ZOOKEEPER_CONNECTION, HIVE_URIS, HIVE_DATABASE, HIVE_TABLE),
         ),
         "Streams that are written": (
             *(STREAM_ID, STREAM_BATCH, STREAM_IDENTIFIER, STREAM_RETRIES, STREAM_RETRY_INTERVAL, *STREAM_CHECKS),

@@ -30,6 +30,9 @@ class ConcurrencyOptions:
     filesystem_path: str | None = keys.FILESYSTEM_LOCK_PATH.default
     filesystem_expiry_s: float = keys.FILESYSTEM_LOCK_EXPIRY.default * 60
     """0: a lock file whose holder may live is never taken away."""
+    hive_uris: str | None = keys.HIVE_URIS.default
+    hive_database: str | None = keys.HIVE_DATABASE.default
+    hive_table: str | None = keys.HIVE_TABLE.default
     zookeeper_url: str | None = keys.ZOOKEEPER_URL.default
     zookeeper_port: int | None = keys.ZOOKEEPER_PORT.default
     zookeeper_base_path: str | None = keys.ZOOKEEPER_BASE_PATH.default

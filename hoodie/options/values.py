@@ -81,6 +81,7 @@ class LockProvider(StrEnum):
     STORAGE = "storage"
     ZOOKEEPER = "zookeeper"
     ZOOKEEPER_IMPLICIT = "zookeeper_implicit"
+    HIVE_METASTORE = "hive_metastore"
 
 
 _LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."
@@ -90,10 +91,9 @@ LOCK_PROVIDER_CLASSES: Mapping[str, LockProvider] = {
     f"{_LOCK_PACKAGE}StorageBasedLockProvider": LockProvider.STORAGE,
     f"{_LOCK_PACKAGE}ZookeeperBasedLockProvider": LockProvider.ZOOKEEPER,
     f"{_LOCK_PACKAGE}ZookeeperBasedImplicitBasePathLockProvider": LockProvider.ZOOKEEPER_IMPLICIT,
+    "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider": LockProvider.HIVE_METASTORE,
 }
 _LOCKS_NOT_THERE = {
-    "hivemetastorebasedlockprovider": "the Hive metastore's lock",
-    "hive_metastore": "the Hive metastore's lock",
     "dynamodbbasedlockprovider": "DynamoDB's lock",
     "dynamodbbasedimplicitpartitionkeylockprovider": "DynamoDB's lock",
     "dynamodb": "DynamoDB's lock",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import threading
 import uuid
 import weakref
@@ -34,6 +35,8 @@ from hoodie.storage.memory import MemoryStorage
 from tests.servers.zookeeper import ZooKeeper
 from tests.storages import EVERY
 
+HIVE_SERVER = "HOODIE_TEST_HIVE"
+"""Names a running metastore (`integration/test_contracts_on_servers.py`)."""
 T = "20260101093000000"
 
 Coordinated = Callable[..., Coordination]
@@ -74,6 +77,11 @@ def coordinated(request: pytest.FixtureRequest, storage: Storage) -> Coordinated
             zookeeper_lock_key="trips",
             zookeeper_session_s=4.0,
         )
+    if request.param is LockProvider.HIVE_METASTORE:
+        uris = os.environ.get(HIVE_SERVER)
+        if uris is None or not isinstance(storage, MemoryStorage):
+            pytest.skip(f"{HIVE_SERVER} names no metastore, or another storage has it")
+        options = replace(options, hive_uris=uris, hive_database="lake", hive_table=f"t{uuid.uuid4().hex}")
     return partial(coordinate, options=options)
 
 
