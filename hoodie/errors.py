@@ -79,5 +79,13 @@ class InstantNotFoundError(HoodieError, LookupError):
     """An instant is not on the timeline (any more); the message names the earliest and the latest."""
 
 
+class AccessDeniedError(HoodieError, PermissionError):
+    """The storage refuses it: no permission, a read-only place, credentials that have expired."""
+
+
+class StorageFullError(HoodieError, OSError):
+    """The storage has no room left, or no quota."""
+
+
 class UnsupportedTableError(HoodieError):
     """The table has a version or feature that this release does not read or write."""

@@ -55,6 +55,7 @@ from hoodie.services.recovery import rollback_failed
 from hoodie.services.rollback import rollback_instant
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
+from hoodie.storage.refusals import said_plainly
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
@@ -502,6 +503,7 @@ class HoodieTable:
     # -- table services ----------------------------------------------------------------------------------------------
 
     @undisturbed()
+    @said_plainly
     def schedule_compaction(self, options: Mapping[str, str] | None = None, *, wait_s: float = 30) -> str | None:
         """Plan a compaction, which merges log files into base files; `run_compaction` runs it, perhaps in another process.
 
@@ -520,6 +522,7 @@ class HoodieTable:
         return schedule(COMPACTION, context, write, wait_s=wait_s)
 
     @undisturbed()
+    @said_plainly
     def run_compaction(
         self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
     ) -> list[CommitResult]:
@@ -557,6 +560,7 @@ class HoodieTable:
         return self.run_compaction(budget_s=None, options=options)
 
     @undisturbed()
+    @said_plainly
     def rollback(self, instant: str | None = None) -> list[str]:
         """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.
 

@@ -19,6 +19,7 @@ from hoodie.options.services import ConcurrencyOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.inline import after_commit
 from hoodie.services.recovery import rollback_failed
+from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.columns import refuse_to_write
@@ -46,7 +47,12 @@ class TableWriter:
     def __init__(self, context: TableContext) -> None:
         self.context = context
 
+    @property
+    def uri(self) -> str:
+        return self.context.storage.uri
+
     @undisturbed()
+    @said_plainly
     def write(
         self,
         records: Records,
@@ -95,6 +101,7 @@ class TableWriter:
         return result
 
     @undisturbed()
+    @said_plainly
     def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
         """A write whose options say all of it: `delete_partition` with a list of partitions."""
         context, options = self._begun(operation, options)

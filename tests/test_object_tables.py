@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,12 +18,10 @@ from hoodie.options.parse import parse_write_options
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.ranges import RangedFile, Span
 from hoodie.storage.uri import open_storage
-from hoodie.table import HoodieTable
 from tests.bucket import BucketStorage
 from tests.memory_tables import FakeClock, Input, batch, create, opened
+from tests.object_tables import TYPES, life, rows, seen
 from tests.servers.s3 import S3Server, shared_moto
-
-TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 
 
 @pytest.fixture
@@ -35,38 +32,6 @@ def server() -> S3Server:
 @pytest.fixture
 def uri(server: S3Server) -> str:
     return server.new_uri()
-
-
-def rows(first: int, last: int, ts: int) -> pa.Table:
-    ids = list(range(first, last))
-    return pa.table(
-        {"id": ids, "part": [f"p {n % 3}" for n in ids], "ts": [ts] * len(ids), "v": [n * ts for n in ids]},
-        schema=pa.schema([("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.int64())]),
-    )
-
-
-def life(table: HoodieTable, *, compact: bool) -> Iterator[list[object]]:
-    """What readers see after each of the operations, but for the times of the instants."""
-    first = table.upsert(rows(0, 60, 1))
-    yield seen(table)
-    table.upsert(rows(30, 90, 2))
-    yield seen(table)
-    table.delete(rows(80, 85, 0).select(["id", "part"]))
-    yield seen(table)
-    if compact:
-        table.compact()
-        yield seen(table)
-    table.upsert(rows(0, 3, 3))
-    yield seen(table)
-    table.insert_overwrite(rows(300, 303, 4))
-    yield seen(table)
-    yield sorted(table.changes(since=first.instant).to_arrow().column("id").to_pylist())
-    yield sorted(table.scan(as_of=first.instant).to_arrow().column("v").to_pylist())
-    yield sorted(table.scan(["id"], "v > 100").to_arrow().column("id").to_pylist())
-
-
-def seen(table: HoodieTable) -> list[object]:
-    return sorted(table.scan().to_arrow().select(["id", "part", "ts", "v"]).to_pylist(), key=lambda row: row["id"])
 
 
 @pytest.mark.parametrize("table_type", TYPES)

@@ -25,6 +25,7 @@ from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, WholeSlice
 from hoodie.storage.base import Storage
+from hoodie.storage.refusals import is_of_storage
 
 MIN_BATCH_ROWS = 64 * 1024
 MAX_BATCH_ROWS = 1024 * 1024
@@ -244,6 +245,8 @@ class open_base_file:
         except FileNotFoundError as exc:
             raise missing_file_error(storage, base.path) from exc
         except (pa.ArrowInvalid, OSError) as exc:
+            if is_of_storage(exc):
+                raise
             raise CorruptFileError(f"{self._where} cannot be opened: {exc}") from exc
 
     def __enter__(self) -> tuple[pq.ParquetFile, pq.FileMetaData]:

@@ -26,6 +26,7 @@ from hoodie.model.names import join
 from hoodie.model.plans import Chunk, Matches
 from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
+from hoodie.storage.refusals import is_of_storage
 
 MAX_BUCKETS = 1_000_000
 """A file id that begins with a greater number in decimal digits is a plain uuid: one in forty is."""
@@ -169,6 +170,8 @@ def _some_keys(storage: Storage, base: BaseFile) -> pa.Array:
             for batch in file.iter_batches(batch_size=_SAMPLED_KEYS, columns=[RECORD_KEY]):
                 return batch.column(0)
         except (pa.ArrowInvalid, OSError, KeyError) as exc:
+            if is_of_storage(exc):
+                raise
             raise CorruptFileError(
                 f"the record keys of {base.path} of table {storage.uri} cannot be read: {exc}"
             ) from exc

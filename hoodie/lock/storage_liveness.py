@@ -105,6 +105,14 @@ class StorageLiveness:
     def release(self, instant: str) -> None:
         path = live_path(instant)
         held = _mine.pop(self._key(instant), None)
+        try:
+            self._remove(instant, path, held)
+        except OSError:
+            if held is not None:
+                _let_go.add(held.nonce)
+            raise
+
+    def _remove(self, instant: str, path: str, held: _Held | None) -> None:
         if held is not None and self._is_recent(held):
             self._storage.delete(path)
             return
@@ -123,6 +131,7 @@ class StorageLiveness:
             if self._is_recent(held) or self._names(path, held):
                 self._storage.replace(path, self._content(held.nonce, abandoned=True))
         except OSError as exc:
+            _let_go.add(held.nonce)
             log.debug("the mark of %s in %s could not be given up, it expires: %s", instant, self._storage.uri, exc)
 
     def is_alive(self, instant: str) -> bool | None:
@@ -140,7 +149,7 @@ class StorageLiveness:
         held = _mine.get(self._key(instant))
         if held is not None and held.nonce == mark.nonce:
             return True
-        if mark.is_certainly_dead:
+        if mark.is_certainly_dead or mark.nonce in _let_go:
             return False
         beats = [self._age_s(heartbeat_path(instant)), self._age_s(live_path(instant))]
         return any(age_s is not None and age_s < self._expiry_s for age_s in beats)
@@ -185,6 +194,8 @@ class StorageLiveness:
 _mine: dict[tuple[Hashable, str], _Held] = {}
 """The marks that this process holds. Without a mutex, which a fork could leave locked: each step is one of the dict's own."""
 
+_let_go: set[str] = set()
+"""Nonces of marks of this process that it could not take away: the storage failed."""
 
 os.register_at_fork(after_in_child=_mine.clear)
 

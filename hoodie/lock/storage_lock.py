@@ -20,7 +20,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from hoodie.errors import LockError, UnsupportedTableError
+from hoodie.errors import AccessDeniedError, LockError, StorageFullError, UnsupportedTableError
 from hoodie.lock.base import WAITING, Waiting, wait_for
 from hoodie.lock.held import lets_go
 from hoodie.lock.holder import Holder, read_holder_note, this_process
@@ -74,6 +74,8 @@ class StorageLock:
         """The tag of our last release: if it still is the file's, the lock is free."""
         self._unanswered: set[str] = set()
         """Nonces of writes whose answer was lost: such a lock is nobody's but ours."""
+        self._failed: OSError | None = None
+        """Why the last try to write it failed."""
 
     def __repr__(self) -> str:
         return f"StorageLock({self._storage.uri!r})"
@@ -96,10 +98,7 @@ class StorageLock:
             return lease is not None
 
         if not wait_for(attempt, timeout_s, self._waiting, longest_pause_s=LONGEST_PAUSE_S):
-            raise LockError(
-                f"the lock of table {self._storage.uri} was not granted within {timeout_s} s: {self._holder()} holds "
-                f"{LOCK_PATH}; nothing was written: try again when it is done, or wait longer"
-            )
+            raise self._refused(timeout_s)
         assert lease is not None
         self._held = lease
         _held_here[self._storage.identity] = lease
@@ -109,6 +108,7 @@ class StorageLock:
     def _attempt(self) -> _Lease | None:
         """One try to take the lock; None: it is held, or another one was faster."""
         lease = _Lease(self._storage, self._lease_s, self._renewal_s, self._clocks)
+        self._failed = None
         if self._last is not None:
             tag, self._last = self._last, None
             with suppress(FileExistsError, FileNotFoundError):
@@ -127,10 +127,11 @@ class StorageLock:
                 self._storage.create_new(LOCK_PATH, data)
             else:
                 lease.tag = self._storage.swap(LOCK_PATH, data, tag)
-        except (FileExistsError, FileNotFoundError, PermissionError):
+        except (FileExistsError, FileNotFoundError, AccessDeniedError, StorageFullError):
             raise
-        except OSError:
+        except OSError as exc:
             self._unanswered.add(nonce)
+            self._failed = exc
             return None  # perhaps it is ours: the next look tells
         if tag is None:
             found = _read(self._storage)
@@ -142,7 +143,7 @@ class StorageLock:
 
     def _stands(self, found: _Found) -> bool:
         """Whether somebody may still hold what the file says."""
-        if found.expired or found.nonce in self._unanswered:
+        if found.expired or found.nonce in self._unanswered or found.owner in _not_released:
             return False
         if self._clocks.wall_s() > found.valid_until_ms / 1000 + DRIFT_S:
             return False
@@ -151,11 +152,21 @@ class StorageLock:
     def _holder(self) -> str:
         with suppress(OSError):
             found = _read(self._storage)
-            if found is not None and not found.expired:
+            if found is not None and self._stands(found):
                 until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(found.valid_until_ms / 1000))
                 who = str(found.holder) if found.holder is not None else f"owner {found.owner}, another program,"
                 return f"{who}, with a lease until {until},"
         return "somebody who has let go of it just now"
+
+    def _refused(self, timeout_s: float) -> LockError:
+        begin = f"the lock of table {self._storage.uri} was not granted within {timeout_s} s"
+        if self._failed is not None:
+            return LockError(
+                f"{begin}: the storage fails ({self._failed}); nothing was written: try again when it works"
+            )
+        return LockError(
+            f"{begin}: {self._holder()} holds {LOCK_PATH}; nothing was written: try again when it is done, or wait longer"
+        )
 
     def release(self) -> None:
         self._release(self._held)
@@ -305,8 +316,9 @@ class _Lease:
             except (FileExistsError, FileNotFoundError):
                 return None
             except (OSError, LockError) as exc:
+                _not_released.add(self.owner)
                 log.warning(
-                    "the lock of table %s could not be released, others wait until its lease ends: %s",
+                    "the lock of table %s could not be released, other processes wait until its lease ends: %s",
                     self._storage.uri,
                     exc,
                 )
@@ -321,6 +333,8 @@ class _Lease:
         return True
 
 
+_not_released: set[str] = set()
+"""Owners of leases of this process that are over, though the file may still name them."""
 _leases: weakref.WeakSet[_Lease] = weakref.WeakSet()
 """Those that this process holds."""
 _held_here: weakref.WeakValueDictionary[Hashable, _Lease] = weakref.WeakValueDictionary()

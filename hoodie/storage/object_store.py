@@ -14,6 +14,7 @@ import errno
 import io
 import math
 import os
+import re
 import time
 import uuid
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -23,9 +24,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
+from hoodie.errors import AccessDeniedError, StorageFullError
 from hoodie.storage.base import FileInfo
 from hoodie.storage.paths import checked_path, checked_range
 from hoodie.storage.ranges import TAIL_BYTES, RangedFile, RangedInput, Span
+from hoodie.storage.refusals import denied, full
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -39,6 +42,16 @@ _TRIES = 4
 _TRY_AGAIN = "ConditionalRequestConflict"
 """S3's answer (409) to a put on condition while another one or a delete runs: it may be that none of them leaves a file."""
 _CLOCK = ".hoodie/.hoodie_py/clock"
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_DENIED = frozenset(
+    {"AccessDenied", "AccountProblem", "AllAccessDisabled", "InvalidAccessKeyId", "SignatureDoesNotMatch"}
+)
+_EXPIRED = frozenset({"ExpiredToken", "RequestExpired", "TokenRefreshRequired", "ExpiredTokenException"})
+_SKEWED = frozenset({"RequestTimeTooSkewed"})
+_FULL = frozenset({"InsufficientStorage", "QuotaExceeded", "XMinioStorageFull", "NoSpaceLeftOnDevice"})
+_NOT_SAID = ("400 Bad Request", "403 Forbidden")
+"""Without a code: the answer to a HEAD has no text."""
+_NO_ROOM = "507 Insufficient Storage"
 _CLOCK_LASTS_S = 3600.0
 _HALF_A_SECOND_S = 0.5
 _LAST_MOMENT_S = 0.999
@@ -120,10 +133,17 @@ class ObjectStorage:
 
     @contextmanager
     def open_output(self, path: str, *, durable: bool = True) -> Iterator[BinaryIO]:
-        """Left by an exception nothing is seen. Of a large file the store keeps the parts that it has, until it clears them up."""
+        """Left by an exception nothing stays. Of a large file the store keeps the parts when it fails itself, or the process dies.
+
+        A large file is exclusive only as far as its name is nobody else's: files that are staged have such names.
+        """
         self._checked(path)
         stream = _Upload(self, path)
-        yield stream  # type: ignore[misc]
+        try:
+            yield stream  # type: ignore[misc]
+        except BaseException:
+            stream.give_up()
+            raise
         stream.finish()
 
     def _parts_of_new(self, path: str) -> Any:
@@ -261,7 +281,7 @@ class ObjectStorage:
                             self._once, path, data, mode=mode, attributes={_PUT_ID: put_id}, use_multipart=False
                         )
                     )
-            except (FileExistsError, FileNotFoundError, PermissionError):
+            except (FileExistsError, FileNotFoundError, AccessDeniedError, StorageFullError):
                 if tries_left < _TRIES - 1 and (tag := self._tag_of(path, put_id)) is not None:
                     return tag
                 raise
@@ -302,12 +322,14 @@ class ObjectStorage:
                 raise OSError(errno.EBUSY, text, self._full(path)) from None
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._full(path)) from exc
         except (failed.PermissionDeniedError, failed.UnauthenticatedError) as exc:
-            text = f"the store refuses it: {_first_line(exc)}"
-            raise PermissionError(errno.EACCES, text, self._full(path)) from None
+            raise _refusal(exc, self._full(path)) or denied(
+                f"the store refuses it: {_reason(exc)}", self._full(path)
+            ) from None
         except (failed.InvalidPathError, ValueError) as exc:
             raise OSError(errno.EINVAL, f"the store takes no such name: {_first_line(exc)}", self._full(path)) from None
         except failed.BaseError as exc:
-            raise OSError(errno.EIO, f"the store failed: {_first_line(exc)}", self._full(path)) from None
+            refusal = _refusal(exc, self._full(path))
+            raise refusal or OSError(errno.EIO, f"the store failed: {_reason(exc)}", self._full(path)) from None
 
 
 class _Upload(io.RawIOBase):
@@ -346,8 +368,23 @@ class _Upload(io.RawIOBase):
         if self._parts is None:
             self._storage.create_new(self._path, bytes(self._small))
             return
-        with self._storage._errors(self._path):
+        try:
+            with self._storage._errors(self._path):
+                self._parts.close()
+        except OSError:
+            # The name is ours alone: if the file is there as a whole, only the answer was lost.
+            with suppress(OSError):
+                if self._storage.stat(self._path).size_bytes == self._written:
+                    return
+            raise
+
+    def give_up(self) -> None:
+        """What is there of it is put together and deleted: the client has no other way to get rid of parts."""
+        if self._parts is None:
+            return
+        with suppress(Exception):
             self._parts.close()
+            self._storage.delete(self._path)
 
 
 @cache
@@ -372,6 +409,32 @@ def _file_info(meta: Mapping[str, Any]) -> FileInfo:
 
 def _folder_info(path: str) -> FileInfo:
     return FileInfo(path, 0, 0.0, is_folder=True, identity=None)
+
+
+def _refusal(error: BaseException, path: str) -> OSError | None:
+    """What the store's code says, where trying again is of no use before something was done about it."""
+    said = str(error)
+    code = next(iter(_CODE.findall(said)), "")
+    if code in _EXPIRED:
+        return denied(f"the credentials have expired ({code}): give new ones, and try again", path)
+    if code in _SKEWED:
+        return denied(f"this machine's clock differs too much from the store's ({code}): set it, and try again", path)
+    if code in _FULL or _NO_ROOM in said:
+        return full(
+            f"the store has no room left ({code or _NO_ROOM}): make room or raise the quota, and try again", path
+        )
+    if not code and any(status in said for status in _NOT_SAID):
+        why = "look at the credentials, whether they have expired, at what they permit, and at this machine's clock"
+        return denied(f"the store refuses it and does not say why: {why}", path)
+    return None
+
+
+def _reason(error: BaseException) -> str:
+    """The code of the store's answer, which says more than the client's sentence about it."""
+    code = next(iter(_CODE.findall(str(error))), "")
+    if code in _DENIED:
+        return f"{code}: let these credentials read and write there, or use others"
+    return _first_line(error)
 
 
 def _first_line(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
 from socket import SHUT_RDWR
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -29,14 +30,36 @@ class Failing(Enum):
     """The connection ends after the server did it."""
     BUSY_AFTER = auto()
     """503 after the server did it."""
+    ERROR = auto()
+    """500, and nothing happened."""
+    DENIED = auto()
+    """403: these credentials may not do that."""
+    EXPIRED = auto()
+    """400, as S3 says that a token's time is over."""
+    SKEWED = auto()
+    """403, as S3 says that the client's clock is wrong."""
+    FULL = auto()
+    """507: the server has no room left."""
 
 
+PASSING = (Failing.BUSY, Failing.RESET, Failing.LOST_ANSWER, Failing.BUSY_AFTER, Failing.ERROR)
+"""What any request can meet, and its next try need not meet."""
 _ANSWERS = {
     Failing.BUSY: (503, b"<Error><Code>SlowDown</Code></Error>"),
     Failing.BUSY_AFTER: (503, b"<Error><Code>SlowDown</Code></Error>"),
     Failing.CONFLICT: (409, b"<Error><Code>ConditionalRequestConflict</Code></Error>"),
+    Failing.ERROR: (500, b"<Error><Code>InternalError</Code></Error>"),
+    Failing.DENIED: (403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"),
+    Failing.EXPIRED: (
+        400,
+        b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>",
+    ),
+    Failing.SKEWED: (403, b"<Error><Code>RequestTimeTooSkewed</Code><Message>Too large.</Message></Error>"),
+    Failing.FULL: (507, b"<Error><Code>InsufficientStorage</Code></Error>"),
 }
-_BEFORE = {Failing.BUSY, Failing.CONFLICT, Failing.RESET}
+_AFTER = {Failing.LOST_ANSWER, Failing.BUSY_AFTER}
+WRITES = frozenset({"PUT", "POST", "PART", "UPLOAD", "DELETE", "DELETES"})
+"""Kinds of requests that change something."""
 _OUR_OWN = {"transfer-encoding", "connection", "content-length"}
 _NOT_PASSED_ON = {"transfer-encoding", "expect"}
 """Of a request: its body is here as a whole when it is passed on."""
@@ -47,14 +70,23 @@ class _Planned(NamedTuple):
     failing: Failing
 
 
+class _From(NamedTuple):
+    number: int
+    failing: Failing
+    kinds: frozenset[str] | None
+
+
 class HttpProxy:
     """Kinds of requests: the method, and `LIST`, `PART` (of a large upload), `UPLOAD` (its begin and end), `DELETES` (of many)."""
 
     def __init__(self, target: str) -> None:
         self.delay_s = 0.0
+        self.chance: Random | None = None
+        """Set: every sixth request, by chance, meets something that passes."""
         self._target = urlsplit(target)
         self._counted: Counter[str] = Counter()
         self._planned: list[_Planned] = []
+        self._failing_from: _From | None = None
         self._mutex = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _handler(self._pass_on))
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -74,6 +106,17 @@ class HttpProxy:
         with self._mutex:
             self._planned += [_Planned(kind, failing)] * times
 
+    def fail_from(self, number: int, failing: Failing, *, kinds: frozenset[str] | None = None) -> None:
+        """From the request of this number on, counted from 0, all fail; of some kinds only, if so told."""
+        with self._mutex:
+            self._failing_from = _From(number, failing, kinds)
+
+    def heal(self) -> None:
+        """Nothing fails any more."""
+        with self._mutex:
+            self._failing_from, self.chance = None, None
+            self._planned.clear()
+
     def counted(self) -> dict[str, int]:
         """Requests by kind since this was asked last."""
         with self._mutex:
@@ -85,12 +128,9 @@ class HttpProxy:
         kind = _kind(request)
         with self._mutex:
             self._counted[kind] += 1
-            planned = next((each for each in self._planned if each.kind == kind and _is_possible(each, request)), None)
-            if planned is not None:
-                self._planned.remove(planned)
+            failing = self._fate(kind, request)
         time.sleep(self.delay_s)
-        failing = planned.failing if planned else None
-        if failing not in _BEFORE:
+        if failing is None or failing in _AFTER:
             status, headers, data = self._ask(request, body)
         if failing in _ANSWERS:
             status, data = _ANSWERS[failing]
@@ -106,6 +146,21 @@ class HttpProxy:
         request.end_headers()
         if request.command != "HEAD":
             request.wfile.write(data)
+
+    def _fate(self, kind: str, request: BaseHTTPRequestHandler) -> Failing | None:
+        planned = next((each for each in self._planned if each.kind == kind and _is_possible(each, request)), None)
+        if planned is not None:
+            self._planned.remove(planned)
+            return planned.failing
+        later = self._failing_from
+        if later is not None:
+            if later.number:
+                self._failing_from = later._replace(number=later.number - 1)
+            elif later.kinds is None or kind in later.kinds:
+                return later.failing
+        if self.chance is not None and not self.chance.randrange(6):
+            return self.chance.choice(PASSING)
+        return None
 
     def _ask(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         connection = http.client.HTTPConnection(self._target.hostname or "", self._target.port)
