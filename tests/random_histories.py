@@ -38,7 +38,7 @@ class Histories(RuleBasedStateMachine):
     @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans())
     def begin(self, pack, parquet, cheap):
         treat_small_files(self.patch, as_small=cheap)
-        self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering)
+        self.storage, self.clock = self.new_table()
         # Without small files to fill, every batch of new keys makes a file group of its own.
         self.options = {} if pack else {"hoodie.parquet.small.file.limit": "0"}
         if parquet:
@@ -48,6 +48,10 @@ class Histories(RuleBasedStateMachine):
         self.known: list[str] = []
         """Completed commits, in the order of instants."""
         self.recovered = True
+
+    def new_table(self):
+        """The storage with an empty table in it, and the clock that tests own; None is the true one."""
+        return new_table(table_type=self.table_type, ordering=self.ordering)
 
     # -- writes ------------------------------------------------------------------------------------------------------
 

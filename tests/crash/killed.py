@@ -1,6 +1,6 @@
 """Run an action on a table of the local disk and die by SIGKILL right before its n-th call that changes the storage.
 
-python killed.py FOLDER ACTION N
+python killed.py FOLDER ACTION N, where the folder may be an address that the environment says how to reach
 """
 
 import os
@@ -8,7 +8,7 @@ import signal
 import sys
 
 from hoodie.storage.faults import Call, Fault, FaultStorage, Verb
-from hoodie.storage.local import LocalStorage
+from hoodie.storage.uri import open_storage
 from tests.crash.actions import ACTIONS
 from tests.memory_tables import opened
 
@@ -25,4 +25,4 @@ class KillingStorage(FaultStorage):
 
 if __name__ == "__main__":
     folder, action, at = sys.argv[1:]
-    ACTIONS[action].run(opened(KillingStorage(LocalStorage(folder), [Fault(int(at))])))
+    ACTIONS[action].run(opened(KillingStorage(open_storage(folder), [Fault(int(at))])))
