@@ -342,7 +342,7 @@ def _connected(place: Place) -> Any:
 
     for number, (host, port) in enumerate(place.servers, 1):
         try:
-            return make_client(_interface().ThriftHiveMetastore, host, port, timeout=PATIENCE_S * 1000)
+            return make_client(_interface().ThriftHiveMetastore, host, port, timeout=int(PATIENCE_S * 1000))
         except _errors():
             if number == len(place.servers):
                 raise
