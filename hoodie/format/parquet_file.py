@@ -8,6 +8,7 @@ schema and in the Avro schema beside it, and the rows that come out.
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
@@ -23,6 +24,8 @@ from hoodie.model.meta_fields import META_COLUMNS
 _FOREIGN = (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError, IndexError)
 """What pyarrow raises on bytes that are no Parquet file: ValueError for names that are no UTF-8, MemoryError for sizes
 that no file of this length can have."""
+_NOT_OF_THE_FILE = {errno.EIO, errno.EBUSY, errno.ETIMEDOUT, errno.EACCES, errno.EPERM}
+"""Says an error of the storage, or of the way to it, which names the file itself."""
 _ADVICE = "restore the file from a copy"
 _AHEAD_BYTES = 256 * 1024
 """Of a file that is not in memory each column is read in pieces of so many bytes."""
@@ -57,8 +60,15 @@ def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = 
     except CorruptFileError:
         raise
     except _FOREIGN as exc:
+        _pass_on(exc)
         raise CorruptFileError(f"{path} is no whole Parquet file ({exc}); {_ADVICE}") from exc
     return file
+
+
+def _pass_on(error: BaseException) -> None:
+    """Raises it again if it says nothing about the content of the file: a store that did not answer damages none."""
+    if isinstance(error, OSError) and error.errno in _NOT_OF_THE_FILE:
+        raise error
 
 
 class _FarFile(pq.ParquetFile):
@@ -160,6 +170,7 @@ def read_batches(
         try:
             batch = next(batches, None)
         except _FOREIGN as exc:
+            _pass_on(exc)
             raise CorruptFileError(f"{path} does not decode: {exc}; {_ADVICE}") from exc
         if batch is None:
             break
