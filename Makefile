@@ -146,7 +146,8 @@ $(HDFS_JARS): integration/hdfs-jars.xml
 
 ifneq ($(GO),)
 $(VERSITYGW):
-	GOBIN=$(abspath $(@D)) GOFLAGS=-p=1 $(GO) install github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION)
+	GOBIN=$(abspath $(@D)) GOFLAGS=-p=1 $(GO) install github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION) \
+		|| echo 'versitygw cannot be built here: the tests on a real S3 server are left out'
 else
 .PHONY: $(VERSITYGW)
 $(VERSITYGW):
