@@ -18,6 +18,10 @@ NEWEST_PYTHON ?= $(shell for v in 15 14 13 12; do for p in $$(command -v python3
 VERSION_TESTS := tests/engine tests/filegroup tests/format tests/read tests/view tests/write \
 	tests/test_docs.py tests/test_golden_views.py tests/test_incremental_ranges.py tests/test_user_mistakes.py
 
+# Those that need servers, and not Apache Hudi: they mostly wait.
+SERVER_TESTS := integration/test_contracts_on_servers.py integration/test_suites_on_servers.py \
+	integration/test_many_writers.py integration/test_locks_in_hive.py
+
 HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 HUDI_VERSION := 1.2.0
 JARS := build/jars
@@ -60,7 +64,7 @@ integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(SP
 
 # Side by side: Apache Hudi as the judge keeps one core busy for most of its time.
 compare:
-	$(JUDGES) HOODIE_VERSITYGW=$(VERSITYGW) $(VENV)/bin/python -m pytest integration -m integration
+	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%)
 
 alone:
 	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile
@@ -68,6 +72,7 @@ alone:
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
 	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
 	$(if $(NEWEST_PYTHON),$(NEWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2,@echo 'no Python newer than 3.11 here: its suite is left out')
+	HOODIE_VERSITYGW=$(VERSITYGW) $(VENV)/bin/python -m pytest $(SERVER_TESTS) -m integration
 
 # `make bench SYSTEMS="spark4/spark spark4/hoodie-*"` measures some, `ARGS=--full` everything at three sizes (hours); `-m benchmarks.run --help`.
 bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hudi, Delta, Iceberg, polars, delta-rs

@@ -56,7 +56,7 @@ def new_table(server: S3Server, table_type: str = "MERGE_ON_READ") -> HoodieTabl
 
 @pytest.mark.parametrize("seed", long_but([0], range(4)))
 @pytest.mark.parametrize("table_type", long_but(TYPES[:1], TYPES))
-def test_a_table_lives_as_on_a_disk_while_every_sixth_request_fails(
+def test_a_table_lives_as_on_a_disk_while_every_tenth_request_fails(
     server: S3Server, proxy: HttpProxy, tmp_path: Path, table_type: str, seed: int
 ) -> None:
     how = {**CREATE, "table_type": table_type}
@@ -79,6 +79,7 @@ def test_a_store_that_refuses_from_some_request_on_is_one_error_and_the_table_is
     proxy.counted()
     act(table)
     requests = sum(proxy.counted().values())
+    done = seen(table)
     refused = 0
     for part in range(6):
         table = new_table(server)
@@ -99,8 +100,10 @@ def test_a_store_that_refuses_from_some_request_on_is_one_error_and_the_table_is
             assert "\n" not in str(raised)
         table = hoodie.open_table(table.uri, storage_options=server.options)
         found = seen(table)
+        # What is decided is made visible by whoever writes next.
+        later = [found, done] if isinstance(raised, CommitOutcomeUnknownError) else [found]
         if isinstance(raised, CommitOutcomeUnknownError):
-            pass
+            assert found in (before, done), at
         elif name in ("compact", "scan"):
             assert found == before, at
             assert raised is None or isinstance(raised, error)
@@ -108,5 +111,5 @@ def test_a_store_that_refuses_from_some_request_on_is_one_error_and_the_table_is
             assert (found == before) == (raised is not None), (at, raised)
             assert raised is None or isinstance(raised, error)
         table.upsert(rows(500, 501, 9))
-        assert len(seen(table)) == len(found) + 1
+        assert [row for row in seen(table) if row["id"] != 500] in later, at
     assert refused or (name == "scan" and kinds is not None)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _PART_BYTES = 8 * 1024 * 1024
 _PUT_ID = "hoodieput"
 """Attribute of conditional puts, another one each time: when an answer was lost, it tells whose file stands there."""
-_TRIES = 4
+_TRIES = 6
 _TRY_AGAIN = "ConditionalRequestConflict"
 """S3's answer (409) to a put on condition while another one or a delete runs: it may be that none of them leaves a file."""
 _CLOCK = ".hoodie/.hoodie_py/clock"
@@ -290,7 +290,7 @@ class ObjectStorage:
                     return tag
                 if not tries_left:
                     raise
-                time.sleep(0.1 * 2 ** (_TRIES - tries_left))
+                time.sleep(0.05 * 2 ** (_TRIES - tries_left))
         raise AssertionError("unreachable")
 
     def _tag_of(self, path: str, put_id: str) -> Hashable | None:

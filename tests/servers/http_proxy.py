@@ -82,7 +82,7 @@ class HttpProxy:
     def __init__(self, target: str) -> None:
         self.delay_s = 0.0
         self.chance: Random | None = None
-        """Set: every sixth request, by chance, meets something that passes."""
+        """Set: every tenth request, by chance, meets something that passes."""
         self._target = urlsplit(target)
         self._counted: Counter[str] = Counter()
         self._planned: list[_Planned] = []
@@ -158,7 +158,7 @@ class HttpProxy:
                 self._failing_from = later._replace(number=later.number - 1)
             elif later.kinds is None or kind in later.kinds:
                 return later.failing
-        if self.chance is not None and not self.chance.randrange(6):
+        if self.chance is not None and not self.chance.randrange(10):
             return self.chance.choice(PASSING)
         return None
 
