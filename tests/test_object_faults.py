@@ -68,11 +68,16 @@ def test_a_table_lives_as_on_a_disk_while_every_tenth_request_fails(
         assert found == expected
 
 
-@pytest.mark.parametrize("name", long_but(["upsert"], OPERATIONS))
-@pytest.mark.parametrize("failing", long_but([Failing.EXPIRED], LASTING))
+CASES = [*((name, Failing.EXPIRED) for name in OPERATIONS), *(("upsert", failing) for failing in LASTING)]
+
+
+@pytest.mark.parametrize(
+    "case", long_but([("upsert", Failing.EXPIRED)], [*dict.fromkeys(CASES), ("compact", Failing.FULL)]), ids=str
+)
 def test_a_store_that_refuses_from_some_request_on_is_one_error_and_the_table_is_whole(
-    server: S3Server, proxy: HttpProxy, name: str, failing: Failing
+    server: S3Server, proxy: HttpProxy, case: tuple[str, Failing]
 ) -> None:
+    name, failing = case
     kinds, error, said = LASTING[failing]
     act = OPERATIONS[name]
     table = new_table(server)
