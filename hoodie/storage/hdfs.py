@@ -62,6 +62,11 @@ class HdfsStorage:
         return f"hdfs://{self._authority}{self._root}"
 
     @property
+    def settings(self) -> Mapping[str, str]:
+        """Hadoop's, as they were given. Show none: one may be a secret."""
+        return self._settings
+
+    @property
     def lock_root(self) -> HdfsStorage:
         return self
 

@@ -64,13 +64,26 @@ class ObjectStorage:
         store: an obstore store whose prefix is the table's folder.
         once: the same without retries of its own. A put on condition that is repeated after its answer was lost would
             find its own file, and take it for another's.
+        place: the address by one name of the scheme where it has several: `s3a://` and `s3://` are one table.
+        how: options that it was reached by.
     """
 
     at_once = 32
     time_step_s = 1.0
 
-    def __init__(self, uri: str, store: ObjectStore, once: ObjectStore, *, endpoint: str = "") -> None:
+    def __init__(
+        self,
+        uri: str,
+        store: ObjectStore,
+        once: ObjectStore,
+        *,
+        endpoint: str = "",
+        place: str | None = None,
+        how: Mapping[str, str] | None = None,
+    ) -> None:
         self._uri = uri.rstrip("/")
+        self._place = self._uri if place is None else place
+        self._how = dict(how or {})
         self._store = store
         self._once = once
         self._endpoint = endpoint
@@ -90,7 +103,12 @@ class ObjectStorage:
 
     @property
     def identity(self) -> Hashable:
-        return (self._endpoint, self._uri)
+        return (self._endpoint, self._place)
+
+    @property
+    def how(self) -> Mapping[str, str]:
+        """Options that it was reached by, from the environment too. Some are secrets: compare them, show none."""
+        return self._how
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         self._checked(path)

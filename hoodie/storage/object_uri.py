@@ -71,7 +71,7 @@ def open_object_store(uri: str, scheme: str, prefix: str, options: Mapping[str, 
         once = make(at, config=config or None, client_options=client or None, retry_config={"max_retries": 0})
     except (BaseError, ValueError, TypeError) as exc:
         raise OptionError(_misfit(uri, prefix, config, str(exc).partition("\n")[0])) from None
-    return ObjectStorage(uri, store, once, endpoint=endpoint)
+    return ObjectStorage(uri, store, once, endpoint=endpoint, place=at, how={**client, **config})
 
 
 def _environment(prefix: str) -> dict[str, str]:

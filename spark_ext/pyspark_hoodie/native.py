@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,7 @@ from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
 from hoodie.read.deletion_vectors import ScanFile
-from hoodie.read.scan_files import plan_scan_files
+from hoodie.read.scan_files import ScanFiles, plan_scan_files
 from hoodie.read.where import Where
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
@@ -33,7 +33,7 @@ from pyspark_hoodie.bounds import text_of_bounds
 from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.file_index import bounded_scan
-from pyspark_hoodie.file_systems import reads_files_of
+from pyspark_hoodie.file_systems import sparks_root
 from pyspark_hoodie.file_types import FileTypes, Narrow
 from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
 from pyspark_hoodie.schema import spark_schema
@@ -52,22 +52,10 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
     """The rows of the plan. `where` is the plan's filter as the user gave it; an expression of Arrow means nothing to Spark's scan."""
     if not plan.output.names:
         return plan_frame(spark, context, _with_a_column(plan), where=where).select()
-    foreign = isinstance(where, pc.Expression) or _ROW_NUMBER in (name.lower() for name in plan.context.schema.names)
-    changes = any(isinstance(task, ChangeTask) for task in plan.tasks)
-    changes = changes or not set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
-    if foreign or changes or plan.context.history is not None or not reads_files_of(spark, context.storage):
+    shares = _shares(spark, context, plan, where)
+    if isinstance(shares, str):
         return _merged(spark, context, plan, plan.tasks)
-    tasks = [task for task in plan.tasks if isinstance(task, ReadTask)]
-    types = FileTypes(context, plan, tasks)
-    suited: list[ReadTask] = []
-    rest: list[ReadTask | ChangeTask] = []
-    for task in plan.tasks:
-        if isinstance(task, ReadTask) and types.suit(task) and not (task.slice.logs and _hides_metadata(plan)):
-            suited.append(task)
-        else:
-            rest.append(task)
-    found = plan_scan_files(context.storage, context.cache, plan.context, suited, _stored(plan, {}))
-    rest += found.rest
+    types, found = shares.types, shares.found
     frames = []
     for narrow, files in types.groups(found.files):
         stored = _stored(plan, narrow)
@@ -76,13 +64,63 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
             for together in scans_of(group.files):
                 scanned = group._replace(files=together)
                 sound = types.are_sound(together)
-                frames.append(_scan(spark, context, plan, scanned, stored, narrow, sound=sound, where=where))
+                frame = _scan(spark, context, plan, scanned, stored, narrow, root=shares.root, sound=sound, where=where)
+                frames.append(frame)
     if found.rows is not None:
         frames.append(_kept(arrow_frame(spark, found.rows), plan, where))
-    if rest or not frames:
-        frames.append(_merged(spark, context, plan, rest))
+    if shares.rest or not frames:
+        frames.append(_merged(spark, context, plan, shares.rest))
     # Not DataFrame.union: a Connect session of Spark 3.5 has frames of another class.
     return reduce(lambda one, other: one.union(other), frames)
+
+
+def readers(spark: SparkSession, context: TableContext, plan: ReadPlan, *, where: Where | None) -> str:
+    """Who reads what of `plan_frame`, and why not Spark itself."""
+    shares = _shares(spark, context, plan, where)
+    if isinstance(shares, str):
+        return f"tasks of hoodie, in parallel: {shares}"
+    found = [f"Spark's own Parquet scan of {len(shares.found.files):,} files"] if shares.found.files else []
+    if shares.found.rows is not None:
+        found.append(f"the driver: {shares.found.rows.num_rows:,} rows of small logs")
+    found += [f"tasks of hoodie for {len(shares.rest):,} file slices that Spark cannot read"] if shares.rest else []
+    return "; ".join(found) or "nothing to read"
+
+
+class _Shares(NamedTuple):
+    """What Spark scans, and what tasks of ours read."""
+
+    root: str
+    types: FileTypes
+    found: ScanFiles
+    rest: Sequence[ReadTask | ChangeTask]
+
+
+def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: Where | None) -> _Shares | str:
+    """Or why Spark scans nothing."""
+    if isinstance(where, pc.Expression):
+        return "Spark's scan takes no filter of Arrow"
+    if _ROW_NUMBER in (name.lower() for name in plan.context.schema.names):
+        return f"a column is called {_ROW_NUMBER}, as one of Spark's own"
+    if any(isinstance(task, ChangeTask) for task in plan.tasks) or not (
+        set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
+    ):
+        return "changes are found by comparing rows"
+    if plan.context.history is not None:
+        return "the table's schema has a history, by which columns of older files are found"
+    root = sparks_root(spark, context.storage)
+    if root.uri is None:
+        return root.why_not
+    tasks = [task for task in plan.tasks if isinstance(task, ReadTask)]
+    types = FileTypes(context, plan, tasks)
+    suited: list[ReadTask] = []
+    rest: list[ReadTask | ChangeTask] = []
+    for task in tasks:
+        if types.suit(task) and not (task.slice.logs and _hides_metadata(plan)):
+            suited.append(task)
+        else:
+            rest.append(task)
+    found = plan_scan_files(context.storage, context.cache, plan.context, suited, _stored(plan, {}))
+    return _Shares(root.uri, types, found, [*rest, *found.rest])
 
 
 def _with_a_column(plan: ReadPlan) -> ReadPlan:
@@ -107,6 +145,7 @@ def _scan(
     stored: pa.Schema,
     narrow: Narrow,
     *,
+    root: str,
     sound: bool,
     where: Where | None,
 ) -> DataFrame:
@@ -121,9 +160,9 @@ def _scan(
         "int96RebaseMode": "CORRECTED",
     }
     with _listed_here(spark, storage):
-        frame = _bounded(spark, context, group.files, stored, options)
+        frame = _bounded(spark, context, group.files, stored, options, root)
         if frame is None:
-            files = [_uri(storage, file.path).translate(_GLOB) for file in group.files]
+            files = [_uri(root, file.path).translate(_GLOB) for file in group.files]
             reader = spark.read.format(_PARQUET).schema(spark_schema(stored)).options(**group.options, **options)
             frame = _loaded(spark, reader, files)
     frame = without_deleted_rows(spark, frame, group.files)
@@ -145,6 +184,7 @@ def _bounded(
     files: Sequence[ScanFile],
     stored: pa.Schema,
     options: dict[str, str],
+    root: str,
 ) -> DataFrame | None:
     """The scan that leaves out files by a later filter; None where there is none such, or nothing to choose from."""
     if len(files) < 2 or not _is_classic(spark) or context.storage.local_path("") is None:
@@ -155,10 +195,10 @@ def _bounded(
     partitions = stated_values(context, stored, files)
     return bounded_scan(
         spark,
-        [_uri(context.storage, file.path) for file in files],
+        [_uri(root, file.path) for file in files],
         bounds,
         stored,
-        partitions._replace(folders={_uri(context.storage, path): each for path, each in partitions.folders.items()}),
+        partitions._replace(folders={_uri(root, path): each for path, each in partitions.folders.items()}),
         options if partitions.columns else {**PLAIN, **options},
     )
 
@@ -261,7 +301,6 @@ def _committed_in(span: InstantRange) -> Column:
     return kept
 
 
-def _uri(storage: Storage, path: str) -> str:
+def _uri(root: str, path: str) -> str:
     """A file or folder of the table as Hadoop names it; Spark's default file system may be another."""
-    local = storage.local_path(path)
-    return f"file:{local}" if local is not None else f"{storage.uri}/{path}"
+    return f"{root}/{path}" if path else root

@@ -27,7 +27,7 @@ from hoodie.view.context import TableContext
 from hoodie.write.keys import key_columns
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.engine import SparkEngine
-from pyspark_hoodie.native import plan_frame
+from pyspark_hoodie.native import plan_frame, readers
 from pyspark_hoodie.reach import reached, told
 from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.stream_sink import StreamSink, stream_writer
@@ -338,7 +338,9 @@ class HoodieTable:
         since: Moment | None = None,
         until: Moment | None = None,
     ) -> str:
-        """Say which files `read` would open, and what left the others out; with `since` or `until` what `changes` would.
+        """Say which files `read` would open, what left the others out, and whether Spark or hoodie reads them.
+
+        With `since` or `until` it says that of `changes`.
 
         Args:
             columns, where, query, as_of: as `read` takes them.
@@ -348,12 +350,14 @@ class HoodieTable:
             >>> print(table.explain(where="fare > 100"))
         """
         if since is None and until is None:
-            return self._core.scan(columns, where, query=query, as_of=as_of).explain()
-        if as_of is not None or query != QueryType.SNAPSHOT:
+            scan = self._core.scan(columns, where, query=query, as_of=as_of)
+        elif as_of is not None or query != QueryType.SNAPSHOT:
             raise OptionError(
                 "explain takes since and until, or query and as_of: a pull of changes has neither of these"
             )
-        return self._core.changes(since, until, columns, where).explain()
+        else:
+            scan = self._core.changes(since, until, columns, where)
+        return f"{scan.explain()}\n  read by: {readers(self._spark, self._context, scan.plan, where=where)}"
 
     def changes(
         self,

@@ -1,5 +1,6 @@
 """Tables in an object store that Spark itself has no file system for."""
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
@@ -93,6 +94,74 @@ def test_the_session_says_it_by_the_names_of_s3a(enabled, server):
             hadoop.unset(name)
     with pytest.raises(HoodieError):
         enabled.read.format("hoodie").options(**server.options, aws_endpiont="http://x").load(uri).count()
+
+
+@pytest.fixture
+def with_s3a(enabled):
+    """A session with settings of Hadoop, and a class for S3A, which is not among Spark's jars: nothing may be read through it."""
+    hadoop = enabled.sparkContext._jsc.hadoopConfiguration()
+    said = []
+
+    def say(settings):
+        for name, value in settings.items():
+            hadoop.set(name, value)
+            said.append(name)
+
+    say({"fs.s3a.impl": "org.apache.hadoop.fs.RawLocalFileSystem"})
+    yield say
+    for name in said:
+        hadoop.unset(name)
+
+
+def read_by(table, **asked):
+    (line,) = [line for line in table.explain(**asked).splitlines() if "read by: " in line]
+    return line.partition("read by: ")[2]
+
+
+def test_s3a_is_not_asked_for_what_only_options_of_the_read_open(enabled, server, with_s3a):
+    uri = server.new_uri()
+    lifecycle(enabled, uri, server.options)
+    for address in (uri, uri.replace("s3://", "s3a://")):
+        assert lifecycle(enabled, address, server.options).count() == 300
+        table = pyspark_hoodie.HoodieTable.for_path(enabled, address, server.options)
+        assert read_by(table).startswith("tasks of hoodie, in parallel: the session's Hadoop settings do not say how")
+    with_s3a(
+        {
+            "fs.s3a.access.key": server.options["aws_access_key_id"],
+            "fs.s3a.secret.key": server.options["aws_secret_access_key"],
+            "fs.s3a.endpoint": server.endpoint,
+        }
+    )
+    told = pyspark_hoodie.HoodieTable.for_path(enabled, uri, server.options)
+    assert read_by(told, query="read_optimized") == "Spark's own Parquet scan of 3 files"
+    other = pyspark_hoodie.HoodieTable.for_path(enabled, uri, {"aws_access_key_id": "another"})
+    assert read_by(other).startswith("tasks of hoodie")
+
+
+def test_explain_says_who_reads_and_why(enabled, server, tmp_path):
+    uri = server.new_uri()
+    lifecycle(enabled, uri, server.options)
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, uri, server.options)
+    assert read_by(table) == "tasks of hoodie, in parallel: Spark has no file system for s3://"
+    lifecycle(enabled, str(tmp_path / "t"), {})
+    local = pyspark_hoodie.HoodieTable.for_path(enabled, str(tmp_path / "t"))
+    assert read_by(local, query="read_optimized") == "Spark's own Parquet scan of 3 files"
+    assert read_by(local, where="part = 'p9'") == "nothing to read"
+    assert (
+        read_by(local, where=pc.field("ts") == 1)
+        == "tasks of hoodie, in parallel: Spark's scan takes no filter of Arrow"
+    )
+
+
+def test_s3_and_s3a_name_one_table(enabled, uri):
+    twin = uri.replace("s3://", "s3a://")
+    assert open_storage(uri).identity == open_storage(twin).identity
+    lifecycle(enabled, uri, {})
+    more = enabled.sql("select 900L as id, 'p1' as part, 3 as ts")
+    assert pyspark_hoodie.HoodieTable.for_path(enabled, twin).upsert(more).inserted == 1
+    for address in (uri, twin):
+        assert enabled.read.format("hoodie").load(address).count() == 301
+        assert pyspark_hoodie.last_commit(address).inserted == 1
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
