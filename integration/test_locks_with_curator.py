@@ -6,9 +6,9 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,18 +115,26 @@ def test_counters_go_on_when_the_leader_is_killed(tmp_path: Path) -> None:
                 with lock.held(60):
                     before, tag = storage.read_tagged("counter")
                     if lock.is_held():
-                        storage.swap("counter", b"%d" % (int(before) + 1), tag)
-                        counted[me] += 1
+                        with suppress(FileExistsError):  # the session ended this moment, and another one has counted
+                            storage.swap("counter", b"%d" % (int(before) + 1), tag)
+                            counted[me] += 1
 
         with ThreadPoolExecutor(3) as pool:
             counting = [pool.submit(count, me) for me in range(3)]
             try:
-                time.sleep(1)
+                _wait_until(lambda: sum(counted) > 5)
                 next(server for server in servers if server.is_leader()).stop()
-                time.sleep(5)
+                so_far = sum(counted)
+                _wait_until(lambda: sum(counted) > so_far + 20)
             finally:
                 done.set()
             for each in counting:
                 each.result()
-        assert sum(counted) > 20
         assert int(storage.read("counter")) == sum(counted)
+
+
+def _wait_until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < deadline_s, "nobody counts any more"
+        time.sleep(0.05)
