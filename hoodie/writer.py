@@ -30,6 +30,7 @@ from hoodie.write.keys import operation_on
 from hoodie.write.layout import Basis, basis_of, with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
 from hoodie.write.operation_rules import OperationRules, Replaces
+from hoodie.write.placement import Located
 from hoodie.write.stage import staged_batch
 from hoodie.write.streams import is_committed
 
@@ -94,9 +95,7 @@ class TableWriter:
             ) as batch:
                 if not batch.has_rows and OperationRules.of(operation, options).replaces is Replaces.NOTHING:
                     return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
-                # Rows that were found in the table have to be looked for again before another try.
-                run = self._attempt if found_on is not None else self._attempts
-                result = run(context, batch, options)
+                result = self._attempts(context, batch, options)
         after_commit(context, options)
         return result
 
@@ -158,15 +157,31 @@ class TableWriter:
         return result
 
     def _attempts(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
-        return self._retried(context, lambda: self._attempt(context, batch, options))
+        known: Located | None = None
 
-    def _attempt(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
+        def run() -> CommitResult:
+            nonlocal known
+            attempt = self._attempt(context, batch, options, known)
+            if attempt is None:
+                return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
+            try:
+                return attempt.run()
+            finally:
+                known = attempt.located
+
+        # Rows that were found in the table have to be looked for again before another try.
+        return run() if batch.found_on is not None else self._retried(context, run)
+
+    def _attempt(
+        self, context: TableContext, batch: Batch, options: WriteOptions, known: Located | None
+    ) -> Attempt | None:
+        """None: the stream's batch is in the table already."""
         basis = basis_of(context, context.kept_view())
         context = self._with_layout(context, options, basis)
         refuse_to_write(context.storage, context.active, basis.snapshot.timeline, basis.schema_files)
         if is_committed(basis.snapshot, options.stream, table=context.storage.uri):
-            return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
-        return Attempt(context, batch, options, basis.snapshot).run()
+            return None
+        return Attempt(context, batch, options, basis.snapshot, known)
 
     def _with_layout(self, context: TableContext, options: WriteOptions, basis: Basis) -> TableContext:
         """The context with what the table says now of where its keys stand; the next writes know it too."""

@@ -33,6 +33,7 @@ from hoodie.options.services import CONCURRENCY
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
+from hoodie.txn.conflict import Footing
 from hoodie.txn.transaction import Transaction
 from tests.engines import Dies, Meanwhile
 from tests.memory_tables import (
@@ -385,7 +386,7 @@ def test_a_clock_that_stands_far_behind_the_timeline_is_an_error_and_not_a_hang(
 def start_by_hand(storage, clock):
     table = opened(storage, clock)
     transaction, _ = Transaction.start(
-        table._context, Action.DELTACOMMIT, lambda snapshot: None, lambda plan: CommitMetadata()
+        table._context, Action.DELTACOMMIT, lambda *_: None, lambda plan: CommitMetadata()
     )
     return transaction
 
@@ -399,7 +400,7 @@ def test_a_paused_writer_cannot_publish_after_it_was_rolled_back():
     with pytest.raises(FileNotFoundError):
         storage.move_new(f"{paused.staging}/a/file.parquet", "a/file.parquet")
     with pytest.raises(CommitConflictError, match="rolled back"):
-        paused.commit(CommitMetadata(), based_on={}, absent_in=frozenset())
+        paused.commit(CommitMetadata(), Footing())
     assert paused.instant not in {instant.time for instant in opened(storage, clock).timeline}
 
 
@@ -462,7 +463,7 @@ def test_a_living_writer_of_this_machine_is_not_rolled_back():
     with pytest.raises(CommitConflictError, match=r"is still being written by thread .* of this process"):
         opened(storage, clock).rollback(living.instant)
     opened(storage, clock).upsert(batch([Input("m", "b", 1, 1)]))
-    living.commit(CommitMetadata(), based_on={}, absent_in=frozenset())
+    living.commit(CommitMetadata(), Footing())
     assert living.instant in opened(storage, clock).timeline.completed_times
 
 

@@ -153,17 +153,18 @@ def write_row_copy(
     return StagedFile(staged, final, "")
 
 
-def staged_copies(storage: Storage, context: WriteContext, results: Sequence[WriteResult]) -> list[StagedFile]:
-    """The copies of a commit: those that its tasks wrote, and one of all the rows that they handed over."""
+def staged_copies(
+    storage: Storage, context: WriteContext, results: Sequence[WriteResult], *, number: int = 0
+) -> list[StagedFile]:
+    """The copies of a commit: those that its tasks wrote, and one, of this number, of all the rows that they handed over.
+
+    Tasks that write copies themselves count from 1.
+    """
     written = [result.copy for result in results if result.copy is not None]
     held = [(result.stat, result.rows) for result in results if result.rows is not None]
     if held:
-        written.append(write_row_copy(storage, context, HELD_NUMBER, held))
+        written.append(write_row_copy(storage, context, number, held))
     return written
-
-
-HELD_NUMBER = 0
-"""Of the copy with what tasks handed over; tasks that write copies themselves count from 1."""
 
 
 def how_to_copy(rule: MergeRule, *, wanted: bool, size_bytes: int, in_process: bool) -> RowCopies:

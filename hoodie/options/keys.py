@@ -670,6 +670,13 @@ HEARTBEAT_MISSES = Key(
     "So many intervals without a heartbeat, and 5 seconds: then a writer on another machine, or of another program, counts as "
     "dead. A writer of ours that was paused for so many intervals refuses to commit.",
 )
+TAKES_TURNS = Key(
+    "hoodie.write.concurrency.early.conflict.detection.enable",
+    boolean(),
+    True,
+    "A writer sees what other writes are under way and lets those go first that took their instants before and write the same "
+    "file groups, for as long as it would wait for the lock. Apache Hudi fails the later write.",
+)
 LOCK_WAIT = Key(
     "hoodie.write.lock.wait_time_ms", whole(0), 60_000, "Milliseconds to wait for the table lock before giving up."
 )
@@ -835,7 +842,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
         ),
         "Services and concurrency": (
             *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO, METADATA_ENABLE),
-            *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, LOCK_WAIT, LOCK_PROVIDER),
+            *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, TAKES_TURNS, LOCK_WAIT, LOCK_PROVIDER),
             *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),
             *(ZOOKEEPER_URL, ZOOKEEPER_PORT, ZOOKEEPER_BASE_PATH, ZOOKEEPER_LOCK_KEY),
             *(ZOOKEEPER_SESSION, ZOOKEEPER_CONNECTION, HIVE_URIS, HIVE_DATABASE, HIVE_TABLE),

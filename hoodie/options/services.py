@@ -22,6 +22,7 @@ class CompactionOptions:
 class ConcurrencyOptions:
     heartbeat_interval_s: float = keys.HEARTBEAT_INTERVAL.default / 1000
     heartbeat_misses: int = keys.HEARTBEAT_MISSES.default
+    takes_turns: bool = keys.TAKES_TURNS.default
     lock_provider: LockProvider = keys.LOCK_PROVIDER.default
     """Who grants the table lock; see `lock/providers.py`."""
     lock_timeout_s: float = keys.LOCK_WAIT.default / 1000

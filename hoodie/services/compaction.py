@@ -28,6 +28,7 @@ from hoodie.services.base import Service
 from hoodie.services.compaction_plan import is_explained, named_by_pending_writes, plan_compaction, planned_slice
 from hoodie.storage.base import Storage
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.conflict import Footing
 from hoodie.txn.gate import PAUSE_S, closed_gate
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
@@ -112,7 +113,7 @@ class CompactionService:
                 compacted=True,
             )
             # Its claim, not the slices, decides: writers moved on to the new slice when the plan was made.
-            transaction.commit(metadata, based_on={}, absent_in=frozenset())
+            transaction.commit(metadata, Footing())
         _drop_old_copies(context, snapshot.timeline)
         return replace(
             CommitResult.of(instant.time, WriteOperation.COMPACT, [r.stat for r in results]),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -16,6 +18,24 @@ BasedOn = Mapping[FileGroupId, str]
 """Existing file group -> base instant of the slice that the write was planned on."""
 Partitions = frozenset[str] | None
 """Partition paths; None: all of the table, also those that others are making."""
+
+
+@dataclass(frozen=True)
+class Footing:
+    """What a write rests on. It may be published only while this is so."""
+
+    based_on: BasedOn = field(default_factory=dict)
+    """The groups that it changes or replaces."""
+    absent_in: Partitions = frozenset()
+    """Where it found keys to be absent (it inserts them, or need not delete them), or replaces all rows."""
+    appended: Mapping[FileGroupId, int] = field(default_factory=dict)
+    """Those of the groups that it only adds logs to, with nothing in them of what is stored -> the lowest version of these logs."""
+
+
+class Conflict(NamedTuple):
+    reason: str
+    mends: bool
+    """The write may keep its instant, which is greater than those of the others: what they changed is looked up and written again."""
 
 
 ABSENT_IN = "hoodie.python.absent.in"
@@ -59,44 +79,65 @@ def _absent_in(metadata: CommitMetadata) -> set[str]:
 
 
 def find_conflict(
+    instant: str,
+    footing: Footing,
     *,
-    based_on: BasedOn,
-    absent_in: Partitions,
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
-) -> str | None:
-    """The reason why a write must not be published, or None.
+) -> Conflict | None:
+    """Why a write must not be published as it is, or None. Of several conflicts one that cannot be mended.
+
+    Logs of two writes in one slice are no conflict when the later instant has the higher version: readers merge them in the order
+    of versions, and so in that of the timeline (as in Hudi's RFC-66, non-blocking concurrency control).
 
     Args:
-        based_on: the groups that it changes or replaces.
-        absent_in: where it found keys to be absent (it inserts them, or need not delete them), or replaces all rows.
-        current: the slices of `based_on`'s groups now; None when a group was replaced or is gone.
+        instant: of the write.
+        current: the slices of its groups now; None when a group was replaced or is gone.
         others: writes that were completed since this one started, compactions among them.
     """
-    for group, base_instant in based_on.items():
+    first = None
+    for conflict in _conflicts(instant, footing, current, others):
+        if not conflict.mends:
+            return conflict
+        first = first or conflict
+    return first
+
+
+def _conflicts(
+    instant: str,
+    footing: Footing,
+    current: Mapping[FileGroupId, FileSlice | None],
+    others: Iterable[tuple[Instant, CommitMetadata]],
+) -> Iterator[Conflict]:
+    for group, base_instant in footing.based_on.items():
         now = current.get(group)
         where = f"file group {group.file_id} in partition {group.partition_path!r}"
         if now is None:
-            return f"{where} was replaced by another write"
-        if now.base_instant != base_instant:
-            return f"{where} moved from slice {base_instant} to {now.base_instant} in the meantime"
-    for instant, metadata in others:
+            yield Conflict(f"{where} was replaced by another write", mends=False)
+        elif now.base_instant != base_instant:
+            reason = f"{where} moved from slice {base_instant} to {now.base_instant} in the meantime"
+            yield Conflict(reason, mends=sort_key(now.base_instant) < sort_key(instant))
+    for other, metadata in others:
+        earlier = sort_key(other.time) < sort_key(instant)
         for stat in metadata.stats():
             group = FileGroupId(stat.partition_path, stat.file_id)
-            if group in based_on:
+            if group in footing.based_on:
+                version = footing.appended.get(group)
+                if earlier and version is not None and stat.log_version is not None and stat.log_version < version:
+                    continue
                 # A compaction too: it may have dropped a deleted key that this write's log brings back. Such a key would be
                 # in no base file, and a look-up made between the two commits would take it for new.
-                return f"{instant} changed file group {group.file_id} in partition {group.partition_path!r} too"
-            if not metadata.compacted and stat.num_inserts and _among(stat.partition_path, absent_in):
+                reason = f"{other} changed file group {group.file_id} in partition {group.partition_path!r} too"
+                yield Conflict(reason, mends=earlier)
+            elif not metadata.compacted and stat.num_inserts and _among(stat.partition_path, footing.absent_in):
                 # Both may have inserted the same key, each into a file that the other could not see; or the other one a key
                 # that this write would have deleted. Rows that come into a partition while it is overwritten are in neither
                 # state of it.
-                return f"{instant} inserted into partition {stat.partition_path!r} too"
+                yield Conflict(f"{other} inserted into partition {stat.partition_path!r} too", mends=earlier)
         if metadata.operation in _OVERWRITES:
-            emptied = next((p for p in metadata.replaced_file_ids if _among(p, absent_in)), None)
+            emptied = next((p for p in metadata.replaced_file_ids if _among(p, footing.absent_in)), None)
             if emptied is not None:
-                return f"{instant} overwrote partition {emptied!r}"
-    return None
+                yield Conflict(f"{other} overwrote partition {emptied!r}", mends=False)
 
 
 _OVERWRITES = (

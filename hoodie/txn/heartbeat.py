@@ -12,9 +12,11 @@ from queue import Empty, SimpleQueue
 
 from hoodie.errors import CommitConflictError
 from hoodie.lock.held import let_go_after_error
+from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path
+from hoodie.model.payloads import CommitMetadata
 from hoodie.options.services import EXPIRY_MARGIN_S
-from hoodie.storage.many import together
+from hoodie.storage.many import for_each, together
 from hoodie.timeline.pending import locked_otherwise, written_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.writer_note import writer_of
@@ -46,10 +48,10 @@ def life_of(instant_time: str, context: TableContext) -> Life:
     return Life.FOREIGN_ALIVE if is_fresh else Life.DEAD
 
 
-def refuse_beside_strangers(timeline: Timeline, context: TableContext) -> None:
-    """No instant is taken after that of a living writer that our lock does not exclude. Ask under the lock.
+def writers_beside(timeline: Timeline, context: TableContext) -> dict[Instant, CommitMetadata]:
+    """The pending writes of living writers, with what these announced. Ask under the lock.
 
-    One of ours may have been told of another lock.
+    No instant is taken after that of one that our lock does not exclude. One of ours may have been told of another lock.
     Apache Hudi reads the timeline some time after it has taken its instant. A commit in between is no conflict to it: it
     builds on our file, and names its own by its older instant. On tables of version 6 the file with the newer name
     counts, and the rows of the other commit would be gone.
@@ -57,19 +59,30 @@ def refuse_beside_strangers(timeline: Timeline, context: TableContext) -> None:
     Raises:
         CommitConflictError: there is such a writer.
     """
-    kind = context.coordination.kind
+    alive = []
     for instant in timeline.pending_writes:
         match life_of(instant.time, context):
             case Life.FOREIGN_ALIVE:
                 raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
-            case Life.ALIVE if kind:
-                theirs = writer_of(context.active.read_inflight(instant))
-                if theirs.lock not in ("", kind):
-                    raise CommitConflictError(
-                        locked_otherwise(instant, theirs.lock, kind, table=context.storage.uri, by=str(theirs.who))
-                    )
-            case _:
+            case Life.ALIVE:
+                alive.append(instant)
+            case Life.DEAD:
                 continue
+    kind = context.coordination.kind
+    found = for_each(context.active.read_inflight, alive, at_once=context.storage.at_once)
+    for instant, announced in zip(alive, found, strict=True):
+        theirs = writer_of(announced)
+        if kind and theirs.lock not in ("", kind):
+            raise CommitConflictError(
+                locked_otherwise(instant, theirs.lock, kind, table=context.storage.uri, by=str(theirs.who))
+            )
+    return {i: announced for i, announced in zip(alive, found, strict=True) if announced is not None}
+
+
+def held_by_this_thread(instant_time: str) -> bool:
+    """Whether the writer of a pending instant is the calling thread itself."""
+    me = threading.get_ident()
+    return any(heartbeat._time == instant_time and heartbeat._owner == me for heartbeat in frozenset(_beating))
 
 
 class Heartbeat:

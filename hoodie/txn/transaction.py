@@ -3,6 +3,10 @@
 start   under the lock: reload, plan on what is there now, allot T above every instant, heartbeat, requested, inflight
 commit  under the lock: reload, check, complete
 
+What another write changed in between may be mended: who wrote it plans again on the snapshot of the check, keeps T and the files
+that are still right, and calls `follow`. T must be greater than the other's instant then, so that the newest file is the newest by
+name, too, and logs are merged in the order of the timeline.
+
 Its `Publisher` is asked to begin once, in `start`. Whoever rolls T back fences it first, so that a writer that was only paused
 can publish nothing afterwards: neither data files nor the completed file.
 """
@@ -11,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,9 +35,10 @@ from hoodie.options.mergers import runnable
 from hoodie.storage.many import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import BasedOn, Partitions, find_conflict, find_missed_delete, find_schema_conflict
+from hoodie.txn.ahead import Ahead, wait_for
+from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_missed_delete, find_schema_conflict
 from hoodie.txn.gate import wait_at_gate
-from hoodie.txn.heartbeat import Heartbeat, refuse_beside_strangers
+from hoodie.txn.heartbeat import Heartbeat, writers_beside
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.writer_note import format_writer, writer_of
@@ -46,6 +51,14 @@ log = logging.getLogger("hoodie")
 
 NONCE = "hoodie.python.commit"
 """Key in a commit's extra metadata: tells this very attempt's file from any other of the same name."""
+
+
+class OutdatedPlanError(CommitConflictError):
+    """Others changed what a write was planned on, and its instant may stay: plan again on `snapshot`, and write what is not right."""
+
+    def __init__(self, message: str, snapshot: Snapshot) -> None:
+        super().__init__(message)
+        self.snapshot = snapshot
 
 
 @dataclass
@@ -62,11 +75,15 @@ class Transaction:
     claimed: bool = False
     """It carries out a service's plan, which moves rows that have their places already."""
     committed: bool = False
+    announced: CommitMetadata = field(default_factory=CommitMetadata)
+    """What it is going to write, as others see it in its inflight file."""
+    ahead: Ahead = field(default_factory=lambda: Ahead({}))
     writer: Mapping[str, str] = field(default_factory=dict)
     """The entry of its metadata that says who writes it."""
 
     def __post_init__(self) -> None:
         self.writer = format_writer(self.context.coordination.kind)
+        self._patience_s = self.context.lock_timeout_s if self.context.concurrency.takes_turns else 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +117,7 @@ class Transaction:
         cls,
         context: TableContext,
         action: Action,
-        plan: Callable[[Snapshot], P],
+        plan: Callable[[Snapshot, Ahead], P],
         describe: Callable[[P], CommitMetadata],
         *,
         requested: bytes = b"",
@@ -122,8 +139,8 @@ class Transaction:
                     partial(_before_plan, context),
                     partial(context.snapshot, seen),
                 )
-                refuse_beside_strangers(snapshot.timeline, context)
-                planned = plan(snapshot)
+                ahead = Ahead(writers_beside(snapshot.timeline, context))
+                planned = plan(snapshot, ahead)
                 time = context.clock.allot(snapshot.timeline.latest_time)
                 transaction = cls(
                     context,
@@ -132,12 +149,14 @@ class Transaction:
                     snapshot.timeline,
                     Heartbeat(time, context),
                     snapshot.view,
+                    announced=describe(planned),
+                    ahead=ahead,
                 )
                 together(context.storage, transaction.heartbeat.hold, partial(context.publisher.begin, time))
                 request = partial(context.active.create, Instant(time, action, State.REQUESTED), requested)
                 # An empty file is durable with the next one of its folder: nothing is published before that.
                 together(context.storage, transaction.heartbeat.start, partial(request, durable=bool(requested)))
-                described = describe(planned)
+                described = transaction.announced
                 described = replace(described, extra={**described.extra, **transaction.writer})
                 context.active.create(Instant(time, action, State.INFLIGHT), context.active.encode_commit(described))
                 # Was held all the time if it is now: no plan of a compaction has come between.
@@ -173,10 +192,38 @@ class Transaction:
             raise
         return transaction
 
-    def commit(self, metadata: CommitMetadata, *, based_on: BasedOn, absent_in: Partitions) -> None:
-        """Publish the completed instant; the arguments are as `find_conflict` takes them.
+    def before_writing(self, footing: Footing) -> None:
+        """Let those go first that rewrite what this write touches, or touch what it rewrites.
 
         Raises:
+            OutdatedPlanError: one of them did, as was to be expected. CommitConflictError: as `commit`.
+        """
+        self._let_finish(self.ahead.rewriting(self.announced), footing)
+
+    def before_publishing(self, footing: Footing) -> None:
+        """Let those go first that would lose against this write; they have done most of their work.
+
+        Raises:
+            OutdatedPlanError, CommitConflictError: as `commit`. Nothing has to be taken back yet.
+        """
+        self._let_finish(self.ahead.meeting(self.announced), footing)
+
+    def _let_finish(self, rivals: frozenset[Instant], footing: Footing) -> None:
+        if rivals and self._patience_s > 0:
+            self._patience_s = wait_for(self.context, rivals, self._patience_s)
+            snapshot = self.context.snapshot()
+            others = self._others_since(snapshot)
+            self._raise(self._find_conflict(snapshot.view, footing, others), snapshot, others)
+
+    def follow(self, snapshot: Snapshot, announced: CommitMetadata) -> None:
+        """What is written from now on is planned on this snapshot, as an `OutdatedPlanError` had it."""
+        self.started_on, self.planned_on, self.announced = snapshot.timeline, None, announced
+
+    def commit(self, metadata: CommitMetadata, footing: Footing) -> None:
+        """Publish the completed instant.
+
+        Raises:
+            OutdatedPlanError: others changed what this write was planned on, before its instant; see `follow`.
             CommitConflictError: somebody else changed what this write was planned on; nothing of it is visible, and
                 the instant is to be rolled back.
             CommitOutcomeUnknownError: it is not known whether the completed file landed; nothing may be deleted.
@@ -184,13 +231,13 @@ class Transaction:
         context = self.context
         metadata = replace(metadata, extra={**metadata.extra, **self.writer, NONCE: uuid.uuid4().hex})
         context.clock.wait_until_passed(self.instant)
-        self._wait_until_later_than_slices(based_on)
+        self._wait_until_later_than_slices(footing.based_on)
         with context.lock.held(context.lock_timeout_s):
             # First of all: whoever commits from now on makes it another one, unless he is seen below.
             epoch, _ = together(
                 context.storage, self._epoch, partial(_require_same_table, context, places_rows=not self.claimed)
             )
-            self._check(metadata, based_on, absent_in)
+            self._check(metadata, footing)
             held, _ = together(context.storage, context.lock.is_held, partial(self._before_publish, metadata))
             self._require_held(self.heartbeat.is_lost() or not held)
             timeline = self._publish(metadata, epoch)
@@ -216,7 +263,7 @@ class Transaction:
             tuning=self.context.tuning,
         )
 
-    def _check(self, metadata: CommitMetadata, based_on: BasedOn, absent_in: Partitions) -> None:
+    def _check(self, metadata: CommitMetadata, footing: Footing) -> None:
         context = self.context
         snapshot = context.snapshot()
         at_work = [i.time for i in snapshot.timeline.pending() if i.state is State.INFLIGHT and i.time != self.instant]
@@ -229,15 +276,31 @@ class Transaction:
             raise CommitConflictError(self._conflict("its files were removed from the timeline: it was rolled back"))
         if self._rolled_back_by(snapshot.timeline):
             raise CommitConflictError(self._conflict("another process is rolling it back"))
+        others = self._others_since(snapshot)
+        conflict = self._find_conflict(view, footing, others)
+        if conflict is None or conflict.mends:
+            conflict = self._find_lasting_conflict(metadata, footing, others) or conflict
+        self._raise(conflict, snapshot, others)
+
+    def _others_since(self, snapshot: Snapshot) -> list[tuple[Instant, CommitMetadata]]:
         before = self.started_on.completed_times
-        others = [(i, context.active.read_commit(i)) for i in snapshot.timeline.commits if i.time not in before]
-        reason = find_conflict(
-            based_on=based_on,
-            absent_in=absent_in,
-            current={group: view.written_slice(group) for group in based_on},
-            others=others,
-        )
-        reason = reason or find_missed_delete(self.instant, metadata, absent_in, others)
+        return [(i, self.context.active.read_commit(i)) for i in snapshot.timeline.commits if i.time not in before]
+
+    def _find_conflict(
+        self,
+        view: FileSystemView,
+        footing: Footing,
+        others: Sequence[tuple[Instant, CommitMetadata]],
+    ) -> Conflict | None:
+        current = {group: view.written_slice(group) for group in footing.based_on}
+        return find_conflict(self.instant, footing, current=current, others=others)
+
+    def _find_lasting_conflict(
+        self, metadata: CommitMetadata, footing: Footing, others: Sequence[tuple[Instant, CommitMetadata]]
+    ) -> Conflict | None:
+        """One that no other files of this instant could mend."""
+        context = self.context
+        reason = find_missed_delete(self.instant, metadata, footing.absent_in, others)
         repeated = next((i for i, theirs in others if repeats(metadata.extra, theirs.extra)), None)
         if reason is None and repeated is not None:
             reason = f"{repeated} holds the same batch of its stream"
@@ -249,9 +312,20 @@ class Transaction:
                 ours=ours,
                 others=[(i, stated_schema(i, stated)) for i, stated in others],
             )
-        if reason is not None:
-            by = next((writer_of(theirs).who for i, theirs in others if i.time in reason), None)
-            raise CommitConflictError(self._conflict(reason if by is None else f"{reason} (it was written by {by})"))
+        return None if reason is None else Conflict(reason, mends=False)
+
+    def _raise(
+        self,
+        conflict: Conflict | None,
+        snapshot: Snapshot,
+        others: Sequence[tuple[Instant, CommitMetadata]],
+    ) -> None:
+        if conflict is None:
+            return
+        reason = conflict.reason
+        by = next((writer_of(theirs).who for i, theirs in others if i.time in reason), None)
+        message = self._conflict(reason if by is None else f"{reason} (it was written by {by})")
+        raise OutdatedPlanError(message, snapshot) if conflict.mends else CommitConflictError(message)
 
     def _wait_until_later_than_slices(self, based_on: BasedOn) -> None:
         """Where modification times are told to the second, the completion must not look older than the slices that it adds to.

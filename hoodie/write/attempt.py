@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from itertools import count
 
 import pyarrow as pa
 
@@ -21,16 +21,20 @@ from hoodie.filegroup.run import run_write
 from hoodie.format.plan_avro import encode_replace_plan
 from hoodie.model.enums import Action, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import sort_key
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.model.plans import AppendTask, StagedFile, WriteResult
+from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import format_batch
 from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
+from hoodie.storage.many import for_each
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import find_conflict, format_absent_in
-from hoodie.txn.transaction import Transaction
+from hoodie.txn.ahead import Ahead
+from hoodie.txn.conflict import Footing, find_conflict, format_absent_in
+from hoodie.txn.transaction import OutdatedPlanError, Transaction
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.write.adapt import adapted
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled, steps_of
 from hoodie.write.overwrite import overwritten_partitions, replacing
@@ -41,17 +45,27 @@ from hoodie.write.schema import Leave, reconcile
 from hoodie.write.stage import leave_of
 from hoodie.write.streams import committed_since
 
+MAX_TURNS = 10
+"""How often a write adapts its plan to what others completed first, under the same instant."""
+
 
 class StaleSnapshotError(CommitConflictError):
     """The files that were looked into changed before the instant was allotted: look again. Nothing was written."""
 
 
-class Written(NamedTuple):
-    """Files in the staging folder of an instant."""
+@dataclass
+class Written:
+    """What the tasks of a plan made, by their numbers."""
 
-    results: list[WriteResult]
-    copies: list[StagedFile]
-    """Row copies: Parquet files of what stands in logs."""
+    results: dict[int, WriteResult | None] = field(default_factory=dict)
+    """None: nothing was left to write."""
+    published: set[int] = field(default_factory=set)
+    """Those whose files have their final names; the others are in the staging folder of the instant."""
+    numbers: int = 0
+    """Task numbers below this one were given away."""
+
+    def of(self, plan: WritePlan) -> list[WriteResult]:
+        return [found for task in plan.tasks if (found := self.results.get(task.number)) is not None]
 
 
 class Attempt:
@@ -63,7 +77,14 @@ class Attempt:
         OptionError: the table's index cannot do what is asked for.
     """
 
-    def __init__(self, context: TableContext, batch: Batch, options: WriteOptions, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        batch: Batch,
+        options: WriteOptions,
+        snapshot: Snapshot,
+        known: Located | None = None,
+    ) -> None:
         self._context = context
         self._batch = batch
         self._snapshot = snapshot
@@ -71,6 +92,8 @@ class Attempt:
         self._schema = _schema_after(context, batch, leave_of(context, self._rules, options), snapshot)
         self._options = options.for_text_ordering() if _orders_texts(context, self._schema) else options
         self._placement = placement_of(context.config, self._rules, options)
+        self.located = known
+        """What was found out last about the places of the rows: before this try, or by it."""
         self._label = partial(labelled, batch.operation, context.config.name, steps=steps_of(self._placement.step))
 
     def run(self) -> CommitResult:
@@ -82,11 +105,21 @@ class Attempt:
         """
         if self.changes_nothing():
             return CommitResult(None, self._batch.operation, seconds=time.monotonic() - self._batch.started_s)
-        located = self.locate()
+        located = self.locate(self._snapshot)
         transaction, plan = self.plan(located)
         with transaction:
-            written = self.write(transaction, plan)
-            self.publish(transaction, plan, written)
+            written = Written()
+            for turn in count(1):
+                try:
+                    transaction.before_writing(self._footing(plan))
+                    self.write(transaction, plan, written)
+                    transaction.before_publishing(self._footing(plan))
+                    self.publish(transaction, plan, written)
+                    break
+                except OutdatedPlanError as outdated:
+                    if turn == MAX_TURNS:
+                        raise
+                    located, plan = self.adapt(transaction, plan, written, outdated)
         return self.result(transaction, plan, located, written)
 
     def changes_nothing(self) -> bool:
@@ -95,10 +128,12 @@ class Attempt:
             return False
         return not self._snapshot.view.written_slices(self._overwritten(self._snapshot))
 
-    def locate(self) -> Located:
+    def locate(self, snapshot: Snapshot) -> Located:
         """Where the rows go, as far as an index has to find it out before there is an instant."""
         batch = self._batch if self._places_rows else replace(self._batch, chunks=())
-        return self._placement.locate(self._context, batch, self._snapshot, self._label)
+        found = self._placement.locate(self._context, batch, snapshot, self._label, self.located)
+        self.located = found
+        return found
 
     def plan(self, located: Located) -> tuple[Transaction, WritePlan]:
         """The instant, and which files it writes."""
@@ -111,10 +146,19 @@ class Attempt:
             seen=self._snapshot.view,
         )
 
-    def write(self, transaction: Transaction, plan: WritePlan) -> Written:
-        """Make the files, in the staging folder."""
+    def write(self, transaction: Transaction, plan: WritePlan, written: Written) -> None:
+        """Make the files that are not there yet, in the staging folder."""
+        context, batch = self._context, self._batch
+        tasks = [task for task in plan.tasks if task.number not in written.results]
+        run = partial(run_write, context.storage, self._write_context(transaction, plan))
+        appends = all(isinstance(task, AppendTask) for task in tasks)  # of rows that are in memory anyway
+        at_once = context.storage.at_once if appends else 1
+        found = batch.engine.run(run, tasks, label=self._label(Step.WRITE), at_once=at_once)
+        written.results.update({task.number: result for task, result in zip(tasks, found, strict=True)})
+
+    def _write_context(self, transaction: Transaction, plan: WritePlan) -> WriteContext:
         context, batch, options, rules = self._context, self._batch, self._options, self._rules
-        write_context = replace(
+        return replace(
             transaction.write_context(self._schema, options.file_options()),
             combine=options.combine or self._placement.combines,
             given=tuple(batch.given.names) if rules.partial else None,
@@ -131,23 +175,22 @@ class Attempt:
             ),
             held_key_bytes=self._placement.key_bytes_to_hold(context, batch, len(plan.tasks)),
         )
-        run = partial(run_write, context.storage, write_context)
-        appends = all(isinstance(task, AppendTask) for task in plan.tasks)  # of rows that are in memory anyway
-        at_once = context.storage.at_once if appends else 1
-        found = batch.engine.run(run, plan.tasks, label=self._label(Step.WRITE), at_once=at_once)
-        results = [result for result in found if result is not None]
-        return Written(results, staged_copies(context.storage, write_context, results))
 
     def publish(self, transaction: Transaction, plan: WritePlan, written: Written) -> None:
         """Give the files their names and complete the instant: from then on readers see them."""
-        options = self._options
-        publish_files(self._context, transaction.instant, written.results, written.copies)
-        self._placement.remember(self._context, written.results)
+        context, options = self._context, self._options
+        fresh = [task.number for task in plan.tasks if task.number not in written.published]
+        results = [found for number in fresh if (found := written.results[number]) is not None]
+        write_context = self._write_context(transaction, plan)
+        copies = staged_copies(context.storage, write_context, results, number=min(fresh, default=0))
+        publish_files(context, transaction.instant, results, copies)
+        written.published.update(fresh)
+        self._placement.remember(context, results)
         metadata = commit_metadata(
-            written.results,
+            written.of(plan),
             operation=self._batch.operation,
             schema=self._schema,
-            table_name=self._context.config.name,
+            table_name=context.config.name,
             extra={
                 **options.commit_entries,
                 **(format_batch(options.stream) if options.stream else {}),
@@ -155,11 +198,38 @@ class Attempt:
             },
             replaced=plan.replaced,
         )
-        transaction.commit(metadata, based_on=plan.based_on, absent_in=plan.absent_in)
+        transaction.commit(metadata, self._footing(plan))
+
+    def adapt(
+        self, transaction: Transaction, plan: WritePlan, written: Written, outdated: OutdatedPlanError
+    ) -> tuple[Located, WritePlan]:
+        """The plan for the snapshot of now, under the same instant; files that it has no use for any more are gone.
+
+        Raises:
+            CommitConflictError: the instant cannot stay.
+        """
+        now = outdated.snapshot
+        if self._replaces or self._batch.found_on is not None:
+            raise outdated
+        located = self.locate(now)
+        published = {n: found.file.final for n in written.published if (found := written.results[n]) is not None}
+        newest = self._plan_on(located, now, transaction.ahead, frozenset(published.values()))
+        if any(sort_key(base) > sort_key(transaction.instant) for base in newest.based_on.values()):
+            raise outdated  # its file would be an older one than that which it takes the place of
+        written.numbers = max([written.numbers, *(1 + task.number for task in plan.tasks)])
+        changed = adapted(plan, newest, numbers_used=written.numbers, logs_stand_alone=self._logs_stand_alone)
+        useless = written.results.keys() - {task.number for task in changed.tasks}
+        storage = self._context.storage
+        for_each(storage.delete, [published[n] for n in useless & published.keys()], at_once=storage.at_once)
+        for number in useless:
+            del written.results[number]
+        written.published -= useless
+        transaction.follow(now, _described(changed, self._batch.operation))
+        return located, changed
 
     def result(self, transaction: Transaction, plan: WritePlan, located: Located, written: Written) -> CommitResult:
         """What the write did."""
-        stats = [result.stat for result in written.results]
+        stats = [result.stat for result in written.of(plan)]
         return replace(
             CommitResult.of(transaction.instant, self._batch.operation, stats, replaced=plan.replaced),
             index=located.ways(plan),
@@ -167,6 +237,20 @@ class Attempt:
             seconds=time.monotonic() - self._batch.started_s,
             engine=self._batch.engine.name,
         )
+
+    def _footing(self, plan: WritePlan) -> Footing:
+        appended: dict[FileGroupId, int] = {}
+        for task in plan.tasks if self._logs_stand_alone else ():
+            if isinstance(task, AppendTask):
+                group = task.slice.group
+                appended[group] = min(task.log_version, appended.get(group, task.log_version))
+        return Footing(plan.based_on, plan.absent_in, appended)
+
+    @property
+    def _logs_stand_alone(self) -> bool:
+        """Whether what is written to logs came with the batch, all of it, and nothing is of stored rows."""
+        fills = self._rules.partial and not set(self._schema.names) <= set(self._batch.given.names)
+        return not fills and self._batch.found_on is None
 
     @property
     def _replaces(self) -> bool:
@@ -186,8 +270,8 @@ class Attempt:
             stored=snapshot.view.every_partition(),
         )
 
-    def _plan_on(self, located: Located, now: Snapshot) -> WritePlan:
-        """Plan on the slices as they are under the lock; what was located must still be true."""
+    def _plan_on(self, located: Located, now: Snapshot, ahead: Ahead, own: frozenset[str] = frozenset()) -> WritePlan:
+        """Plan on the slices as they are under the lock; what was located must still be true. `own`: logs of this write itself."""
         name = self._context.config.name
         if committed_since(now, self._snapshot.timeline, self._options.stream):
             raise StaleSnapshotError(
@@ -197,7 +281,7 @@ class Attempt:
         if self._replaces:
             partitions = self._overwritten(now)
             return replacing(
-                located.plan(self._target(now, ())),
+                located.plan(self._target(now, (), ahead)),
                 partitions,
                 now.view.written_slices(partitions),
                 all_of_it=self._rules.replaces is Replaces.ALL,
@@ -208,12 +292,13 @@ class Attempt:
             raise StaleSnapshotError(
                 f"another writer changed table {name!r} while keys were looked up; run the write again"
             )
-        plan = located.plan(self._target(now, slices))
+        slices = [s._replace(logs=tuple(log for log in s.logs if log.path not in own)) for s in slices]
+        plan = located.plan(self._target(now, slices, ahead))
         if self._batch.found_on is not None:
             _require_same_rows(self._context, self._batch.found_on, now, plan)
         return plan
 
-    def _target(self, now: Snapshot, slices: Sequence[FileSlice]) -> Target:
+    def _target(self, now: Snapshot, slices: Sequence[FileSlice], ahead: Ahead) -> Target:
         config, options = self._context.config, self._options
         # Only hoodie can run a merger of the user's own, so no record is left in a log for readers to merge.
         rewrites = self._context.rule.merger is not None
@@ -228,6 +313,7 @@ class Attempt:
                 self._context.tuning.append_bytes,
             ),
             busy=frozenset(now.view.pending_compactions()),
+            log_versions=ahead.log_versions(),
             packs=self._rules.packs,
             table=self._context.storage.uri,
         )
@@ -275,12 +361,13 @@ def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot,
     the one that brought them.
     """
     before, there = found_on.completed_times, now.timeline.completed_times
-    changed = find_conflict(
-        based_on=plan.based_on,
-        absent_in=frozenset(),
+    conflict = find_conflict(
+        "",
+        Footing(plan.based_on),
         current={group: now.view.slice_of(group) for group in plan.based_on},
         others=((i, now.active.read_commit(i)) for i in now.timeline.commits if i.time not in before),
     )
+    changed = None if conflict is None else conflict.reason
     if changed is None and found_on.commits and found_on.commits[-1].time not in there:
         changed = f"commit {found_on.commits[-1]} was taken off the timeline"
     if changed is not None:
@@ -302,6 +389,7 @@ def _described(plan: WritePlan, operation: WriteOperation) -> CommitMetadata:
                 prev_commit=plan.based_on.get(FileGroupId(task.partition_path, task.file_id)),
                 num_updates=sum(m.count for m in task.updates),
                 num_inserts=task.inserts.rows if task.inserts else 0,
+                log_version=task.log_version if isinstance(task, AppendTask) else None,
             )
         )
     for partition_path, file_ids in plan.replaced.items():

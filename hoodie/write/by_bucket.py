@@ -66,8 +66,15 @@ class ByBucket:
         return cls(layout, rules.inserts)
 
     def locate(
-        self, context: TableContext, batch: Batch, snapshot: Snapshot, label: Callable[[Step], str]
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        label: Callable[[Step], str],
+        known: object = None,
     ) -> FoundBuckets:
+        if isinstance(known, FoundBuckets) and known.layout == self.layout:
+            return known
         tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder)
         found = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
         rows = [rows for each in found for rows in each]
@@ -122,6 +129,6 @@ def plan_bucket_write(
             continue
         based_on[file_slice.group] = file_slice.base_instant
         merge = target.table_type is TableType.COPY_ON_WRITE
-        tasks += [merge_of(common, file_slice)] if merge else append_of(common, file_slice, target.sizing)
+        tasks += [merge_of(common, file_slice)] if merge else append_of(common, file_slice, target)
     # Two writers that start file groups in one partition at once may start the same bucket: one of them has to go again.
     return WritePlan(tuple(tasks), based_on, frozenset(absent))

@@ -78,7 +78,12 @@ class ByKey:
         )
 
     def locate(
-        self, context: TableContext, batch: Batch, snapshot: Snapshot, label: Callable[[Step], str]
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        label: Callable[[Step], str],
+        known: object = None,
     ) -> FoundKeys:
         pieces = pieces_by_partition(batch.chunks)
         lookups: list[LookupResult] = []
@@ -86,9 +91,11 @@ class ByKey:
         if self.looks_up:
             slices = snapshot.view.latest_slices(pieces)
             looked_into = _bases(slices)
+            lookups = _still_true(known, slices, snapshot) if isinstance(known, FoundKeys) else []
+            asked = {result.base.path for result in lookups}
             tasks = plan_lookup(
                 pieces,
-                slices,
+                [s for s in slices if s.base is None or s.base.path not in asked],
                 stage_to=batch.folder,
                 prune_by_range=self.prune_by_range,
                 logs_before_base=snapshot.view.logs_before_base,
@@ -98,7 +105,7 @@ class ByKey:
             run = partial(run_lookups, context.storage, context.cache)
             at_once = context.storage.at_once
             found = batch.engine.run(run, packed_lookups(tasks), label=label(Step.LOOK_UP), at_once=at_once)
-            lookups = [result for results in found for result in results]
+            lookups += [result for results in found for result in results]
             if self.refuses_stored:
                 _refuse_stored(context, batch, lookups)
         tagged = Tagged(
@@ -114,6 +121,13 @@ class ByKey:
         for result in results:
             if result.keys is not None:
                 files.remember(result.stat.path, result.keys)
+
+
+def _still_true(known: FoundKeys, slices: Sequence[FileSlice], snapshot: Snapshot) -> list[LookupResult]:
+    """What was found in base files that are still there. Logs beside them with keys that they lack have to be asked again."""
+    before_base = snapshot.view.logs_before_base
+    same = {s.base.path for s in slices if s.base is not None and not (s.logs and before_base(s))}
+    return [result for result in known.tagged.lookups if result.base.path in same]
 
 
 def _bases(slices: Sequence[FileSlice]) -> dict[FileGroupId, str]:

@@ -28,6 +28,7 @@ from hoodie.model.plans import Chunk, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
+from hoodie.txn.conflict import Footing
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
@@ -81,7 +82,7 @@ def run_load(
     transaction, _ = Transaction.start(
         context,
         action_of(config.table_type),
-        lambda now: _require_writable(context, looked_at, now),
+        lambda now, _: _require_writable(context, looked_at, now),
         lambda _: CommitMetadata(operation=operation, extra={NEW_GROUPS_ONLY: "true"}),
     )
     with transaction:
@@ -107,7 +108,7 @@ def run_load(
                 table_name=config.name,
                 extra=options.commit_entries,
             )
-            transaction.commit(metadata, based_on={}, absent_in=frozenset())
+            transaction.commit(metadata, Footing())
     if not results:
         return CommitResult(None, operation, seconds=time.monotonic() - started)
     return replace(

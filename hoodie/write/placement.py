@@ -53,8 +53,18 @@ class Placement(Protocol):
     def starts_anywhere(self) -> bool:
         """Whether a row whose key is new may start a file group of its own."""
 
-    def locate(self, context: TableContext, batch: Batch, snapshot: Snapshot, label: Callable[[Step], str]) -> Located:
+    def locate(
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        label: Callable[[Step], str],
+        known: object = None,
+    ) -> Located:
         """Find the places of the batch's rows in the files of a snapshot.
+
+        `known`: what this, or another placement, found out of the same batch on an earlier snapshot. Files that have not changed
+        since are not looked into again.
 
         Raises:
             DuplicateKeyError: stored keys are an error to this write, and there is one.

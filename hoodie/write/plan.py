@@ -89,6 +89,8 @@ class Target:
     sizing: Sizing
     busy: frozenset[FileGroupId] = frozenset()
     """File groups in a pending compaction; they get no new base file."""
+    log_versions: Mapping[FileGroupId, int] = field(default_factory=dict)
+    """The highest that other writes, which are under way, are going to use."""
     packs: bool = True
     """New rows may fill small files (not so for bulk_insert)."""
     table: str = ""
@@ -124,9 +126,7 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
                 inserts=share,
             )
             tasks += (
-                [merge_of(common, file_slice, concat=tagged.concat)]
-                if merge
-                else append_of(common, file_slice, target.sizing)
+                [merge_of(common, file_slice, concat=tagged.concat)] if merge else append_of(common, file_slice, target)
             )
         first = len(tasks)  # before the list grows: task numbers make sequence numbers, no two may be alike
         tasks.extend(
@@ -139,10 +139,11 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
     return WritePlan(tuple(tasks), based_on, absent)
 
 
-def append_of(rows: RowsTask, file_slice: FileSlice, sizing: Sizing) -> list[AppendTask]:
+def append_of(rows: RowsTask, file_slice: FileSlice, target: Target) -> list[AppendTask]:
     """The rows in a log file; where they are many in several, by tasks with numbers and log versions that follow each other."""
-    task = AppendTask(**vars(rows), slice=file_slice, log_version=next_log_version(file_slice))
-    of = max(1, -(-task.size_bytes // sizing.append_bytes))
+    version = max(next_log_version(file_slice), 1 + target.log_versions.get(file_slice.group, 0))
+    task = AppendTask(**vars(rows), slice=file_slice, log_version=version)
+    of = max(1, -(-task.size_bytes // target.sizing.append_bytes))
     return [
         replace(task, number=task.number + share, log_version=task.log_version + share, share=share, of=of)
         for share in range(of)

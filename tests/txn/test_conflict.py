@@ -2,10 +2,10 @@ from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.txn.conflict import ABSENT_IN, find_conflict, find_missed_delete, format_absent_in
+from hoodie.txn.conflict import ABSENT_IN, Footing, find_conflict, find_missed_delete, format_absent_in
 
 GROUP, OTHER = FileGroupId("a", "f1-0"), FileGroupId("a", "f2-0")
-BASE = "20260101000000000"
+BASE, OURS = "20260101000000000", "20260101000000007"
 LATER = Instant("20260101000000009", Action.DELTACOMMIT, State.COMPLETED)
 
 
@@ -13,9 +13,15 @@ def stat(group, **counts):
     return WriteStat(file_id=group.file_id, partition_path=group.partition_path, path="", **counts)
 
 
-def conflict(*, current=None, others=(), inserted=()):
+def found(*, current=None, others=(), inserted=(), instant=OURS, appended=None):
     slices = {GROUP: FileSlice(GROUP, BASE, None, ())} if current is None else current
-    return find_conflict(based_on={GROUP: BASE}, absent_in=frozenset(inserted), current=slices, others=others)
+    footing = Footing({GROUP: BASE}, frozenset(inserted), appended or {})
+    return find_conflict(instant, footing, current=slices, others=others)
+
+
+def conflict(**given):
+    conflict = found(**given)
+    return None if conflict is None else conflict.reason
 
 
 def commit(*stats, compacted=False):
@@ -64,7 +70,8 @@ def test_an_insert_and_an_overwrite_of_its_partition():
 
 def test_an_overwrite_of_the_whole_table_meets_inserts_anywhere():
     def found(*others):
-        return find_conflict(based_on={}, absent_in=None, current={}, others=others)
+        conflict = find_conflict(OURS, Footing(absent_in=None), current={}, others=others)
+        return None if conflict is None else conflict.reason
 
     assert "inserted into partition 'a' too" in found(commit(stat(OTHER, num_inserts=1)))
     assert "overwrote partition 'q'" in found(overwrite(WriteOperation.INSERT_OVERWRITE_TABLE, "q"))
@@ -84,3 +91,34 @@ def test_a_later_delete_that_did_not_find_what_is_inserted():
     assert found(BASE, frozenset({"b"})) is None  # a load, which nothing stands in the way of
     for damaged in ("{", "7", "[7]", "null"):
         assert found(BASE, others=[(LATER, CommitMetadata(extra={ABSENT_IN: damaged}))]) is None
+
+
+def test_what_was_changed_under_a_smaller_instant_can_be_mended():
+    earlier = Instant("20260101000000005", Action.DELTACOMMIT, State.COMPLETED)
+    same_group = CommitMetadata(write_stats={"a": (stat(GROUP),)})
+    inserts = CommitMetadata(write_stats={"a": (stat(OTHER, num_inserts=1),)})
+    moved = {GROUP: FileSlice(GROUP, earlier.time, None, ())}
+    assert found(others=[(earlier, same_group)]).mends
+    assert found(others=[(earlier, inserts)], inserted=["a"]).mends
+    assert found(current=moved).mends
+    assert not found(others=[(LATER, same_group)]).mends
+    assert not found(others=[(LATER, inserts)], inserted=["a"]).mends
+    assert not found(current={GROUP: FileSlice(GROUP, LATER.time, None, ())}).mends
+    assert not found(current={GROUP: None}).mends
+    # Of several, the one that cannot be mended.
+    assert not found(others=[(earlier, same_group), (LATER, same_group)]).mends
+
+
+def test_logs_in_the_order_of_instants_are_no_conflict():
+    earlier = Instant("20260101000000005", Action.DELTACOMMIT, State.COMPLETED)
+
+    def beside(theirs, ours, by=earlier):
+        others = [(by, CommitMetadata(write_stats={"a": (stat(GROUP, num_updates=1, log_version=theirs),)}))]
+        return conflict(others=others, appended={GROUP: ours} if ours else {})
+
+    assert beside(1, 2) is None
+    assert "changed file group" in beside(2, 2)  # of two of one version chance decides which one is merged last
+    assert "changed file group" in beside(3, 2)
+    assert "changed file group" in beside(None, 2)  # a base file
+    assert "changed file group" in beside(1, None)  # ours holds something of what was stored
+    assert "changed file group" in beside(1, 2, by=LATER)

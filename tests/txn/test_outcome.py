@@ -12,6 +12,7 @@ from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant, next_instant
 from hoodie.model.payloads import CommitMetadata, RollbackPlan
 from hoodie.storage.faults import Fault, FaultStorage
+from hoodie.txn.conflict import Footing
 from hoodie.txn.transaction import Transaction
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, snapshot_of
 
@@ -103,7 +104,7 @@ def test_a_rollback_that_cannot_be_read_does_not_hide_another_one_of_this_instan
     storage, clock = started
     table = opened(storage, clock)
     transaction, _ = Transaction.start(
-        table._context, Action.COMMIT, lambda _: None, lambda _: CommitMetadata(WriteOperation.UPSERT)
+        table._context, Action.COMMIT, lambda *_: None, lambda _: CommitMetadata(WriteOperation.UPSERT)
     )
     first, second = (
         next_instant(LONG_AGO, transaction.instant),
@@ -114,7 +115,7 @@ def test_a_rollback_that_cannot_be_read_does_not_hide_another_one_of_this_instan
     plan = encode_rollback_plan(RollbackPlan(transaction.instant, Action.COMMIT, ()))
     active.create(Instant(second, Action.ROLLBACK, State.REQUESTED), plan)
     with pytest.raises(CommitConflictError, match="another process is rolling it back"), transaction:
-        transaction.commit(CommitMetadata(WriteOperation.UPSERT), based_on={}, absent_in=frozenset())
+        transaction.commit(CommitMetadata(WriteOperation.UPSERT), Footing())
 
 
 def test_a_completed_file_is_never_older_than_its_instant_and_failing_to_mend_that_does_not_fail_the_commit(

@@ -1,0 +1,87 @@
+"""Writes that were under way when one began: what they announced, and when to let them go first.
+
+Each writer names the file groups that it is going to write in its inflight file, under the lock, before it writes a byte. So the next
+one knows them before it has done any work, which is earlier than Hudi's early conflict detection, by markers of open files, can know.
+It takes log versions above theirs. What one of them is going to rewrite it leaves alone until that one is done: the work would be in
+vain. And it is not completed before those that it shares a file group with: they would have to begin anew with a greater instant.
+Everybody waits for smaller instants only, so nobody waits in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hoodie.model.files import FileGroupId
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import CommitMetadata
+from hoodie.txn.heartbeat import Life, held_by_this_thread, life_of
+from hoodie.view.context import TableContext
+
+FIRST_PAUSE_S = 0.02
+MAX_PAUSE_S = 0.2
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The living writes that took their instants before; what each of them announced (`heartbeat.writers_beside`)."""
+
+    writes: Mapping[Instant, CommitMetadata]
+    """A stat with a log version stands for logs that a file group gets, another one for a new base file."""
+
+    def log_versions(self) -> dict[FileGroupId, int]:
+        """The highest version of the logs that a file group is going to get."""
+        highest: dict[FileGroupId, int] = {}
+        for announced in self.writes.values():
+            for group, version in _groups(announced).items():
+                if version is not None:
+                    highest[group] = max(version, highest.get(group, 0))
+        return highest
+
+    def rewriting(self, ours: CommitMetadata) -> frozenset[Instant]:
+        """Those that make the work on a file group vain: one of the two rewrites it."""
+        mine = _groups(ours)
+        return frozenset(
+            instant
+            for instant, announced in self.writes.items()
+            for group, version in _groups(announced).items()
+            if group in mine and (version is None or mine[group] is None)
+        )
+
+    def meeting(self, ours: CommitMetadata) -> frozenset[Instant]:
+        """Those that would lose if this write were completed first: both write a file group, or insert into a partition."""
+        mine, inserts = _groups(ours).keys(), _inserted(ours)
+        return frozenset(
+            instant
+            for instant, announced in self.writes.items()
+            if mine & _groups(announced).keys() or inserts & _inserted(announced)
+        )
+
+
+def wait_for(context: TableContext, instants: frozenset[Instant], patience_s: float) -> float:
+    """Wait until none of these writes is under way, or one's patience ends; gives what is left of that, seconds."""
+    pause_s = FIRST_PAUSE_S
+    # To wait for what this very thread is doing would be to wait for ever.
+    instants = frozenset(i for i in instants if not held_by_this_thread(i.time))
+    while instants and patience_s > 0:
+        pending = set(context.active.load().pending_writes)
+        instants = frozenset(i for i in instants & pending if life_of(i.time, context) is Life.ALIVE)
+        if instants:
+            context.clock.pause(pause_s)
+            patience_s -= pause_s
+            pause_s = min(MAX_PAUSE_S, pause_s * 1.2)
+    return max(0.0, patience_s)
+
+
+def _groups(metadata: CommitMetadata) -> dict[FileGroupId, int | None]:
+    """File group -> the highest version of the logs that it gets; None: it gets a new base file, or is replaced."""
+    found: dict[FileGroupId, int | None] = {}
+    for stat in metadata.stats():
+        group = FileGroupId(stat.partition_path, stat.file_id)
+        before = found.get(group, 0)
+        found[group] = None if before is None or stat.log_version is None else max(before, stat.log_version)
+    return found
+
+
+def _inserted(metadata: CommitMetadata) -> set[str]:
+    return {path for path, stats in metadata.write_stats.items() if any(stat.num_inserts for stat in stats)}

@@ -1,0 +1,191 @@
+"""A write whose instant comes after that of another one, which is completed while it is at work: what it writes again, and what stays.
+
+The rules: docs/CONCURRENCY.md, "writers at the same time".
+"""
+
+import threading
+
+import pytest
+
+from hoodie.engine.local import LocalEngine
+from hoodie.model.enums import Action
+from hoodie.model.names import parse_log_file
+from hoodie.table import open_at
+from tests.engines import Meanwhile
+from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, snapshot_of, stray_files
+
+KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+TAKES_NO_TURNS = {"hoodie.write.concurrency.early.conflict.detection.enable": "false"}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+PATIENCE_S = 30
+
+
+class Watched(LocalEngine):
+    """Counts the tasks of each step; before the first write it says that the write is planned, and waits for the other one."""
+
+    def __init__(self, planned, done):
+        super().__init__(1)
+        self._planned, self._done = planned, done
+        self.looked_up, self.written = [], []
+
+    def run(self, fn, tasks, *, label, at_once=1):
+        if "look up" in label:
+            self.looked_up.append(sum(len(pack.tasks) for pack in tasks))
+        if "write files" in label:
+            self.written.append(len(tasks))
+            self._planned.set()
+            assert self._done.wait(PATIENCE_S)
+        return super().run(fn, tasks, label=label)
+
+
+def at_once(storage, clock, first, second, *, turns=False):
+    """Run `second` so that its instant is the greater one and `first` is completed before it; gives its result and engine.
+
+    With `turns` it waits for the other before it writes, else it has written its files by then.
+    """
+    planned, done = threading.Event(), threading.Event()
+    engine = Watched(planned, done)
+    results = []
+
+    def pause(seconds):
+        planned.set()
+        assert done.wait(PATIENCE_S)
+        clock.sleep(seconds)
+
+    later = open_at(
+        storage, engine=engine, options={} if turns else TAKES_NO_TURNS, sleep=pause if turns else clock.sleep
+    )
+    thread = threading.Thread(target=lambda: results.append(second(later)))
+
+    def start():
+        thread.start()
+        assert planned.wait(PATIENCE_S)
+
+    try:
+        earlier = first(open_at(storage, engine=Meanwhile("write files", start), sleep=clock.sleep))
+    finally:
+        done.set()
+        thread.join(PATIENCE_S)
+    assert results, "the second write failed"
+    assert results[0].instant > earlier.instant
+    return results[0], engine
+
+
+def values(storage, clock):
+    return {row[0]: row[2] for row in snapshot_of(opened(storage, clock))}
+
+
+def require_whole(storage, clock, commits):
+    """Both writes are there, neither was rolled back, and nothing is left over."""
+    table = opened(storage, clock)
+    assert len(table.timeline.commits) == commits
+    assert not [instant for instant in table.timeline if instant.action is Action.ROLLBACK]
+    assert leftovers(storage) == []
+    assert stray_files(storage, table) == []
+
+
+UP = {
+    "other keys": ([Input("k", "a", 2, 2)], [Input("l", "a", 3, 3)], {"k": 2, "l": 3, "m": 1}),
+    "the same key": ([Input("k", "a", 2, 2)], [Input("k", "a", 3, 2)], {"k": 3, "l": 1, "m": 1}),
+    "a row that is older": ([Input("k", "a", 2, 9)], [Input("k", "a", 3, 3)], {"k": 2, "l": 1, "m": 1}),
+    "new keys": ([Input("n", "a", 2, 2)], [Input("o", "a", 3, 3)], {"k": 1, "l": 1, "m": 1, "n": 2, "o": 3}),
+    "the same new key": ([Input("n", "a", 2, 2)], [Input("n", "a", 3, 3)], {"k": 1, "l": 1, "m": 1, "n": 3}),
+    "deleted, then updated": (
+        [Input("k", "a", 2, 2, True)],
+        [Input("k", "a", 3, 3), Input("l", "a", 3, 3)],
+        {"k": 3, "l": 3, "m": 1},
+    ),
+    "inserted, then deleted": ([Input("n", "a", 2, 2)], [Input("n", "a", 3, 3, True)], {"k": 1, "l": 1, "m": 1}),
+    "another partition": ([Input("m", "b", 2, 2)], [Input("l", "a", 3, 3)], {"k": 1, "l": 3, "m": 2}),
+}
+
+
+BASE = [Input("k", "a", 1, 1), Input("l", "a", 1, 1), Input("m", "b", 1, 1)]
+INDEXES = pytest.mark.parametrize("index", [{}, BUCKETS], ids=["bloom", "bucket"])
+
+
+@KINDS
+@INDEXES
+@pytest.mark.parametrize("case", UP)
+def test_a_write_that_another_one_was_completed_before_keeps_its_instant_and_comes_after_it(kind, index, case):
+    storage, clock = new_table(table_type=kind, more=index)
+    opened(storage, clock).upsert(batch(BASE))
+    first, second, expected = UP[case]
+    result, _ = at_once(storage, clock, lambda t: t.upsert(batch(first)), lambda t: t.upsert(batch(second)))
+    assert values(storage, clock) == expected
+    assert opened(storage, clock).timeline.latest_commit.time == result.instant
+    require_whole(storage, clock, 3)
+
+
+@INDEXES
+@pytest.mark.parametrize("case", [case for case in UP if case != "another partition"])
+def test_a_write_lets_an_earlier_one_go_first_that_rewrites_the_same_file_group(index, case):
+    storage, clock = new_table(table_type="COPY_ON_WRITE", more={**index, "hoodie.bucket.index.num.buckets": "1"})
+    opened(storage, clock).upsert(batch(BASE))
+    first, second, expected = UP[case]
+    _, engine = at_once(storage, clock, lambda t: t.upsert(batch(first)), lambda t: t.upsert(batch(second)), turns=True)
+    assert len(engine.written) == 1  # no work was in vain
+    assert values(storage, clock) == expected
+    require_whole(storage, clock, 3)
+
+
+def test_logs_stay_beside_those_of_the_other_write():
+    storage, clock = new_table(table_type="MERGE_ON_READ", ordering=None)
+    opened(storage, clock).upsert(batch(BASE))
+    result, engine = at_once(
+        storage,
+        clock,
+        lambda t: t.upsert(batch([Input("k", "a", 2), Input("l", "a", 2)])),
+        lambda t: t.upsert(batch([Input("k", "a", 3)])),
+    )
+    assert engine.written == [1]
+    assert values(storage, clock) == {"k": 3, "l": 2, "m": 1}
+    names = [parse_log_file(info.path.rpartition("/")[2]) for info in storage.list("a")]
+    assert sorted(name.version for name in names if name is not None) == [1, 2]
+    assert result.updated == 1
+    require_whole(storage, clock, 3)
+
+
+@INDEXES
+def test_only_the_file_groups_that_the_other_write_changed_are_looked_into_and_written_again(index):
+    storage, clock = new_table(table_type="COPY_ON_WRITE", more=index)
+    opened(storage, clock).upsert(batch([Input(f"k{part}", part, 1, 1) for part in "abcd"]))
+    _, engine = at_once(
+        storage,
+        clock,
+        lambda t: t.upsert(batch([Input("kb", "b", 2, 2), Input("new", "b", 2, 2)])),
+        lambda t: t.upsert(batch([Input(f"k{part}", part, 3, 3) for part in "abcd"])),
+    )
+    assert engine.written == [4, 1]
+    assert engine.looked_up == ([] if index else [4, 1])
+    assert values(storage, clock) == {"ka": 3, "kb": 3, "kc": 3, "kd": 3, "new": 2}
+    require_whole(storage, clock, 3)
+
+
+@KINDS
+def test_a_partial_update_is_completed_from_what_the_other_write_stored(kind):
+    storage, clock = new_table(table_type=kind)
+    opened(storage, clock).upsert(batch(BASE))
+    partial = batch([Input("k", "a", None, 3)]).select(["id", "part", "ts"])
+    at_once(
+        storage,
+        clock,
+        lambda t: t.upsert(batch([Input("k", "a", 2, 2)])),
+        lambda t: t.upsert(partial, options={"hoodie.python.upsert.partial": "true"}),
+    )
+    assert values(storage, clock) == {"k": 2, "l": 1, "m": 1}
+    require_whole(storage, clock, 3)
+
+
+@KINDS
+def test_a_delete_finds_what_the_other_write_inserted(kind):
+    storage, clock = new_table(table_type=kind)
+    opened(storage, clock).upsert(batch(BASE))
+    at_once(
+        storage,
+        clock,
+        lambda t: t.insert(batch([Input("n", "a", 2, 2)])),
+        lambda t: t.delete(keys([Input("n", "a"), Input("k", "a")])),
+    )
+    assert values(storage, clock) == {"l": 1, "m": 1}
+    require_whole(storage, clock, 3)
