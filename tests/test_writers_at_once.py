@@ -4,15 +4,36 @@ The rules: docs/CONCURRENCY.md, "writers at the same time".
 """
 
 import threading
+from contextlib import contextmanager
 
 import pytest
 
 from hoodie.engine.local import LocalEngine
-from hoodie.model.enums import Action
+from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.names import parse_log_file
+from hoodie.options.parse import parse_write_options
+from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from hoodie.storage.memory import MemoryStorage
 from hoodie.table import open_at
+from hoodie.write.attempt import Attempt, Written
+from hoodie.write.stage import staged_batch
+from tests.bucket import BucketStorage
+from tests.effort import long_but
 from tests.engines import Meanwhile
-from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, snapshot_of, stray_files
+from tests.memory_tables import (
+    FakeClock,
+    Input,
+    batch,
+    copy_of,
+    create,
+    keys,
+    leftovers,
+    new_storage,
+    new_table,
+    opened,
+    snapshot_of,
+    stray_files,
+)
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 TAKES_NO_TURNS = {"hoodie.write.concurrency.early.conflict.detection.enable": "false"}
@@ -189,3 +210,103 @@ def test_a_delete_finds_what_the_other_write_inserted(kind):
     )
     assert values(storage, clock) == {"l": 1, "m": 1}
     require_whole(storage, clock, 3)
+
+
+# -- at every moment -----------------------------------------------------------------------------------------------------
+
+EARLIER, LATER, NEXT = (
+    [Input("k", "a", 2, 2), Input("n", "a", 2, 2), Input("m", "b", 2, 2)],
+    [Input("k", "a", 3, 3), Input("n", "a", 3, 3), Input("p", "c", 3, 3)],
+    [Input("next", "d", 4, 4)],
+)
+AFTER_EARLIER = {"k": 2, "l": 1, "m": 2, "n": 2}
+AFTER_LATER = {**AFTER_EARLIER, "k": 3, "n": 3, "p": 3}
+
+
+@contextmanager
+def begun(table, rows):
+    """A write that has its instant and nothing more; gives what writes and completes it."""
+    records = batch(rows)
+    options = parse_write_options({}).write
+    context = table._context
+    with staged_batch(
+        context,
+        records.to_reader(),
+        records.schema,
+        operation=WriteOperation.UPSERT,
+        options=options,
+        engine=LocalEngine(1),
+    ) as staged:
+        attempt = Attempt(context, staged, options, context.snapshot())
+        transaction, plan = attempt.plan(attempt.locate(context.snapshot()))
+        ended = []
+
+        def end():
+            if not ended:
+                ended.append(True)
+                with transaction:
+                    written = Written()
+                    attempt.write(transaction, plan, written)
+                    attempt.publish(transaction, plan, written)
+
+        yield end
+
+
+def overtaken(storage, clock, faulty, options):
+    """Upsert `LATER` on a storage with faults; before it writes a file the write of `EARLIER` is completed. Whether it died."""
+    with begun(opened(storage, clock), EARLIER) as end:
+        engine = Meanwhile("write files", end)
+        try:
+            open_at(faulty, engine=engine, options=options, sleep=clock.sleep).upsert(batch(LATER))
+        except InjectedFault:
+            return True
+        finally:
+            end()
+    return False
+
+
+OPTIONS = {"seen before it publishes": {}, "seen when it commits": TAKES_NO_TURNS}
+
+
+STORES = {"memory": MemoryStorage, "bucket": BucketStorage}
+SHORT = ("MERGE_ON_READ", "seen when it commits", "memory")
+ALL = [(kind, moment, store) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ") for moment in OPTIONS for store in STORES]
+
+
+@pytest.mark.parametrize("scene", long_but([SHORT], ALL), ids=", ".join)
+def test_a_writer_that_dies_at_any_call_while_it_mends_a_conflict_loses_nothing_and_shows_nothing(scene):
+    kind, moment, store = scene
+    clock = FakeClock()
+    start = new_storage(clock, STORES[store])
+    create(start, table_type=kind)
+    opened(start, clock).upsert(batch(BASE))
+
+    def run(faults):
+        storage, clock = copy_of(start)
+        faulty = FaultStorage(storage, faults)
+        died = overtaken(storage, clock, faulty, OPTIONS[moment])
+        return storage, clock, faulty, died
+
+    storage, clock, traced, died = run([])
+    assert not died
+    assert values(storage, clock) == AFTER_LATER
+    require_whole(storage, clock, 3)
+    tried = 0
+    for fault in crash_points(traced.trace):
+        storage, clock, _, died = run([fault])
+        assert died, fault
+        found = values(storage, clock)
+        assert found in (AFTER_EARLIER, AFTER_LATER), fault
+        opened(storage, clock).upsert(batch(NEXT))
+        if store == "bucket" and AFTER_LATER.items() <= values(storage, clock).items():
+            found = AFTER_LATER  # it had been decided, and the next writer put the file that completes it
+        assert values(storage, clock) == {**found, "next": 4}, fault
+        table = opened(storage, clock)
+        pulled = table.changes().to_arrow()
+        assert dict(zip(pulled["id"].to_pylist(), pulled["val"].to_pylist(), strict=True)) == {**found, "next": 4}, (
+            fault
+        )
+        assert leftovers(storage) == [], fault
+        assert stray_files(storage, table) == [], fault
+        tried += 1
+    assert tried > 30
