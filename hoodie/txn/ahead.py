@@ -9,11 +9,11 @@ Everybody waits for smaller instants only, so nobody waits in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import CommitMetadata
 from hoodie.txn.heartbeat import Life, held_by_this_thread, life_of
 from hoodie.view.context import TableContext
@@ -28,6 +28,21 @@ class Ahead:
 
     writes: Mapping[Instant, CommitMetadata]
     """A stat with a log version stands for logs that a file group gets, another one for a new base file."""
+    overtaken: frozenset[Instant] = frozenset()
+    """Those that have lost already: a later write of their file groups is completed. It would be in vain to wait for one of them,
+    and it may be a process that hangs."""
+
+    @classmethod
+    def of(cls, writes: Mapping[Instant, CommitMetadata], completed: Iterable[tuple[Instant, CommitMetadata]]) -> Ahead:
+        """`completed`: the writes that were completed with greater instants than the smallest of these."""
+        found = list(completed)
+        overtaken = {
+            instant
+            for instant, announced in writes.items()
+            for other, metadata in found
+            if sort_key(other.time) > sort_key(instant.time) and _meet(announced, metadata)
+        }
+        return cls(writes, frozenset(overtaken))
 
     def log_versions(self) -> dict[FileGroupId, int]:
         """The highest version of the logs that a file group is going to get."""
@@ -46,16 +61,11 @@ class Ahead:
             for instant, announced in self.writes.items()
             for group, version in _groups(announced).items()
             if group in mine and (version is None or mine[group] is None)
-        )
+        ).difference(self.overtaken)
 
     def meeting(self, ours: CommitMetadata) -> frozenset[Instant]:
         """Those that would lose if this write were completed first: both write a file group, or insert into a partition."""
-        mine, inserts = _groups(ours).keys(), _inserted(ours)
-        return frozenset(
-            instant
-            for instant, announced in self.writes.items()
-            if mine & _groups(announced).keys() or inserts & _inserted(announced)
-        )
+        return frozenset(i for i, announced in self.writes.items() if _meet(ours, announced)) - self.overtaken
 
 
 def wait_for(context: TableContext, instants: frozenset[Instant], patience_s: float) -> float:
@@ -71,6 +81,11 @@ def wait_for(context: TableContext, instants: frozenset[Instant], patience_s: fl
             patience_s -= pause_s
             pause_s = min(MAX_PAUSE_S, pause_s * 1.2)
     return max(0.0, patience_s)
+
+
+def _meet(one: CommitMetadata, other: CommitMetadata) -> bool:
+    """Whether both write a file group, or insert into a partition."""
+    return bool(_groups(one).keys() & _groups(other).keys() or _inserted(one) & _inserted(other))
 
 
 def _groups(metadata: CommitMetadata) -> dict[FileGroupId, int | None]:

@@ -139,7 +139,7 @@ class Transaction:
                     partial(_before_plan, context),
                     partial(context.snapshot, seen),
                 )
-                ahead = Ahead(writers_beside(snapshot.timeline, context))
+                ahead = _ahead_of(context, snapshot.timeline)
                 planned = plan(snapshot, ahead)
                 time = context.clock.allot(snapshot.timeline.latest_time)
                 transaction = cls(
@@ -470,6 +470,15 @@ class Transaction:
             f"{writer_of(CommitMetadata(extra=self.writer)).who}, cannot be committed: {reason}; "
             "nothing of this write is visible, run it again on the new snapshot"
         )
+
+
+def _ahead_of(context: TableContext, timeline: Timeline) -> Ahead:
+    writes = writers_beside(timeline, context)
+    if not writes:
+        return Ahead({})
+    first = min(sort_key(instant.time) for instant in writes)
+    later = [instant for instant in timeline.commits if sort_key(instant.time) > first]
+    return Ahead.of(writes, [(instant, context.active.read_commit(instant)) for instant in later])
 
 
 def _before_plan(context: TableContext) -> None:

@@ -53,6 +53,16 @@ def test_work_on_a_file_group_is_vain_where_one_of_two_rewrites_it(ours, rewriti
     assert AHEAD.meeting(ours) == meeting
 
 
+def test_nobody_waits_for_a_write_that_has_lost_already():
+    later = Instant("20260101000000009", Action.DELTACOMMIT, State.COMPLETED)
+    earlier = later._replace(time="20260101000000000")
+    ours = announced(("f", None, 0), ("h", None, 1))
+    assert Ahead.of(AHEAD.writes, [(earlier, ours)]).rewriting(ours) == {APPENDS, REWRITES}
+    assert Ahead.of(AHEAD.writes, [(later, announced(("h", 1, 0)))]).rewriting(ours) == {APPENDS}
+    assert Ahead.of(AHEAD.writes, [(later, announced(("x", None, 1)))]).meeting(ours) == {APPENDS, REWRITES}
+    assert Ahead.of(AHEAD.writes, [(later, announced(("h", 1, 0)))]).log_versions() == AHEAD.log_versions()
+
+
 @pytest.fixture
 def pending():
     """A table with a pending write, which another thread holds alive until it is told to end."""
