@@ -10,7 +10,7 @@ import pytest
 
 from hoodie.engine.local import LocalEngine
 from hoodie.model.enums import Action, WriteOperation
-from hoodie.model.names import parse_log_file
+from hoodie.model.names import MARKERS, parse_log_file
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.memory import MemoryStorage
@@ -252,12 +252,28 @@ def begun(table, rows):
         yield end
 
 
-def overtaken(storage, clock, faulty, options):
-    """Upsert `LATER` on a storage with faults; before it writes a file the write of `EARLIER` is completed. Whether it died."""
+class ActsAtMarkers(FaultStorage):
+    """Calls `act` once, when the first marker is made: right before files get their final names."""
+
+    act = None
+
+    def touch(self, path):
+        if self.act is not None and path.startswith(MARKERS):
+            act, self.act = self.act, None
+            act()
+        super().touch(path)
+
+
+def overtaken(storage, clock, faulty, moment):
+    """Upsert `LATER` on a storage with faults; at some moment the write of `EARLIER` is completed. Whether it died."""
     with begun(opened(storage, clock), EARLIER) as end:
-        engine = Meanwhile("write files", end)
+        engine = LocalEngine(1)
+        if moment == "while it writes":
+            engine = Meanwhile("write files", end)
+        else:
+            faulty.act = end
         try:
-            open_at(faulty, engine=engine, options=options, sleep=clock.sleep).upsert(batch(LATER))
+            open_at(faulty, engine=engine, sleep=clock.sleep).upsert(batch(LATER))
         except InjectedFault:
             return True
         finally:
@@ -265,12 +281,30 @@ def overtaken(storage, clock, faulty, options):
     return False
 
 
-OPTIONS = {"seen before it publishes": {}, "seen when it commits": TAKES_NO_TURNS}
+MOMENTS = ("while it writes", "while it publishes")
+
+
+def test_a_log_that_has_its_name_is_never_taken_away():
+    """A reader may have listed it, and look into it at any moment."""
+    clock = FakeClock()
+    storage = new_storage(clock)
+    create(storage, table_type="MERGE_ON_READ")
+    opened(storage, clock).upsert(batch(BASE))
+    acting = ActsAtMarkers(storage)
+    partial = batch([Input("k", "a", None, 3)]).select(["id", "part", "ts"])
+    with begun(opened(storage, clock), EARLIER) as end:
+        acting.act = end
+        opened(acting, clock).upsert(partial, options={"hoodie.python.upsert.partial": "true"})
+    assert values(storage, clock) == AFTER_EARLIER
+    table = opened(storage, clock)
+    assert [i.action for i in table.timeline if i.action is Action.ROLLBACK]  # it began anew
+    logs = [call for call in acting.trace if call.verb == "delete" and ".log." in call.path]
+    assert logs == []
 
 
 STORES = {"memory": MemoryStorage, "bucket": BucketStorage}
-SHORT = ("MERGE_ON_READ", "seen when it commits", "memory")
-ALL = [(kind, moment, store) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ") for moment in OPTIONS for store in STORES]
+SHORT = ("MERGE_ON_READ", "while it publishes", "memory")
+ALL = [(kind, moment, store) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ") for moment in MOMENTS for store in STORES]
 
 
 @pytest.mark.parametrize("scene", long_but([SHORT], ALL), ids=", ".join)
@@ -283,8 +317,8 @@ def test_a_writer_that_dies_at_any_call_while_it_mends_a_conflict_loses_nothing_
 
     def run(faults):
         storage, clock = copy_of(start)
-        faulty = FaultStorage(storage, faults)
-        died = overtaken(storage, clock, faulty, OPTIONS[moment])
+        faulty = ActsAtMarkers(storage, faults)
+        died = overtaken(storage, clock, faulty, moment)
         return storage, clock, faulty, died
 
     storage, clock, traced, died = run([])

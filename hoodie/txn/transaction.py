@@ -198,21 +198,26 @@ class Transaction:
         Raises:
             OutdatedPlanError: one of them did, as was to be expected. CommitConflictError: as `commit`.
         """
-        self._let_finish(self.ahead.rewriting(self.announced), footing)
+        rivals = self.ahead.rewriting(self.announced)
+        if rivals and self._patience_s > 0:
+            self._let_finish(rivals, footing)
 
     def before_publishing(self, footing: Footing) -> None:
         """Let those go first that would lose against this write; they have done most of their work.
 
+        Looks, too, what anybody did who was at work when this write began: what has no final name yet is mended at no risk.
+
         Raises:
-            OutdatedPlanError, CommitConflictError: as `commit`. Nothing has to be taken back yet.
+            OutdatedPlanError, CommitConflictError: as `commit`.
         """
-        self._let_finish(self.ahead.meeting(self.announced), footing)
+        if self.started_on.pending():
+            self._let_finish(self.ahead.meeting(self.announced), footing)
 
     def _let_finish(self, rivals: frozenset[Instant], footing: Footing) -> None:
-        if rivals and self._patience_s > 0:
-            self._patience_s = wait_for(self.context, rivals, self._patience_s)
-            snapshot = self.context.snapshot()
-            others = self._others_since(snapshot)
+        self._patience_s = wait_for(self.context, rivals, self._patience_s)
+        snapshot = self.context.snapshot()
+        others = self._others_since(snapshot)
+        if others:
             self._raise(self._find_conflict(snapshot.view, footing, others), snapshot, others)
 
     def follow(self, snapshot: Snapshot, announced: CommitMetadata) -> None:

@@ -206,7 +206,8 @@ class Attempt:
         """The plan for the snapshot of now, under the same instant; files that it has no use for any more are gone.
 
         Raises:
-            CommitConflictError: the instant cannot stay.
+            CommitConflictError: the instant cannot stay. Among others where a log is of no use that has its final name: nobody reads
+                a base file before its instant is completed, but any reader may be about to look into this log.
         """
         now = outdated.snapshot
         if self._replaces or self._batch.found_on is not None:
@@ -219,6 +220,8 @@ class Attempt:
         written.numbers = max([written.numbers, *(1 + task.number for task in plan.tasks)])
         changed = adapted(plan, newest, numbers_used=written.numbers, logs_stand_alone=self._logs_stand_alone)
         useless = written.results.keys() - {task.number for task in changed.tasks}
+        if any(task.number in useless & published.keys() for task in plan.tasks if isinstance(task, AppendTask)):
+            raise outdated
         storage = self._context.storage
         for_each(storage.delete, [published[n] for n in useless & published.keys()], at_once=storage.at_once)
         for number in useless:
