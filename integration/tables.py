@@ -21,6 +21,8 @@ from hoodie.model.tuning import TUNING, Tuning
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import HoodieTable, open_at
+from tests.begun import begun
+from tests.engines import Meanwhile
 from tests.rows import Row, rows_of
 from tests.small_files import SIZED
 
@@ -432,6 +434,20 @@ def mor_small_files(path: Path) -> Written:
     return table
 
 
+def writers_at_once(path: Path, table_type: str) -> Written:
+    """The second of two writers begins before the first one ends, and both change the same file groups."""
+    table = Written(path, TRIPS, record_key="id", partition_by="city", ordering="ts", table_type=table_type)
+    table.upsert(trips(range(30), fare=1, ts=10))
+    first = trips([1, 2, 3, 40], fare=100, ts=20) + trips([4], fare=0, ts=20, deleted=True)
+    second = trips([2, 3, 4, 5, 40, 41], fare=200, ts=20) + trips([6], fare=0, ts=20, deleted=True)
+    with begun(table.table, table.arrow(first)) as end:
+        open_at(LocalStorage(path), engine=Meanwhile("write files", end)).upsert(table.arrow(second))
+    for rows, commit in zip((first, second), table.table.timeline.commits[-2:], strict=True):
+        table.merge(rows)
+        table._note(commit.time)
+    return table
+
+
 Builder = Callable[[Path], Written]
 
 
@@ -458,6 +474,7 @@ BUILDERS: dict[str, Builder] = {
     **_of_both_types("added_column", added_column),
     **_of_both_types("widened_columns", widened_columns),
     **_of_both_types("many_small_files", many_small_files),
+    **_of_both_types("writers_at_once", writers_at_once),
 }
 
 

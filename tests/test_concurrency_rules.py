@@ -28,7 +28,7 @@ from hoodie.model.names import (
     join,
     parse_log_file,
 )
-from hoodie.model.payloads import CommitMetadata
+from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.options.services import CONCURRENCY
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
@@ -500,6 +500,53 @@ def test_no_instant_is_taken_after_that_of_a_foreign_writer_who_began_a_moment_a
     with pytest.raises(CommitConflictError, match=rf"{instant}.*heartbeat is fresh"):
         start_by_hand(storage, clock)  # as if it had begun after we looked for failed writes
     assert tuple(opened(storage, clock).timeline) == tuple(before)
+
+
+def begins_after_us(storage, clock):
+    """A write of Apache Hudi that has its instant, a heartbeat and no more."""
+    context = opened(storage, clock)._context
+    instant = Instant(context.clock.allot(context.active.load().latest_time), Action.DELTACOMMIT, State.REQUESTED)
+    context.active.create(instant)
+    context.active.create(instant._replace(state=State.INFLIGHT))
+    storage.touch(heartbeat_path(instant.time))
+    return instant
+
+
+def ends(storage, clock, instant):
+    """It is completed, with a new row in partition a."""
+    active = opened(storage, clock)._context.active
+    insert = WriteStat("theirs-0", "a", path=f"a/theirs-0_0-0-0_{instant.time}.parquet", num_inserts=1)
+    active.create(
+        instant._replace(state=State.COMPLETED), active.encode_commit(CommitMetadata(write_stats={"a": (insert,)}))
+    )
+    storage.delete(heartbeat_path(instant.time))
+
+
+def test_a_write_is_not_completed_while_a_foreign_writer_is_at_work_who_began_later():
+    """It looked for keys before our commit, and would insert those that we insert into a file group of its own."""
+    storage, clock = table_with_logs()
+    theirs = []
+
+    class Ends(FakeClock):
+        def sleep(self, seconds):
+            clock.sleep(seconds)
+            if theirs and clock.slept_s > 5 and theirs[0] not in ended:
+                ended.append(theirs[0])
+                ends(storage, clock, theirs[0])
+
+    ended = []
+    engine = Meanwhile("write files", lambda: theirs.append(begins_after_us(storage, clock)))
+    result = open_at(storage, engine=engine, sleep=Ends().sleep).upsert(batch([Input("new", "a", 3, 3)]))
+    assert ended == theirs
+    assert result.instant > theirs[0].time  # it began anew
+
+
+def test_a_foreign_writer_who_does_not_end_is_not_waited_for_for_ever():
+    storage, clock = table_with_logs()
+    table = slow(storage, clock, "write files", lambda: begins_after_us(storage, clock))
+    with pytest.raises(CommitConflictError, match=r"heartbeat is fresh"):
+        table.upsert(batch([Input("new", "a", 3, 3)]))
+    assert values(storage, clock) == {"k": 2, "l": 1}
 
 
 @pytest.mark.parametrize("heartbeat", ["old", "none"])

@@ -4,19 +4,16 @@ The rules: docs/CONCURRENCY.md, "writers at the same time".
 """
 
 import threading
-from contextlib import contextmanager
 
 import pytest
 
 from hoodie.engine.local import LocalEngine
-from hoodie.model.enums import Action, WriteOperation
+from hoodie.model.enums import Action
 from hoodie.model.names import MARKERS, parse_log_file
-from hoodie.options.parse import parse_write_options
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import open_at
-from hoodie.write.attempt import Attempt, Written
-from hoodie.write.stage import staged_batch
+from tests.begun import begun
 from tests.bucket import BucketStorage
 from tests.effort import long_but
 from tests.engines import Meanwhile
@@ -223,35 +220,6 @@ AFTER_EARLIER = {"k": 2, "l": 1, "m": 2, "n": 2}
 AFTER_LATER = {**AFTER_EARLIER, "k": 3, "n": 3, "p": 3}
 
 
-@contextmanager
-def begun(table, rows):
-    """A write that has its instant and nothing more; gives what writes and completes it."""
-    records = batch(rows)
-    options = parse_write_options({}).write
-    context = table._context
-    with staged_batch(
-        context,
-        records.to_reader(),
-        records.schema,
-        operation=WriteOperation.UPSERT,
-        options=options,
-        engine=LocalEngine(1),
-    ) as staged:
-        attempt = Attempt(context, staged, options, context.snapshot())
-        transaction, plan = attempt.plan(attempt.locate(context.snapshot()))
-        ended = []
-
-        def end():
-            if not ended:
-                ended.append(True)
-                with transaction:
-                    written = Written()
-                    attempt.write(transaction, plan, written)
-                    attempt.publish(transaction, plan, written)
-
-        yield end
-
-
 class ActsAtMarkers(FaultStorage):
     """Calls `act` once, when the first marker is made: right before files get their final names."""
 
@@ -266,7 +234,7 @@ class ActsAtMarkers(FaultStorage):
 
 def overtaken(storage, clock, faulty, moment):
     """Upsert `LATER` on a storage with faults; at some moment the write of `EARLIER` is completed. Whether it died."""
-    with begun(opened(storage, clock), EARLIER) as end:
+    with begun(opened(storage, clock), batch(EARLIER)) as end:
         engine = LocalEngine(1)
         if moment == "while it writes":
             engine = Meanwhile("write files", end)
@@ -292,7 +260,7 @@ def test_a_log_that_has_its_name_is_never_taken_away():
     opened(storage, clock).upsert(batch(BASE))
     acting = ActsAtMarkers(storage)
     partial = batch([Input("k", "a", None, 3)]).select(["id", "part", "ts"])
-    with begun(opened(storage, clock), EARLIER) as end:
+    with begun(opened(storage, clock), batch(EARLIER)) as end:
         acting.act = end
         opened(acting, clock).upsert(partial, options={"hoodie.python.upsert.partial": "true"})
     assert values(storage, clock) == AFTER_EARLIER

@@ -9,7 +9,7 @@ Everybody waits for smaller instants only, so nobody waits in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie.model.files import FileGroupId
@@ -70,17 +70,25 @@ class Ahead:
 
 def wait_for(context: TableContext, instants: frozenset[Instant], patience_s: float) -> float:
     """Wait until none of these writes is under way, or one's patience ends; gives what is left of that, seconds."""
-    pause_s = FIRST_PAUSE_S
     # To wait for what this very thread is doing would be to wait for ever.
     instants = frozenset(i for i in instants if not held_by_this_thread(i.time))
-    while instants and patience_s > 0:
+    for pause_s in pauses_within(patience_s) if instants else ():
         pending = set(context.active.load().pending_writes)
         instants = frozenset(i for i in instants & pending if life_of(i.time, context) is Life.ALIVE)
-        if instants:
-            context.clock.pause(pause_s)
-            patience_s -= pause_s
-            pause_s = min(MAX_PAUSE_S, pause_s * 1.2)
+        if not instants:
+            return patience_s
+        context.clock.pause(pause_s)
+        patience_s -= pause_s
     return max(0.0, patience_s)
+
+
+def pauses_within(seconds: float) -> Iterator[float]:
+    """Pauses that become longer, together of so many seconds."""
+    pause_s = FIRST_PAUSE_S
+    while seconds > 0:
+        yield min(pause_s, seconds)
+        seconds -= pause_s
+        pause_s = min(MAX_PAUSE_S, pause_s * 1.2)
 
 
 def _meet(one: CommitMetadata, other: CommitMetadata) -> bool:

@@ -35,10 +35,10 @@ from hoodie.options.mergers import runnable
 from hoodie.storage.many import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.ahead import Ahead, wait_for
+from hoodie.txn.ahead import Ahead, pauses_within, wait_for
 from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_missed_delete, find_schema_conflict
 from hoodie.txn.gate import wait_at_gate
-from hoodie.txn.heartbeat import Heartbeat, writers_beside
+from hoodie.txn.heartbeat import Heartbeat, Life, life_of, writers_beside
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.writer_note import format_writer, writer_of
@@ -59,6 +59,10 @@ class OutdatedPlanError(CommitConflictError):
     def __init__(self, message: str, snapshot: Snapshot) -> None:
         super().__init__(message)
         self.snapshot = snapshot
+
+
+class StrangerAtWorkError(CommitConflictError):
+    """A writer of another program is at work, and has to end first."""
 
 
 @dataclass
@@ -237,6 +241,23 @@ class Transaction:
         metadata = replace(metadata, extra={**metadata.extra, **self.writer, NONCE: uuid.uuid4().hex})
         context.clock.wait_until_passed(self.instant)
         self._wait_until_later_than_slices(footing.based_on)
+        pauses = pauses_within(context.lock_timeout_s)
+        while True:
+            try:
+                timeline = self._complete(metadata, footing)
+                break
+            except StrangerAtWorkError:
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+                context.clock.pause(pause_s)
+        self._keep_view(timeline, metadata)
+        self._clean_up()
+        self.committed = True
+
+    def _complete(self, metadata: CommitMetadata, footing: Footing) -> Timeline:
+        """Check and complete, under the lock; gives the timeline with this instant completed."""
+        context = self.context
         with context.lock.held(context.lock_timeout_s):
             # First of all: whoever commits from now on makes it another one, unless he is seen below.
             epoch, _ = together(
@@ -245,10 +266,7 @@ class Transaction:
             self._check(metadata, footing)
             held, _ = together(context.storage, context.lock.is_held, partial(self._before_publish, metadata))
             self._require_held(self.heartbeat.is_lost() or not held)
-            timeline = self._publish(metadata, epoch)
-        self._keep_view(timeline, metadata)
-        self._clean_up()
-        self.committed = True
+            return self._publish(metadata, epoch)
 
     def write_context(self, schema: pa.Schema, files: FileOptions) -> WriteContext:
         """What the tasks of this instant share; whoever makes them adds what is special about them.
@@ -281,11 +299,21 @@ class Transaction:
             raise CommitConflictError(self._conflict("its files were removed from the timeline: it was rolled back"))
         if self._rolled_back_by(snapshot.timeline):
             raise CommitConflictError(self._conflict("another process is rolling it back"))
+        self._refuse_amid_strangers(snapshot.timeline)
         others = self._others_since(snapshot)
         conflict = self._find_conflict(view, footing, others)
         if conflict is None or conflict.mends:
             conflict = self._find_lasting_conflict(metadata, footing, others) or conflict
         self._raise(conflict, snapshot, others)
+
+    def _refuse_amid_strangers(self, timeline: Timeline) -> None:
+        """A writer of Apache Hudi that began after us looks up keys, and then checks file groups only. Rows that were inserted in
+        between would be inserted by it, too, into another file group.
+        """
+        later = [i for i in timeline.pending_writes if sort_key(i.time) > sort_key(self.instant)]
+        for instant in () if self.claimed else later:
+            if life_of(instant.time, self.context) is Life.FOREIGN_ALIVE:
+                raise StrangerAtWorkError(self._conflict(f"instant {instant} is being written by another program"))
 
     def _others_since(self, snapshot: Snapshot) -> list[tuple[Instant, CommitMetadata]]:
         before = self.started_on.completed_times

@@ -1,0 +1,40 @@
+"""A write that is under way, in this very thread."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from hoodie.engine.local import LocalEngine
+from hoodie.model.enums import WriteOperation
+from hoodie.options.parse import parse_write_options
+from hoodie.table import HoodieTable
+from hoodie.write.attempt import Attempt, Written
+from hoodie.write.stage import staged_batch
+
+
+@contextmanager
+def begun(table: HoodieTable, rows: pa.Table) -> Iterator[Callable[[], None]]:
+    """An upsert that has its instant and nothing more; gives what writes and completes it."""
+    context = table._context
+    with staged_batch(
+        context,
+        rows.to_reader(),
+        rows.schema,
+        operation=WriteOperation.UPSERT,
+        options=parse_write_options({}).write,
+        engine=LocalEngine(1),
+    ) as batch:
+        attempt = Attempt(context, batch, parse_write_options({}).write, context.snapshot())
+        transaction, plan = attempt.plan(attempt.locate(context.snapshot()))
+        ended: list[bool] = []
+
+        def end() -> None:
+            if not ended:
+                ended.append(True)
+                with transaction:
+                    written = Written()
+                    attempt.write(transaction, plan, written)
+                    attempt.publish(transaction, plan, written)
+
+        yield end
