@@ -9,12 +9,13 @@ Everybody waits for smaller instants only, so nobody waits in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import CommitMetadata
+from hoodie.timeline.clock import Clock
 from hoodie.txn.heartbeat import Life, held_by_this_thread, life_of
 from hoodie.view.context import TableContext
 
@@ -68,27 +69,33 @@ class Ahead:
         return frozenset(i for i, announced in self.writes.items() if _meet(ours, announced)) - self.overtaken
 
 
-def wait_for(context: TableContext, instants: frozenset[Instant], patience_s: float) -> float:
-    """Wait until none of these writes is under way, or one's patience ends; gives what is left of that, seconds."""
+class Patience:
+    """So many seconds one waits for others, in pauses that become longer."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left_s = seconds
+        self._next_s = FIRST_PAUSE_S
+
+    def pause(self, clock: Clock) -> bool:
+        """Wait a moment; False, and at once, when one has waited long enough."""
+        if self.left_s <= 0:
+            return False
+        pause_s = min(self._next_s, self.left_s)
+        self._next_s = min(MAX_PAUSE_S, 1.2 * pause_s)
+        self.left_s -= pause_s
+        clock.pause(pause_s)
+        return True
+
+
+def wait_for(context: TableContext, instants: frozenset[Instant], patience: Patience) -> None:
+    """Wait until none of these writes is under way, or one's patience ends."""
     # To wait for what this very thread is doing would be to wait for ever.
     instants = frozenset(i for i in instants if not held_by_this_thread(i.time))
-    for pause_s in pauses_within(patience_s) if instants else ():
+    while instants and patience.left_s > 0:
         pending = set(context.active.load().pending_writes)
         instants = frozenset(i for i in instants & pending if life_of(i.time, context) is Life.ALIVE)
-        if not instants:
-            return patience_s
-        context.clock.pause(pause_s)
-        patience_s -= pause_s
-    return max(0.0, patience_s)
-
-
-def pauses_within(seconds: float) -> Iterator[float]:
-    """Pauses that become longer, together of so many seconds."""
-    pause_s = FIRST_PAUSE_S
-    while seconds > 0:
-        yield min(pause_s, seconds)
-        seconds -= pause_s
-        pause_s = min(MAX_PAUSE_S, pause_s * 1.2)
+        if instants:
+            patience.pause(context.clock)
 
 
 def _meet(one: CommitMetadata, other: CommitMetadata) -> bool:

@@ -35,7 +35,7 @@ from hoodie.options.mergers import runnable
 from hoodie.storage.many import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.ahead import Ahead, pauses_within, wait_for
+from hoodie.txn.ahead import Ahead, Patience, wait_for
 from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_missed_delete, find_schema_conflict
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, Life, life_of, writers_beside
@@ -87,7 +87,7 @@ class Transaction:
 
     def __post_init__(self) -> None:
         self.writer = format_writer(self.context.coordination.kind)
-        self._patience_s = self.context.lock_timeout_s if self.context.concurrency.takes_turns else 0.0
+        self._patience = Patience(self.context.lock_timeout_s if self.context.concurrency.takes_turns else 0.0)
 
     def __enter__(self) -> Self:
         return self
@@ -203,7 +203,7 @@ class Transaction:
             OutdatedPlanError: one of them did, as was to be expected. CommitConflictError: as `commit`.
         """
         rivals = self.ahead.rewriting(self.announced)
-        if rivals and self._patience_s > 0:
+        if rivals and self._patience.left_s > 0:
             self._let_finish(rivals, footing)
 
     def before_publishing(self, footing: Footing) -> None:
@@ -218,7 +218,7 @@ class Transaction:
             self._let_finish(self.ahead.meeting(self.announced), footing)
 
     def _let_finish(self, rivals: frozenset[Instant], footing: Footing) -> None:
-        self._patience_s = wait_for(self.context, rivals, self._patience_s)
+        wait_for(self.context, rivals, self._patience)
         snapshot = self.context.snapshot()
         others = self._others_since(snapshot)
         if others:
@@ -241,16 +241,14 @@ class Transaction:
         metadata = replace(metadata, extra={**metadata.extra, **self.writer, NONCE: uuid.uuid4().hex})
         context.clock.wait_until_passed(self.instant)
         self._wait_until_later_than_slices(footing.based_on)
-        pauses = pauses_within(context.lock_timeout_s)
+        patience = Patience(context.lock_timeout_s)
         while True:
             try:
                 timeline = self._complete(metadata, footing)
                 break
             except StrangerAtWorkError:
-                pause_s = next(pauses, None)
-                if pause_s is None:
+                if not patience.pause(context.clock):
                     raise
-                context.clock.pause(pause_s)
         self._keep_view(timeline, metadata)
         self._clean_up()
         self.committed = True

@@ -8,7 +8,7 @@ from hoodie.model.enums import Action, State
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.txn.ahead import Ahead, wait_for
+from hoodie.txn.ahead import Ahead, Patience, wait_for
 from hoodie.txn.heartbeat import Heartbeat
 from tests.memory_tables import new_table, opened
 
@@ -92,17 +92,20 @@ def pending():
 def test_one_waits_no_longer_than_ones_patience(pending):
     context, instant, clock, _, _ = pending
     before = clock.slept_s
-    assert wait_for(context, frozenset({instant}), 5.0) == 0.0
-    assert 5.0 <= clock.slept_s - before < 6.0
+    patience = Patience(5.0)
+    wait_for(context, frozenset({instant}), patience)
+    assert patience.left_s == 0
+    assert clock.slept_s - before == pytest.approx(5.0)
+    assert not patience.pause(context.clock)
 
 
 def test_nobody_waits_for_what_is_completed_dead_or_somewhere_else(pending):
     context, instant, clock, end, thread = pending
     other = instant._replace(time="20251124160000001")
-    assert wait_for(context, frozenset({other}), 5.0) == 5.0
+    wait_for(context, frozenset({other}), Patience(5.0))
     end.set()
     thread.join(30)
-    assert wait_for(context, frozenset({instant}), 5.0) == 5.0
+    wait_for(context, frozenset({instant}), Patience(5.0))
     assert clock.slept_s == 0
 
 
@@ -116,6 +119,7 @@ def test_nobody_waits_for_what_the_same_thread_is_doing():
     heartbeat.hold()
     heartbeat.start()
     try:
-        assert wait_for(context, frozenset({instant}), 5.0) == 5.0
+        wait_for(context, frozenset({instant}), Patience(5.0))
+        assert clock.slept_s == 0
     finally:
         heartbeat.abandon()
