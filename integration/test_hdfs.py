@@ -16,6 +16,7 @@ import pytest
 from hdfs_native import Client
 
 import hoodie
+from hoodie.cli.__main__ import main
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.uri import open_storage
 from integration.hudi_client import ROOT, HudiPeer
@@ -310,3 +311,80 @@ def test_spark_upserts_and_scans_the_files_by_its_own_reader(place: str, kind: s
     )
     said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]
     assert said == [["1000", "100", "999000", "True"]], done.stderr[-3000:]
+
+
+# -- the default file system
+
+
+DEFAULT_JOB = """
+import sys
+from pyspark.sql import SparkSession
+import pyspark_hoodie
+
+kind, path, *enabled = sys.argv[1:]
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+if enabled:
+    builder = builder.config("spark.hadoop.fs.defaultFS", enabled[0])
+spark = builder.getOrCreate()
+if enabled:
+    pyspark_hoodie.enable(spark)
+options = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.table.type": kind,
+    "hoodie.python.driver.max.bytes": "0",
+}
+rows = spark.range(1000).selectExpr("id", "1 ts", "id * 2 v")
+for batch in (rows, rows.where("id < 100").withColumn("ts", rows.ts + 1)):
+    batch.write.format("hoodie").options(**options).mode("append").save(path)
+if enabled:
+    assert pyspark_hoodie.HoodieTable.is_table(spark, path)
+    assert pyspark_hoodie.last_commit(path).updated == 100
+    assert pyspark_hoodie.HoodieTable.for_path(spark, path).compact()
+read = spark.read.format("hoodie").load(path)
+plan = read._jdf.queryExecution().executedPlan().toString()
+print("SAID", read.count(), read.where("ts = 2").count(), read.agg({"v": "sum"}).first()[0], "FileScan parquet" in plan)
+"""
+
+
+@pytest.mark.parametrize("by", ["the session", "the files"])
+def test_spark_opens_a_path_without_a_host_on_the_default_file_system(hdfs_server: Hdfs, place: str, by: str) -> None:
+    path = "hdfs://" + place.removeprefix(hdfs_server.uri)
+    environment = {name: value for name, value in os.environ.items() if name not in ("HADOOP_CONF_DIR", "HADOOP_HOME")}
+    # Without `enable` a session is not seen, and the files of the environment count.
+    enabled = by == "the session"
+    if not enabled:
+        environment["HADOOP_CONF_DIR"] = str(hdfs_server.configuration)
+    kind, words = ("MERGE_ON_READ", [hdfs_server.uri]) if enabled else ("COPY_ON_WRITE", [])
+    done = subprocess.run(
+        [sys.executable, "-c", DEFAULT_JOB, kind, path, *words],
+        env={**environment, "PYTHONPATH": f"{ROOT}:{ROOT}/spark_ext", "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]
+    assert said == [["1000", "100", "999000", str(enabled)]], done.stderr[-3000:]
+    assert len(hoodie.open_table(place).scan().to_arrow()) == 1000
+
+
+def test_python_and_the_command_line_open_a_path_without_a_host(
+    hdfs_server: Hdfs, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = "hdfs://" + place.removeprefix(hdfs_server.uri)
+    default = {"fs.defaultFS": hdfs_server.uri}
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+    with pytest.raises(hoodie.OptionError, match="HADOOP_CONF_DIR is not set"):
+        hoodie.open_table(path)
+    assert main(["show", path]) != 0
+    assert "HADOOP_CONF_DIR is not set" in capsys.readouterr().err
+    hoodie.create_table(path, rows(range(1), 0).schema, storage_options=default, **CREATE).upsert(rows(range(5), 1))
+    assert main(["show", path, "-o", f"fs.defaultFS={hdfs_server.uri}"]) == 0
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(hdfs_server.configuration))
+    assert hoodie.is_table(path)
+    assert main(["show", path]) == 0
+    assert (
+        seen(hoodie.open_table(path).scan()) == seen(hoodie.open_table(place).scan()) == rows(range(5), 1).to_pylist()
+    )

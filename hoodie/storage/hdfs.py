@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from xml.etree import ElementTree
 
 import pyarrow as pa
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileStatus, FileWriter
 
 OPTION_PREFIXES = ("dfs.", "fs.", "hadoop.", "ipc.")
+DEFAULT_FS = "fs.defaultFS"
+"""Hadoop's setting that says where `hdfs:///path` is."""
 _WHOLE_BYTES = 4 * 1024 * 1024
 """A file up to this size is fetched when it is opened: one request, and it can be deleted meanwhile."""
 _PIECE_BYTES = 1024 * 1024
@@ -548,6 +551,54 @@ def _client(authority: str, settings: Mapping[str, str]) -> Client:
                     ) from exc
                 _clients[key] = found
     return found
+
+
+def default_authority(uri: str, said: str | None) -> str:
+    """`host:port` or nameservice of the default file system, for a URI that names none.
+
+    Args:
+        uri: shown in errors.
+        said: what an option or a session says that the default is; None: the files of the configuration are asked.
+
+    Raises:
+        OptionError: nobody says it, or it is no HDFS.
+    """
+    where = f"option {DEFAULT_FS}"
+    if said is None:
+        said, where = _configured_default()
+    if said is None:
+        raise OptionError(
+            f"{uri!r} names no host, and {where}: write hdfs://host:port/path, or set {DEFAULT_FS} in the storage options, in "
+            f"core-site.xml of HADOOP_CONF_DIR, or as spark.hadoop.{DEFAULT_FS} of the Spark session"
+        )
+    scheme, _, rest = said.strip().partition("://")
+    authority, _, path = rest.partition("/")
+    if scheme.lower() != "hdfs" or not authority or path or re.search(r"[@${}\s]", authority):
+        shown = f"{scheme}://…{rest.rpartition('@')[2]}" if "@" in rest else said
+        raise OptionError(
+            f"{uri!r} names no host, and {where} says {shown!r}, which is not hdfs://host:port or hdfs://nameservice: "
+            f"write hdfs://host:port/path, or set {DEFAULT_FS} in the storage options or as spark.hadoop.{DEFAULT_FS}"
+        )
+    return authority
+
+
+def _configured_default() -> tuple[str | None, str]:
+    """What core-site.xml says, if it says it, and where that was looked for; the folders are those of hdfs-native."""
+    folder = os.environ.get("HADOOP_CONF_DIR")
+    if not folder and (home := os.environ.get("HADOOP_HOME")):
+        folder = posixpath.join(home, "etc", "hadoop")
+    if not folder:
+        return None, "HADOOP_CONF_DIR is not set"
+    path = posixpath.join(folder, "core-site.xml")
+    try:
+        properties = ElementTree.parse(path).getroot().iter("property")
+    except FileNotFoundError:
+        return None, f"there is no {path}"
+    except (OSError, ElementTree.ParseError) as exc:
+        raise OptionError(f"{path} cannot be read: {exc}; it is to say {DEFAULT_FS}") from exc
+    # Of several the last one counts, as in Hadoop.
+    said = [each.findtext("value") for each in properties if (each.findtext("name") or "").strip() == DEFAULT_FS]
+    return (said[-1], path) if said else (None, f"{path} does not say {DEFAULT_FS}")
 
 
 def _write_options(*, create_parent: bool) -> Any:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.storage.base import Storage
-from hoodie.storage.hdfs import OPTION_PREFIXES, HdfsStorage
+from hoodie.storage.hdfs import DEFAULT_FS, OPTION_PREFIXES, HdfsStorage, default_authority
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import shared_memory_storage
 from hoodie.storage.object_uri import open_object_store
@@ -95,10 +95,15 @@ def _open_memory_uri(text: str, rest: str) -> Storage:
 
 
 def _open_hdfs_uri(text: str, options: Mapping[str, str]) -> Storage:
-    """`hdfs://host:port/path`, or the name of a nameservice in place of host and port. No `%xx` is decoded, as in Hadoop."""
+    """`hdfs://host:port/path`, or the name of a nameservice in place of host and port, or neither: the default file system.
+
+    No `%xx` is decoded, as in Hadoop.
+    """
     authority, _, path = text.partition("://")[2].partition("/")
-    if not authority or not path.strip("/"):
-        raise OptionError(f"{text!r} names no folder of HDFS: write hdfs://host:port/path or hdfs://nameservice/path")
+    if not path.strip("/"):
+        raise OptionError(
+            f"{text!r} names no folder of HDFS: write hdfs://host:port/path, hdfs://nameservice/path or hdfs:///path"
+        )
     if "@" in authority:  # not shown: what stands before it may be a secret
         raise OptionError(f"an hdfs:// address takes no user: write hdfs://{authority.rpartition('@')[2]}/{path}")
     parts = path.strip("/").split("/")
@@ -109,4 +114,7 @@ def _open_hdfs_uri(text: str, options: Mapping[str, str]) -> Storage:
             f"storage options {', '.join(unknown)} given for {text!r}: HDFS takes Hadoop's, which begin with "
             f"{', '.join(OPTION_PREFIXES)}"
         )
-    return HdfsStorage(authority, path, options)
+    # The address has it from here on. In Spark the names of options are in small letters.
+    settings = {key: value for key, value in options.items() if key.lower() != DEFAULT_FS.lower()}
+    said = next((options[key] for key in reversed([*options]) if key not in settings), None)
+    return HdfsStorage(authority or default_authority(text, said), path, settings)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from hoodie.storage.base import Storage
-from hoodie.storage.hdfs import OPTION_PREFIXES
+from hoodie.storage.hdfs import DEFAULT_FS, OPTION_PREFIXES
 from hoodie.storage.uri import OBJECT_STORES, open_storage, scheme_of
 
 Said = Callable[[str], str | None]
@@ -53,7 +53,8 @@ def reached(
 def told(spark: SparkSession | None, path: str) -> dict[str, str]:
     """The storage options that the session says."""
     scheme = scheme_of(path)
-    return session_settings(scheme, path, said_by(spark)) if spark is not None and scheme in OBJECT_STORES else {}
+    is_asked = scheme in OBJECT_STORES or scheme == "hdfs"
+    return session_settings(scheme, path, said_by(spark)) if spark is not None and is_asked else {}
 
 
 def split_options(scheme: str | None, options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -80,6 +81,10 @@ def session_settings(scheme: str | None, path: str, said: Said) -> dict[str, str
     """The storage options that correspond to what Hadoop's file systems are told."""
     kind = OBJECT_STORES.get(scheme or "")
     container, _, host = path.partition("://")[2].partition("/")[0].partition("@")
+    if scheme == "hdfs" and not container:
+        default = said(DEFAULT_FS)
+        # Hadoop itself says file:/// where nobody set it. Small letters, as the options that go before it have.
+        return {DEFAULT_FS.lower(): default} if default and default.lower().startswith("hdfs:") else {}
     match kind:
         case "aws":
             return _of_s3a(container, said)

@@ -38,7 +38,7 @@ def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> 
 
     Args:
         path: the table's folder.
-        storage_options: how to reach the storage.
+        storage_options: how to reach the storage, beside what the active session says.
 
     Returns:
         As this process saw it, else as the table's timeline tells it.
@@ -51,7 +51,8 @@ def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> 
         >>> df.write.format("hoodie").mode("append").save("/data/trips")
         >>> pyspark_hoodie.last_commit("/data/trips").inserted
     """
-    return dataframe.last_result(path, storage_options)
+    how = {**told(SparkSession.getActiveSession(), path), **(storage_options or {})}
+    return dataframe.last_result(path, how or None)
 
 
 class HoodieTable:

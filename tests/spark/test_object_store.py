@@ -216,6 +216,9 @@ AZURE = {
         ),
         ("abfss://files@other.dfs.core.windows.net/t", {"fs.azure.account.key.lake.dfs.core.windows.net": "k"}, {}),
         ("/data/t", {"fs.s3a.access.key": "k"}, {}),
+        ("hdfs:///t", {"fs.defaultFS": "hdfs://name:8020"}, {"fs.defaultfs": "hdfs://name:8020"}),
+        ("hdfs:///t", {"fs.defaultFS": "file:///"}, {}),  # what Hadoop says where nobody set it
+        ("hdfs://other:8020/t", {"fs.defaultFS": "hdfs://name:8020"}, {}),
     ],
 )
 def test_what_hadoop_is_told_and_what_it_is_called_here(path, said, options):

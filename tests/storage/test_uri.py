@@ -107,10 +107,74 @@ def test_an_hdfs_uri_is_a_namenode_or_a_nameservice_and_a_path() -> None:
     assert open_storage("hdfs://cluster/t").uri == "hdfs://cluster/t"
 
 
-@pytest.mark.parametrize("uri", ["hdfs:/trips", "hdfs://name:8020", "hdfs://name/", "hdfs:///t", "hdfs://name/a/../t"])
+@pytest.mark.parametrize("uri", ["hdfs:/trips", "hdfs://name:8020", "hdfs://name/", "hdfs:///", "hdfs://name/a/../t"])
 def test_an_hdfs_uri_that_names_no_folder_is_an_option_error(uri: str) -> None:
     with pytest.raises(OptionError, match=re.escape(uri)):
         open_storage(uri)
+
+
+CORE_SITE = "<configuration><property><name>fs.defaultFS</name><value>{}</value></property></configuration>"
+
+
+@pytest.fixture
+def hadoop_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of Hadoop's settings, without any."""
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["fs.defaultFS", "fs.defaultfs"])  # Spark's options are in small letters
+def test_an_hdfs_uri_without_a_host_is_one_of_the_default_file_system(hadoop_files: Path, name: str) -> None:
+    (hadoop_files / "core-site.xml").write_text(CORE_SITE.format(" hdfs://of-the-file:8020/ "))
+    assert open_storage("hdfs:///a/t").uri == "hdfs://of-the-file:8020/a/t"
+    given = open_storage("hdfs:///a/t", {name: "hdfs://given", "dfs.replication": "1"})
+    assert (given.uri, given.settings) == ("hdfs://given/a/t", {"dfs.replication": "1"})  # type: ignore[attr-defined]
+    assert open_storage("hdfs://said:9/a/t", {name: "hdfs://given"}).uri == "hdfs://said:9/a/t"
+
+
+def test_of_several_defaults_in_a_file_the_last_one_counts(hadoop_files: Path) -> None:
+    twice = CORE_SITE.format("hdfs://first").replace("</configuration>", "")
+    (hadoop_files / "core-site.xml").write_text(twice + CORE_SITE.format("hdfs://last").removeprefix("<configuration>"))
+    assert open_storage("hdfs:///t").uri == "hdfs://last/t"
+
+
+def test_the_files_of_hadoop_home_are_looked_into_too(hadoop_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR")
+    monkeypatch.setenv("HADOOP_HOME", str(hadoop_files))
+    (hadoop_files / "etc" / "hadoop").mkdir(parents=True)
+    (hadoop_files / "etc" / "hadoop" / "core-site.xml").write_text(CORE_SITE.format("hdfs://home"))
+    assert open_storage("hdfs:///t").uri == "hdfs://home/t"
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (None, "there is no .*core-site.xml: write hdfs://host:port/path, or set fs.defaultFS"),
+        ("<configuration/>", "core-site.xml does not say fs.defaultFS: write hdfs://host:port/path, or set"),
+        ("<configuration>", "core-site.xml cannot be read"),
+        (CORE_SITE.format("file:///"), "core-site.xml says 'file:///', which is not hdfs://host:port"),
+        (CORE_SITE.format("hdfs://"), "says 'hdfs://', which is not"),
+        (CORE_SITE.format("hdfs://${host}:8020"), "which is not hdfs://host:port"),
+        (CORE_SITE.format("hdfs://me:hush@name:8020"), "says 'hdfs://…name:8020', which is not"),
+    ],
+)
+def test_no_default_file_system_is_one_error_that_says_what_to_set(
+    hadoop_files: Path, file: str | None, said: str
+) -> None:
+    if file is not None:
+        (hadoop_files / "core-site.xml").write_text(file)
+    with pytest.raises(OptionError, match=said) as caught:
+        open_storage("hdfs:///t")
+    assert "hush" not in str(caught.value)
+
+
+def test_without_any_configuration_the_error_names_the_variable(
+    hadoop_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR")
+    with pytest.raises(OptionError, match="'hdfs:///t' names no host, and HADOOP_CONF_DIR is not set: write"):
+        open_storage("hdfs:///t")
 
 
 def test_what_may_be_a_secret_in_an_hdfs_uri_or_its_options_is_not_shown() -> None:
