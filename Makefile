@@ -41,6 +41,7 @@ VERSITYGW := build/bin/versitygw
 VERSITYGW_VERSION := 1.8.0
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR)
+SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs
 
 # Spark and the tests start hundreds of Python processes. Each would compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -64,7 +65,7 @@ integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(SP
 
 # Side by side: Apache Hudi as the judge keeps one core busy for most of its time.
 compare:
-	$(JUDGES) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%)
+	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%)
 
 alone:
 	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile
@@ -72,7 +73,7 @@ alone:
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
 	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
 	$(if $(NEWEST_PYTHON),$(NEWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2,@echo 'no Python newer than 3.11 here: its suite is left out')
-	HOODIE_VERSITYGW=$(VERSITYGW) $(VENV)/bin/python -m pytest $(SERVER_TESTS) -m integration
+	$(SERVERS) $(VENV)/bin/python -m pytest $(SERVER_TESTS) -m integration
 
 # `make bench SYSTEMS="spark4/spark spark4/hoodie-*"` measures some, `ARGS=--full` everything at three sizes (hours); `-m benchmarks.run --help`.
 bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hudi, Delta, Iceberg, polars, delta-rs
@@ -81,7 +82,7 @@ bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hud
 
 soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, many writers, every Spark
 	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/crash tests/corruption/test_whole_tables.py
-	HOODIE_SOAK=1 $(JUDGES) $(VENV)/bin/python -m pytest integration/test_suites_on_servers.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_many_writers.py -m integration
+	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration/test_suites_on_servers.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_many_writers.py -m integration
 	for venv in $(VENV) $(PEER) $(OTHER_SPARKS); do HOODIE_SOAK=1 $$venv/bin/python -m pytest tests/spark -m spark || exit 1; done
 
 lint: $(STAMP) ## style, formatting and types

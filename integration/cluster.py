@@ -31,6 +31,8 @@ SPARK_HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 NEEDED = ("fastavro", "numpy", "pandas", "pyarrow", "python-dateutil", "pytz", "six", "tzdata")
 """What the interpreter of a worker must have beside hoodie; Spark brings pyspark itself, and wants pandas for Arrow."""
+STORES = ("hdfs-native", "obstore", "typing-extensions")
+"""What it must have for tables that are not on a disk."""
 _PATIENCE_S = 240
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -111,6 +113,7 @@ class Cluster:
 
         Args:
             python: the interpreter of the driver, and of the workers where the environment does not say another one.
+            options: of spark-submit; a `--master` among them goes before this cluster.
         """
         settings = {
             "spark.driver.host": HOST,
@@ -243,15 +246,15 @@ class Submitted:
         self.process.wait()
 
 
-def plain_environment(folder: Path, *, copies: bool = False) -> Path:
-    """A virtual environment with what hoodie needs and without hoodie; gives its interpreter.
+def plain_environment(folder: Path, *, copies: bool = False, more: Sequence[str] = ()) -> Path:
+    """A virtual environment with what hoodie needs, and `more`, and without hoodie; gives its interpreter.
 
     Made in a moment of links, or of copies, so that it can be packed.
     """
     venv.create(folder, symlinks=True, with_pip=False)
     site = next((folder / "lib").glob("python*/site-packages"))
-    for name in NEEDED:
-        with suppress(ImportError):  # not all versions of pandas need all of them
+    for name in (*NEEDED, *more):
+        with suppress(ImportError):  # not all versions of pandas, and of Python, need all of them
             found = distribution(name)
             tops = {Path(str(file)).parts[0] for file in found.files or ()} - {"..", "__pycache__"}
             for top in tops:

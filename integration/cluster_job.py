@@ -66,7 +66,7 @@ def read(spark: SparkSession, step: Step) -> Any:
     """What a query gives goes into Parquet files. `@n` in an option is the time of commit n."""
     import hoodie  # noqa: PLC0415
 
-    commits = hoodie.open_table(step["path"]).timeline.commits
+    commits = hoodie.open_table(step["path"], storage_options=step.get("storage_options")).timeline.commits
     named = {name: commits[int(text[1:])].time if text[0] == "@" else text for name, text in step["options"].items()}
     found = spark.read.format("hoodie").options(**named).load(step["path"])
     found.write.parquet(step["to"])

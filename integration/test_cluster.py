@@ -1,10 +1,12 @@
 """A standalone Spark cluster of separate processes: the package shipped as users ship it, and processes killed in mid-write.
 
-The workers' Python has no hoodie but what a job brings along. Each job costs many seconds, so all but one run with HOODIE_SOAK=1 only.
+The workers' Python has no hoodie but what a job brings along. Each job costs many seconds, so most run with HOODIE_SOAK=1 only.
+One is left for each storage: a disk that all share, HDFS, and S3.
 """
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -14,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +24,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
+from hoodie.model.names import STAGING
+from hoodie.storage.base import Storage
 from hoodie.storage.local import LocalStorage
+from hoodie.storage.uri import open_storage
+from integration import rust_peer
 from integration.cluster import (
     ROOT,
+    STORES,
     Cluster,
     ClusterError,
     Submitted,
@@ -505,6 +512,205 @@ def test_an_executor_killed_in_a_batch_of_a_stream(brought, cluster, tmp_path):
         kill_while_reading(cluster, job, path, gate)
         job.ended()
     exact(path, twin.scan().to_arrow(), commits=3)
+
+
+# -- tables on shared storage ------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """Where a table is to be, and how it is reached: by the session in a job, by options in this process."""
+
+    path: str
+    conf: Mapping[str, str]
+    options: Mapping[str, str]
+
+    def storage(self) -> Storage:
+        return open_storage(self.path, self.options or None)
+
+    def table(self) -> hoodie.HoodieTable:
+        return hoodie.open_table(self.path, storage_options=self.options or None)
+
+
+# A local disk has a sample already: the test that kills at three moments.
+@pytest.fixture(params=[pytest.param("local", marks=soak), "hdfs", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "local":
+        return Place(str(tmp_path / "table"), {}, {})
+    server = request.getfixturevalue(f"{request.param}_server")
+    if request.param == "hdfs":
+        default = {"fs.defaultFS": server.uri}
+        conf = {f"spark.hadoop.{name}": value for name, value in default.items()}
+        return Place(f"hdfs:///cluster/{secrets.token_hex(8)}/t", conf, default)
+    options = server.options
+    conf = {
+        "spark.hadoop.fs.s3a.endpoint": options["aws_endpoint"],
+        "spark.hadoop.fs.s3a.endpoint.region": options["aws_region"],
+        "spark.hadoop.fs.s3a.access.key": options["aws_access_key_id"],
+        "spark.hadoop.fs.s3a.secret.key": options["aws_secret_access_key"],
+    }
+    return Place(server.new_uri(), conf, options)
+
+
+@pytest.fixture(scope="module")
+def python_of_stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Also with what reaches HDFS and object stores."""
+    return plain_environment(tmp_path_factory.mktemp("python-of-stores"), more=STORES)
+
+
+class Written(NamedTuple):
+    """The batches of the shared job: rows that do not compress, so that a file takes a while."""
+
+    loaded: pa.Table
+    changed: pa.Table
+    gone: pa.Table
+    last: pa.Table
+
+
+@pytest.fixture(scope="module")
+def written() -> Written:
+    return Written(
+        batch(range(16_000), 1, long=True),
+        batch(range(8_000, 20_000), 2, long=True),
+        batch(range(0, 16_000, 7), 3),
+        batch(range(2_000, 24_000, 3), 5, long=True),
+    )
+
+
+def modelled(written: Written) -> dict[str, list[Row]]:
+    """What the reads of the shared job must give."""
+    rows: dict[int, Row] = {}
+    rows |= {row["id"]: row for row in written.loaded.to_pylist()}
+    rows |= {row["id"]: row for row in written.changed.to_pylist()}
+    for row in written.gone.to_pylist():
+        rows.pop(row["id"])
+    before = dict(rows)
+    last = {row["id"]: row for row in written.last.to_pylist()}
+    found = {"compacted": before, "as_of": before, "incremental": last, "snapshot": before | last}
+    return {name: [each[key] for key in sorted(each)] for name, each in found.items()}
+
+
+LOADING, CHANGING, DELETING, COMPACTING, _, LASTING = range(1, 7)
+"""Numbers of the steps of the shared job."""
+
+
+def shared_steps(place: Place, written: Written, files: Path, *, inline: bool) -> list[Step]:
+    """With `inline` the last write compacts the table after it."""
+
+    def step(operation: str, name: str, **more: str) -> Step:
+        said = options_of(MOR, **more) | {"hoodie.datasource.write.operation": operation}
+        file = saved(getattr(written, name), files / f"{name}.parquet")
+        return {"do": "write", "path": place.path, "rows": f"file://{file}", "partitions": 4, "options": said}
+
+    def view(name: str, options: Mapping[str, str]) -> Step:
+        how = {"path": place.path, "storage_options": dict(place.options) or None}
+        return {"do": "read", **how, "options": options, "to": f"file://{files / name}"}
+
+    own = {"hoodie_compact_inline": "true", "hoodie_compact_inline_max_delta_commits": "1"} if inline else {}
+    return [
+        {"do": "enable"},
+        step("bulk_insert", "loaded"),
+        step("upsert", "changed"),
+        step("delete", "gone"),
+        {"do": "compact", "path": place.path},
+        view("compacted", VIEWS["read_optimized"]),
+        step("upsert", "last", **own),
+        *(view(name, options) for name, options in VIEWS.items()),
+    ]
+
+
+@pytest.fixture(scope="module")
+def local_run(
+    cluster: Cluster, zipped: Path, python_of_stores: Path, written: Written, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[Row]]:
+    """What the same job gives on a local disk and in one process of Spark."""
+    folder = tmp_path_factory.mktemp("local-run")
+    steps = shared_steps(Place(str(folder / "table"), {}, {}), written, folder, inline=False)
+    file = folder / "steps.json"
+    file.write_text(json.dumps(steps), encoding="utf-8")
+    options = ["--master", "local[2]", "--py-files", str(zipped)]
+    with cluster.submitted(JOB, str(file), python=python_of_stores, options=options) as job:
+        assert len(answers(job.ended())) == len(steps)
+        assert not cluster.executors()
+    return {name: plain(pq.read_table(folder / name)) for name in ("compacted", *VIEWS)}
+
+
+def kill_in_step(cluster: Cluster, job: Submitted, storage: Storage, number: int) -> None:
+    """All executors, as soon as the first data file of the step is seen in the staging folder of its instant."""
+    waited(f"step {number}", lambda: len(answers(job.printed())) >= number, job.runs)
+    executors = list(waited("executors", cluster.executors, job.runs))
+
+    def goes_on() -> None:
+        job.runs()
+        if len(answers(job.printed())) > number:
+            raise ClusterError(f"step {number} was over before one of its files was seen")
+
+    waited("a staged file", lambda: staged(storage), goes_on)
+    for executor in executors:
+        kill(executor)
+
+
+def staged(storage: Storage) -> list[str]:
+    """Data files of instants that are pending."""
+    found = [info.path.removeprefix(f"{STAGING}/") for info in storage.list(STAGING, recursive=True)]
+    return [path for path in found if not path.startswith("rows-") and (".parquet" in path or ".log." in path)]
+
+
+def named_files(storage: Storage, table: hoodie.HoodieTable) -> None:
+    """Each data file is named by a commit."""
+    active = table._context.active
+    named = {stat.path for instant in table.timeline.commits for stat in active.read_commit(instant).stats()}
+    there = {info.path for info in storage.list("", recursive=True) if not info.path.startswith(".hoodie/")}
+    assert {path for path in there if not path.endswith(".hoodie_partition_metadata")} <= named
+
+
+def on_shared_storage(cluster, zipped, python, tmp_path, place, written, local_run, *, moments, inline) -> None:
+    """Run the job while executors are killed in the steps `moments`; compare with the local run and the model."""
+    steps = shared_steps(place, written, tmp_path, inline=inline)
+    file = tmp_path / "steps.json"
+    file.write_text(json.dumps(steps), encoding="utf-8")
+    options, storage = ["--py-files", str(zipped)], place.storage()
+    with cluster.submitted(JOB, str(file), python=python, options=options, conf=place.conf) as job:
+        for number in moments:
+            before = job.printed().count("ExecutorLostFailure")
+            kill_in_step(cluster, job, storage, number)
+            # A task was lost: what was killed was at work.
+            waited("a lost task", lambda seen=before: job.printed().count("ExecutorLostFailure") > seen, job.runs)
+        said = answers(job.ended(600))
+    assert len(said) == len(steps)
+    assert said[CHANGING] == ["spark", 4_000, 8_000, 0]
+    for name, expected in modelled(written).items():
+        found = pq.read_table(tmp_path / name)
+        assert by_id(found).to_pylist() == expected, name
+        assert plain(found) == local_run[name], name
+    table = place.table()
+    for name in VIEWS:
+        assert plain(pq.read_table(tmp_path / name)) == plain(embedded_view(table, name)), name
+    if inline:
+        assert plain(pq.read_table(tmp_path / "read_optimized")) == plain(pq.read_table(tmp_path / "snapshot"))
+    assert len(table.timeline.commits) == (6 if inline else 5)
+    assert not table.timeline.pending()
+    assert leftovers(storage) == []
+    named_files(storage, table)
+    if place.path.startswith("s3:"):
+        rust = rust_peer.read(place.path, storage_options={**place.options, "aws_allow_http": "true"})
+        assert without(rust, "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name") == plain(
+            embedded_view(table, "snapshot")
+        )
+
+
+def test_a_job_whose_executors_are_killed_gives_on_any_storage_what_a_local_run_gives(
+    cluster, zipped, python_of_stores, tmp_path, place, written, local_run
+):
+    how = {"moments": [CHANGING, COMPACTING], "inline": False}
+    on_shared_storage(cluster, zipped, python_of_stores, tmp_path, place, written, local_run, **how)
+
+
+@soak
+def test_executors_killed_in_every_step_that_writes_and_in_an_inline_compaction(
+    cluster, zipped, python_of_stores, tmp_path, place, written, local_run
+):
+    how = {"moments": [LOADING, CHANGING, DELETING, COMPACTING, LASTING], "inline": True}
+    on_shared_storage(cluster, zipped, python_of_stores, tmp_path, place, written, local_run, **how)
 
 
 # -- other ways to ship, and what the driver holds ---------------------------------------------------------------------
