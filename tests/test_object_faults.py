@@ -12,7 +12,6 @@ import pytest
 import hoodie
 from hoodie.errors import AccessDeniedError, CommitOutcomeUnknownError, HoodieError, StorageFullError
 from hoodie.table import HoodieTable
-from tests.effort import long_but
 from tests.object_tables import TYPES, life, rows, seen
 from tests.servers.http_proxy import WRITES, Failing, HttpProxy
 from tests.servers.s3 import S3Server, shared_moto
@@ -54,8 +53,9 @@ def new_table(server: S3Server, table_type: str = "MERGE_ON_READ") -> HoodieTabl
     return table
 
 
-@pytest.mark.parametrize("seed", long_but([0], range(4)))
-@pytest.mark.parametrize("table_type", long_but(TYPES[:1], TYPES))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("table_type", TYPES)
 def test_a_table_lives_as_on_a_disk_while_every_tenth_request_fails(
     server: S3Server, proxy: HttpProxy, tmp_path: Path, table_type: str, seed: int
 ) -> None:
@@ -71,9 +71,8 @@ def test_a_table_lives_as_on_a_disk_while_every_tenth_request_fails(
 CASES = [*((name, Failing.EXPIRED) for name in OPERATIONS), *(("upsert", failing) for failing in LASTING)]
 
 
-@pytest.mark.parametrize(
-    "case", long_but([("upsert", Failing.EXPIRED)], [*dict.fromkeys(CASES), ("compact", Failing.FULL)]), ids=str
-)
+@pytest.mark.long
+@pytest.mark.parametrize("case", [*dict.fromkeys(CASES), ("compact", Failing.FULL)], ids=str)
 def test_a_store_that_refuses_from_some_request_on_is_one_error_and_the_table_is_whole(
     server: S3Server, proxy: HttpProxy, case: tuple[str, Failing]
 ) -> None:

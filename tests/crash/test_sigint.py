@@ -68,6 +68,7 @@ print(interrupted)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_process_that_is_interrupted_again_and_again(tmp_path, kind):
     done = subprocess.run(

@@ -28,7 +28,7 @@ def rows(value):
     return pa.table({"id": ["a", "b"], "v": [value, value]})
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 @pytest.mark.parametrize("moment", long_but(["torn"], ["before", "torn"]))
 def test_a_disk_that_is_full_at_any_call(tmp_path, kind, moment, complaints):
     hoodie.create_table(tmp_path, record_key="id", table_type=kind).upsert(rows(0))
