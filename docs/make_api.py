@@ -28,7 +28,7 @@ CORE = {
     "Open and create": ("open_table", "create_table", "is_table"),
     "A table": ("HoodieTable",),
     "A query": ("Scan",),
-    "What writes did": ("CommitResult", "History"),
+    "What writes did": ("CommitResult", "History", "CleanResult"),
     "What arguments take": (
         "Rows",
         "SchemaLike",

@@ -21,7 +21,7 @@ from hoodie.errors import (
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, InstantRange
-from hoodie.model.results import CommitResult, History
+from hoodie.model.results import CleanResult, CommitResult, History
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
@@ -37,6 +37,7 @@ __all__ = [
     "ArrowArrayExportable",
     "ArrowSchemaExportable",
     "ArrowStreamExportable",
+    "CleanResult",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CommitResult",

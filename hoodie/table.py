@@ -26,10 +26,11 @@ from hoodie.model.enums import Action, ChangeFormat, QueryType, TableType, Write
 from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs
 from hoodie.model.instant import Instant
-from hoodie.model.results import CommitResult, History
+from hoodie.model.results import CleanResult, CommitResult, History
 from hoodie.model.tuning import Tuning
 from hoodie.options.arguments import (
     check_seconds,
+    clean_options,
     parse_columns,
     parse_images,
     parse_names,
@@ -50,6 +51,7 @@ from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.read.where import Where
 from hoodie.services.acts import run_pending, schedule
+from hoodie.services.cleaning import CLEANING, nothing_cleaned, preview, summed
 from hoodie.services.compaction import COMPACTION
 from hoodie.services.recovery import rollback_failed
 from hoodie.services.rollback import rollback_instant
@@ -558,6 +560,50 @@ class HoodieTable:
         """
         self.schedule_compaction(options)
         return self.run_compaction(budget_s=None, options=options)
+
+    @undisturbed()
+    @said_plainly
+    def clean(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        retain_commits: int | None = None,
+        retain_hours: int | None = None,
+        retain_versions: int | None = None,
+        dry_run: bool = False,
+    ) -> CleanResult:
+        """Delete old versions of files. Writes do this by themselves where `hoodie.clean.automatic` is true.
+
+        Queries of this process that are being read keep their files. Other processes need to be done with a query before as many
+        commits, or hours, have passed as are retained.
+
+        Args:
+            options: Hudi's options of cleans.
+            retain_commits: the state after each of so many commits stays readable (10 unless an option says otherwise).
+            retain_hours: the same for the commits of so many hours.
+            retain_versions: each file keeps so many versions, however old they are.
+            dry_run: delete nothing, and say what would be deleted.
+
+        Returns:
+            How many files went, their bytes, and the earliest instant that can be read afterwards.
+
+        Raises:
+            OptionError: more than one of the three was given.
+            CommitConflictError: another process cleans the table right now.
+
+        Example:
+            >>> table.clean(dry_run=True).bytes_freed
+            >>> table.clean(retain_commits=3)
+        """
+        asked = clean_options(commits=retain_commits, hours=retain_hours, versions=retain_versions)
+        write = self._request({**parse_options(options), **asked}).write
+        context = self._context.with_concurrency(write.concurrency)
+        CLEANING.require_fit(context)
+        if dry_run:
+            return preview(context, write.cleaning)
+        pending = run_pending(CLEANING, context, write)  # what a dead process has begun
+        schedule(CLEANING, context, write)
+        return summed([*pending, *run_pending(CLEANING, context, write)]) or nothing_cleaned(context)
 
     @undisturbed()
     @said_plainly

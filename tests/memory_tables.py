@@ -26,6 +26,8 @@ SCHEMA = pa.schema(
     ]
 )
 
+KEEP_ALL = {"hoodie.clean.automatic": "false"}
+
 
 class FakeClock:
     """Seconds since the epoch that pass only when somebody sleeps, or when a test says so."""
@@ -87,8 +89,12 @@ def opened(
     cache: Cache | None = None,
     tuning: Tuning | None = None,
 ) -> HoodieTable:
-    """The table with one thread, so that storage calls come in one order; `cache` is that of another process."""
+    """The table with one thread, so that storage calls come in one order; `cache` is that of another process.
+
+    Nothing is cleaned unless a test says so: many compare all of a long history.
+    """
     sleep = time.sleep if clock is None else clock.sleep
+    options = {**KEEP_ALL, **(options or {})}
     return open_at(storage, engine=LocalEngine(1), options=options, sleep=sleep, cache=cache, tuning=tuning)
 
 

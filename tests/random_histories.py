@@ -6,6 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from tests.change_feed import check_feed, check_in_order
@@ -48,6 +49,8 @@ class Histories(RuleBasedStateMachine):
         self.known: list[str] = []
         """Completed commits, in the order of instants."""
         self.recovered = True
+        self.kept_from = ""
+        """Older commits were cleaned."""
 
     def new_table(self):
         """The storage with an empty table in it, and the clock that tests own; None is the true one."""
@@ -148,12 +151,42 @@ class Histories(RuleBasedStateMachine):
     def compaction_dies(self, at, moment):
         self._write((), lambda table: table.compact(), fault=Fault(at, moment))
 
+    # -- cleaning ----------------------------------------------------------------------------------------------------
+
+    @rule(keep=st.integers(1, 6))
+    def clean(self, keep):
+        if self.known:
+            self._table().clean(retain_commits=keep)
+            self.recovered = True
+            self._learn_clean()
+
+    @rule(keep=st.integers(1, 3), at=st.integers(1, 14), moment=MOMENTS)
+    def clean_dies(self, keep, at, moment):
+        if self.known:
+            try:
+                opened(FaultStorage(self.storage, [Fault(at, moment)]), self.clock, self.options).clean(
+                    retain_commits=keep
+                )
+            except InjectedFault:
+                self.views_equal_the_model()
+            self._learn_clean()
+            self.clean(keep)
+
+    def _learn_clean(self):
+        table = self._table()
+        self._learn((), delete=False)
+        self.kept_from = max(self.kept_from, table._context.active.earliest_kept(table.timeline) or "")
+
     # -- reads -------------------------------------------------------------------------------------------------------
 
     @rule(which=st.integers(0, 10**6))
     def read_as_of(self, which):
         if self.known and self.recovered:
             time = self.known[which % len(self.known)]
+            if time < self.kept_from:
+                with pytest.raises(InstantNotFoundError, match="were cleaned"):
+                    self._table().scan(as_of=time)
+                return
             assert plain(self._table().scan(as_of=time, meta_columns=True)) == self.model.snapshot(time)
 
     @rule(first=st.integers(-1, 10**6), last=st.integers(0, 10**6))
@@ -161,7 +194,8 @@ class Histories(RuleBasedStateMachine):
         if self.known and self.recovered:
             end = last % len(self.known)
             begin = None if first < 0 else self.known[first % (end + 1)]
-            self._check_changes(begin, self.known[end])
+            if self.known[end] >= self.kept_from:
+                self._check_changes(begin, self.known[end])
 
     @invariant()
     def views_equal_the_model(self):
@@ -200,9 +234,13 @@ class Histories(RuleBasedStateMachine):
             self.views_equal_the_model()
             self.nothing_is_left_over()
         for at, end in enumerate(self.known):
+            if end < self.kept_from:
+                continue
             assert plain(table.scan(as_of=end, meta_columns=True)) == self.model.snapshot(end)
             begin = self.known[at - 1] if at else None
             self._check_changes(begin, end)
+        if self.kept_from:
+            return
         check_feed(table)
         chance, ends = random.Random(str(self.known)), [None, *self.known]
         if self.known:

@@ -1,4 +1,4 @@
-"""Commands that change a table: compaction and rollback. What deletes shows first what it would do."""
+"""Commands that change a table: compaction, cleaning and rollback. What deletes shows first what it would do."""
 
 from __future__ import annotations
 
@@ -34,6 +34,21 @@ def register(to: Commands) -> None:
         "--budget", metavar="TIME", type=duration, help="begin no further compaction after this time: 90s, 5m, 1h"
     )
     run.add_argument("--instant", metavar="T", help="only the compaction scheduled at T")
+    clean = add_command(
+        to,
+        "clean",
+        "delete old versions of files",
+        lambda _, t, a: run_clean(
+            t, commits=a.retain_commits, hours=a.retain_hours, versions=a.retain_versions, dry_run=a.dry_run
+        ),
+    )
+    for what, text in (
+        ("commits", "the state after each of the last N commits stays readable (default 10)"),
+        ("hours", "the same for the commits of the last N hours"),
+        ("versions", "each file keeps its N newest versions"),
+    ):
+        clean.add_argument(f"--retain-{what}", metavar="N", type=int, help=text)
+    clean.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     undo = add_command(
         to,
         "rollback",
@@ -102,6 +117,22 @@ def run_compaction(table: HoodieTable, *, instant: str | None, budget_s: float |
         "pending": left,
     }
     return Report(data, tuple(lines))
+
+
+def run_clean(
+    table: HoodieTable, *, commits: int | None, hours: int | None, versions: int | None, dry_run: bool
+) -> Report:
+    """Clean, or say what that would delete."""
+    found = table.clean(retain_commits=commits, retain_hours=hours, retain_versions=versions, dry_run=dry_run)
+    data = {
+        "dry_run": dry_run,
+        "instant": found.instant,
+        "files": found.files,
+        "bytes_freed": found.bytes_freed,
+        "partitions": found.partitions,
+        "earliest_retained": found.earliest_retained,
+    }
+    return Report(data, (str(found),))
 
 
 def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, really: bool) -> Report:

@@ -227,9 +227,19 @@ def _shares(text: bytes | None, file: pq.ParquetFile) -> tuple[LogShare, ...] | 
     return tuple(shares) if end == file.metadata.num_rows else None
 
 
-def drop_row_copies(storage: Storage, *, of: str | None = None, before: str | None = None) -> None:
-    """Remove the copies of one instant, or of all instants before another one."""
+def row_copies_of(storage: Storage) -> dict[str, list[str]]:
+    """The copies that there are: instant -> paths."""
+    found: dict[str, list[str]] = {}
     for info in storage.list(ROW_COPIES):
         instant = parse_row_copy(info.path.rpartition("/")[2])
-        if instant is not None and (instant == of or (before is not None and instant < before)):
-            storage.delete(info.path)
+        if instant is not None:
+            found.setdefault(instant, []).append(info.path)
+    return found
+
+
+def drop_row_copies(storage: Storage, *, of: str | None = None, before: str | None = None) -> None:
+    """Remove the copies of one instant, or of all instants before another one."""
+    for instant, paths in row_copies_of(storage).items():
+        if instant == of or (before is not None and instant < before):
+            for path in paths:
+                storage.delete(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hoodie.errors import CorruptFileError
 from hoodie.model.instant import is_instant_time
 from hoodie.model.names import is_partition_path, parse_base_file, parse_log_file
-from hoodie.model.payloads import CompactionOperation, RollbackPlan
+from hoodie.model.payloads import CleanPlan, CompactionOperation, RollbackPlan
 
 
 def check_operation(operation: CompactionOperation, path: str) -> None:
@@ -56,4 +56,20 @@ def check_rollback(plan: RollbackPlan, path: str) -> None:
                 raise CorruptFileError(
                     f"{path}: the plan deletes {full[:300]!r}, which instant {plan.instant} did not write: nothing was "
                     "deleted; remove the plan and roll the instant back anew"
+                )
+
+
+def check_clean(plan: CleanPlan, path: str) -> None:
+    """Raises CorruptFileError where carrying the plan out would delete anything but data files of the table."""
+    for partition_path in (*plan.files, *plan.emptied):
+        if not is_partition_path(partition_path):
+            raise CorruptFileError(
+                f"{path}: partition {partition_path[:200]!r} leads out of the table: nothing was deleted; remove the plan"
+            )
+    for partition_path, names in plan.files.items():
+        for name in names:
+            if "\0" in name or (parse_base_file(name) is None and parse_log_file(name) is None):
+                raise CorruptFileError(
+                    f"{path}: the plan deletes {name[:300]!r} in partition {partition_path[:200]!r}, which is no data file: "
+                    "nothing was deleted; remove the plan"
                 )

@@ -59,6 +59,14 @@ class WriteOperation(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+class CleanPolicy(StrEnum):
+    """What a clean keeps of the older versions of files; the words are Apache Hudi's."""
+
+    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
 class RowCopies(StrEnum):
     """How rows that a write appends to logs get into a row copy."""
 

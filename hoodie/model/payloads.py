@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hoodie.model.enums import Action, WriteOperation
+from hoodie.model.enums import Action, CleanPolicy, WriteOperation
 
 NEW_GROUPS_ONLY = "hoodie.python.new.file.groups.only"
 """Key in an inflight file's extra metadata: the write names no file group because it touches none that is there."""
@@ -126,3 +126,32 @@ class RollbackMetadata:
     """(instant, action) of what was rolled back."""
     partitions: tuple[RollbackPartition, ...] = ()
     version: int = 1
+
+
+@dataclass(frozen=True)
+class CleanPlan:
+    """Which files a clean deletes."""
+
+    policy: CleanPolicy
+    files: Mapping[str, tuple[str, ...]]
+    """Names by partition path."""
+    earliest: tuple[str, Action] | None
+    """The first commit whose files are kept, with its action; None when numbers of versions decide."""
+    last_completed: str
+    """The newest completed commit when this was planned; empty: there was none."""
+    emptied: tuple[str, ...] = ()
+    """Partitions that have no file group any more when the files are gone."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.files.values()))
+
+
+@dataclass(frozen=True)
+class CleanMetadata:
+    """What a completed clean says of itself, as far as the next one needs it."""
+
+    earliest: str | None
+    last_completed: str
+    extra: Mapping[str, str] = field(default_factory=dict)

@@ -405,3 +405,5 @@ class ReadPlan:
     """How many file slices, or file groups that a range touched, were considered for the tasks, and what left them out."""
     position: str | None = None
     """How far the answer reaches, for the pull that goes on from there."""
+    reads_at: str | None = None
+    """The oldest instant whose state the tasks read; None: nothing was committed yet."""

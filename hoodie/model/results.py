@@ -130,6 +130,45 @@ class CommitResult:
         return "".join(f"; {each}" for each in told if each)
 
 
+@dataclass(frozen=True, repr=False)
+class CleanResult:
+    """What a clean deleted, or in a dry run would delete."""
+
+    instant: str | None
+    """None: a dry run, or there was nothing to delete."""
+    files: int = 0
+    bytes_freed: int = 0
+    earliest_retained: str | None = None
+    """From this instant on the table can be read as it was, now that this clean is done; None: nothing was committed yet."""
+    partitions: int = 0
+    """In which files were deleted."""
+    dry_run: bool = False
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        what = f"{format_count(self.files, 'file')}, {format_size(self.bytes_freed)}"
+        since = f"; readable from {self.earliest_retained} on" if self.earliest_retained else ""
+        if self.dry_run:
+            return f"clean, dry run: would delete {what}{since}"
+        if self.instant is None:
+            return f"clean: nothing to delete{since}"
+        return f"{self.instant} clean: {what} deleted{since}; {self.seconds:.2f} s"
+
+    def __repr__(self) -> str:
+        return f"<CleanResult {self}>"
+
+    def _repr_html_(self) -> str:
+        return html_pairs(
+            "clean, dry run" if self.dry_run else f"clean {self.instant or ''}".rstrip(),
+            [
+                ("files", self.files),
+                ("bytes freed", self.bytes_freed),
+                ("partitions", self.partitions),
+                ("readable from", self.earliest_retained or ""),
+            ],
+        )
+
+
 SHOWN = 20
 """Commits of a history that its texts show."""
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import ChangeFormat, QueryType, TableType, WriteOperation
+from hoodie.model.enums import ChangeFormat, CleanPolicy, QueryType, TableType, WriteOperation
+from hoodie.options.keys import CLEAN_COMMITS, CLEAN_HOURS, CLEAN_POLICY, CLEAN_VERSIONS
 
 _TAKE_ROWS = (
     WriteOperation.UPSERT,
@@ -61,6 +62,25 @@ def check_seconds(value: object, what: str, *, or_none: bool = False) -> None:
     """A length of time."""
     if not (or_none and value is None) and (not isinstance(value, int | float) or value != value or value < 0):  # noqa: PLR0124 - NaN
         raise OptionError(f"{what}={value!r} is no length of time: give seconds as a number, at least 0")
+
+
+def clean_options(*, commits: object, hours: object, versions: object) -> dict[str, str]:
+    """What a clean is asked to keep, as options."""
+    asked = {
+        CLEAN_COMMITS.name: (commits, CleanPolicy.KEEP_LATEST_COMMITS, "retain_commits"),
+        CLEAN_HOURS.name: (hours, CleanPolicy.KEEP_LATEST_BY_HOURS, "retain_hours"),
+        CLEAN_VERSIONS.name: (versions, CleanPolicy.KEEP_LATEST_FILE_VERSIONS, "retain_versions"),
+    }
+    given = {name: said for name, said in asked.items() if said[0] is not None}
+    if len(given) > 1:
+        raise OptionError(
+            f"clean() takes one of {', '.join(said[2] for said in given.values())}: they exclude each other"
+        )
+    for name, (value, policy, argument) in given.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise OptionError(f"{argument}={value!r} is no whole number of at least 1")
+        return {CLEAN_POLICY.name: policy.value, name: str(value)}
+    return {}
 
 
 def _texts(values: Any, what: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import ChangeFormat, MergeMode, QueryType, TableType, TableVersion, WriteOperation
+from hoodie.model.enums import ChangeFormat, CleanPolicy, MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.options import keygen, merging
 from hoodie.options.merging import STRATEGIES
 from hoodie.options.values import (
@@ -650,6 +650,78 @@ COMPACT_DELTA_COMMITS = Key(
 COMPACT_TARGET_IO = Key(
     "hoodie.compaction.target.io", whole(0), 512_000, "Megabytes that one compaction reads and writes at most."
 )
+CLEAN_AUTOMATIC = Key(
+    "hoodie.clean.automatic",
+    boolean(),
+    False,
+    "Delete old versions of files after a write, once there are more than are kept. Unset: only if an option says how much is kept. "
+    "Apache Hudi does so in any case.",
+)
+CLEAN_ASYNC = Key(
+    "hoodie.clean.async.enabled",
+    boolean(),
+    False,
+    "Clean in a thread of the writing process, which does not wait for it.",
+    also=("hoodie.clean.async",),
+)
+CLEAN_POLICY = Key(
+    "hoodie.clean.policy",
+    choice({policy.value: policy for policy in CleanPolicy}),
+    CleanPolicy.KEEP_LATEST_COMMITS,
+    "Which old versions are kept: what the last commits or hours need, or so many versions of each file.",
+    also=("hoodie.cleaner.policy",),
+)
+CLEAN_COMMITS = Key(
+    "hoodie.clean.commits.retained",
+    whole(1),
+    10,
+    "Commits whose state can still be read after a clean.",
+    also=("hoodie.cleaner.commits.retained",),
+)
+CLEAN_HOURS = Key(
+    "hoodie.clean.hours.retained",
+    whole(1),
+    24,
+    "With policy KEEP_LATEST_BY_HOURS: hours whose commits can still be read after a clean.",
+    also=("hoodie.cleaner.hours.retained",),
+)
+CLEAN_VERSIONS = Key(
+    "hoodie.clean.fileversions.retained",
+    whole(1),
+    3,
+    "With policy KEEP_LATEST_FILE_VERSIONS: versions of each file that are kept. Files that an overwrite replaced go at once.",
+    also=("hoodie.cleaner.fileversions.retained",),
+)
+CLEAN_TRIGGER = _check(
+    "hoodie.clean.trigger.strategy", "NUM_COMMITS", "there is no other", "What decides when a clean is due."
+)
+CLEAN_TRIGGER_COMMITS = Key(
+    "hoodie.clean.trigger.max.commits",
+    whole(1),
+    1,
+    "Commits since the last clean after which one is due again.",
+    also=("hoodie.clean.max.commits",),
+)
+CLEAN_INCREMENTAL = Key(
+    "hoodie.clean.incremental.enabled",
+    boolean(),
+    True,
+    "Plan cleans from the commits since the last one. false: list the whole table each time.",
+    also=("hoodie.cleaner.incremental.mode",),
+)
+CLEAN_AT_ONCE = Key(
+    "hoodie.clean.max.commits.to.clean",
+    whole(1),
+    9223372036854775807,
+    "Commits that one clean passes over at most, so that a table that was not cleaned for long is cleaned in steps.",
+)
+CLEAN_MULTIPLE = Key(
+    "hoodie.clean.multiple.enabled",
+    boolean(),
+    False,
+    "Plan a further clean while another one is pending.",
+    also=("hoodie.clean.allow.multiple",),
+)
 METADATA_ENABLE: Key[bool | None] = Key(
     "hoodie.metadata.enable",
     boolean(),
@@ -841,7 +913,10 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(BUCKET_COUNT, BUCKET_FIELDS, *BUCKET_CHECKS),
         ),
         "Services and concurrency": (
-            *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO, METADATA_ENABLE),
+            *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO),
+            *(CLEAN_AUTOMATIC, CLEAN_ASYNC, CLEAN_POLICY, CLEAN_COMMITS, CLEAN_HOURS, CLEAN_VERSIONS),
+            *(CLEAN_TRIGGER, CLEAN_TRIGGER_COMMITS, CLEAN_INCREMENTAL, CLEAN_AT_ONCE, CLEAN_MULTIPLE),
+            METADATA_ENABLE,
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, TAKES_TURNS, LOCK_WAIT, LOCK_PROVIDER),
             *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),
             *(ZOOKEEPER_URL, ZOOKEEPER_PORT, ZOOKEEPER_BASE_PATH, ZOOKEEPER_LOCK_KEY),

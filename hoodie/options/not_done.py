@@ -52,14 +52,6 @@ NOT_DONE: tuple[NotDone, ...] = (
         ("hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     ),
     NotDone(
-        "nothing is cleaned, old versions of files stay",
-        ("hoodie.clean.automatic", "hoodie.clean.async.enabled"),
-        (
-            *("hoodie.clean.policy", "hoodie.clean.commits.retained"),
-            *("hoodie.clean.hours.retained", "hoodie.clean.fileversions.retained"),
-        ),
-    ),
-    NotDone(
         "nothing is archived, the timeline keeps all instants",
         ("hoodie.archive.automatic", "hoodie.archive.async"),
         ("hoodie.keep.min.commits", "hoodie.keep.max.commits"),
@@ -95,6 +87,11 @@ NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
         "change logs are not written; change queries here need none, those of Apache Hudi do",
         ("hoodie.table.cdc.enabled",),
+    ),
+    NotDone(
+        "a clean takes the partitions that have something to clean, and keeps to no list of them",
+        ("hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"),
+        refused=True,
     ),
     NotDone(
         "expired partitions are not deleted; delete_partitions() deletes those that you name",

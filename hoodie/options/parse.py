@@ -27,7 +27,7 @@ from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.not_done import names_not_done, not_done
 from hoodie.options.other_systems import of_another_system
 from hoodie.options.read import ReadOptions, StreamReadOptions
-from hoodie.options.services import CompactionOptions, ConcurrencyOptions
+from hoodie.options.services import CleaningOptions, CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, OverwriteMode, did_you_mean
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
@@ -209,6 +209,12 @@ def _unknown(names: list[str], where: str = "") -> OptionError:
     return OptionError("\n".join(lines))
 
 
+def _says_only_what_is_kept(given: _Layers) -> bool:
+    kept = (keys.CLEAN_POLICY, keys.CLEAN_COMMITS, keys.CLEAN_HOURS, keys.CLEAN_VERSIONS)
+    silent = not (given.options.find(keys.CLEAN_AUTOMATIC) or given.defaults.find(keys.CLEAN_AUTOMATIC))
+    return silent and any(given.options.find(key) for key in kept)
+
+
 def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING) -> WriteRequest:
     """The options of a write; `defaults` (see `load_defaults`) stand behind them.
 
@@ -280,6 +286,19 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             inline=get(keys.COMPACT_INLINE),
             max_delta_commits=get(keys.COMPACT_DELTA_COMMITS),
             target_io_mb=get(keys.COMPACT_TARGET_IO),
+        ),
+        cleaning=CleaningOptions(
+            # Whoever says how much is to be kept expects that the rest goes, as with Apache Hudi.
+            automatic=get(keys.CLEAN_AUTOMATIC) or _says_only_what_is_kept(given),
+            in_background=get(keys.CLEAN_ASYNC),
+            policy=get(keys.CLEAN_POLICY),
+            commits=get(keys.CLEAN_COMMITS),
+            hours=get(keys.CLEAN_HOURS),
+            versions=get(keys.CLEAN_VERSIONS),
+            trigger_commits=get(keys.CLEAN_TRIGGER_COMMITS),
+            incremental=get(keys.CLEAN_INCREMENTAL),
+            at_once=get(keys.CLEAN_AT_ONCE),
+            multiple=get(keys.CLEAN_MULTIPLE),
         ),
         concurrency=ConcurrencyOptions(
             heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hoodie.model.enums import CleanPolicy
 from hoodie.options import keys
 from hoodie.options.values import LockProvider
 
@@ -16,6 +17,22 @@ class CompactionOptions:
     inline: bool = keys.COMPACT_INLINE.default
     max_delta_commits: int = keys.COMPACT_DELTA_COMMITS.default
     target_io_mb: int = keys.COMPACT_TARGET_IO.default
+
+
+@dataclass(frozen=True)
+class CleaningOptions:
+    automatic: bool = keys.CLEAN_AUTOMATIC.default
+    in_background: bool = keys.CLEAN_ASYNC.default
+    policy: CleanPolicy = keys.CLEAN_POLICY.default
+    commits: int = keys.CLEAN_COMMITS.default
+    hours: int = keys.CLEAN_HOURS.default
+    versions: int = keys.CLEAN_VERSIONS.default
+    trigger_commits: int = keys.CLEAN_TRIGGER_COMMITS.default
+    incremental: bool = keys.CLEAN_INCREMENTAL.default
+    at_once: int = keys.CLEAN_AT_ONCE.default
+    """Commits that one clean passes over at most."""
+    multiple: bool = keys.CLEAN_MULTIPLE.default
+    """Whether to plan one while another is pending."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def plan_read(context: TableContext, options: ReadOptions, *, meta_columns: bool
 
     def plan(snapshot: Snapshot) -> ReadPlan:
         found = _plan_on(context, snapshot, options, meta_columns=meta_columns)
-        return replace(found, position=_position(snapshot, options))
+        return replace(found, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options))
 
     return context.ask(plan)
 
@@ -53,6 +53,18 @@ def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *,
         slices = [s._replace(logs=()) for s in slices if s.base is not None]
     visible = snapshot.timeline.visible(until)
     return _plan(context, snapshot, slices, options, until=until, visible=visible, meta_columns=meta_columns)
+
+
+def _reads_at(snapshot: Snapshot, options: ReadOptions) -> str | None:
+    """The oldest instant whose files the query needs; the change feed compares each commit with the one before it."""
+    commits = snapshot.timeline.commits
+    if not commits:
+        return None
+    if options.query is not QueryType.INCREMENTAL:
+        return options.as_of or commits[-1].time
+    if options.changes is ChangeFormat.LATEST_STATE:
+        return options.end or commits[-1].time
+    return options.begin or commits[0].time
 
 
 def _position(snapshot: Snapshot, options: ReadOptions) -> str | None:

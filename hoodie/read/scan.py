@@ -21,6 +21,7 @@ from hoodie.read.plan import plan_read
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
+from hoodie.view.queries import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +129,8 @@ class Scan:
         final = with_scan_files(self._context, context, tasks)
         if progress is not None:
             progress.expect(len(final))
-        run = partial(_run_counted, storage, context, progress)
+        reading = Reading(storage.identity, self.plan.reads_at)
+        run = partial(_run_counted, storage, context, progress, reading)
         reader: pa.RecordBatchReader = self._context.engine.read(
             run, final, output, at_once=self._context.storage.at_once
         )
@@ -251,9 +253,9 @@ class Scan:
 
 
 def _run_counted(
-    storage: Storage, context: ReadContext, progress: Progress | None, task: Task
+    storage: Storage, context: ReadContext, progress: Progress | None, reading: Reading, task: Task
 ) -> Iterator[pa.RecordBatch]:
-    """`run_task`, and one more is done at its end."""
+    """`run_task`, and one more is done at its end. While this is held, no clean of this process takes the files away."""
     yield from run_task(storage, context, task)
     if progress is not None:
         progress.add()

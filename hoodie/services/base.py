@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
-from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import TableContext
 
+R_co = TypeVar("R_co", covariant=True)
 
-class Service(Protocol):
+
+class Service(Protocol[R_co]):
     """Work on a table besides its writes: it is planned, and later run, perhaps by another process.
 
     A plan on the timeline is a promise to readers and writers. So it is never deleted: who runs it claims it
@@ -26,6 +27,12 @@ class Service(Protocol):
     def action(self) -> Action:
         """What its plans are called on the timeline."""
 
+    @property
+    def resumes(self) -> bool:
+        """Whether a run goes on where a dead one stopped, because each of its steps may be done twice: then a claim stays on the
+        timeline, and is not taken back. A service that writes files begins anew.
+        """
+
     def require_fit(self, context: TableContext) -> None:
         """Refuse a table that this is not for. Asked before anything is done to it.
 
@@ -36,13 +43,16 @@ class Service(Protocol):
     def is_due(self, context: TableContext, options: WriteOptions) -> bool:
         """Whether to plan and run after a write, by the options and the timeline. Without IO where the options say no."""
 
+    def in_background(self, options: WriteOptions) -> bool:
+        """Whether the writer after whose commit this is due does not wait for it."""
+
     def plan(self, context: TableContext, options: WriteOptions, *, wait_s: float) -> str | None:
         """Put a plan on the timeline, as a requested instant; gives its time, None when there is nothing to do.
 
         What dead writers left is gone by now. Pending writes in the way are waited for, up to `wait_s` seconds.
         """
 
-    def run(self, context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
+    def run(self, context: TableContext, instant: Instant, options: WriteOptions) -> R_co:
         """Claim a requested plan and carry it out.
 
         Raises:

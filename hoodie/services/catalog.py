@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from hoodie.model.enums import Action
 from hoodie.services.base import Service
+from hoodie.services.cleaning import CLEANING
 from hoodie.services.compaction import COMPACTION
 
-SERVICES: Mapping[Action, Service] = {service.action: service for service in (COMPACTION,)}
+_ALL: tuple[Service[object], ...] = (COMPACTION, CLEANING)
+SERVICES: Mapping[Action, Service[object]] = {service.action: service for service in _ALL}
 """Each by the action of its plans, in the order in which they take their turn after a write. A new service goes here."""

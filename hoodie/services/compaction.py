@@ -45,6 +45,7 @@ class CompactionService:
     """Compaction as a table service; see `Service`."""
 
     action = Action.COMPACTION
+    resumes = False
 
     def require_fit(self, context: TableContext) -> None:
         check_version(context.config)
@@ -58,6 +59,9 @@ class CompactionService:
         if not options.compaction.inline or context.config.table_type is not TableType.MERGE_ON_READ:
             return False
         return _delta_commits_since_compaction(context.active.load()) >= options.compaction.max_delta_commits
+
+    def in_background(self, options: WriteOptions) -> bool:
+        return False
 
     def plan(self, context: TableContext, options: WriteOptions, *, wait_s: float) -> str | None:
         """Put a compaction plan on the timeline; gives its instant, None when no file group has logs to merge.
@@ -124,7 +128,7 @@ class CompactionService:
         _delete_output(context.storage, instant_time, context.active.read_compaction_plan(instant_time))
 
 
-COMPACTION: Service = CompactionService()
+COMPACTION: Service[CommitResult] = CompactionService()
 
 
 def _delta_commits_since_compaction(timeline: Timeline) -> int:

@@ -3,24 +3,74 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Hashable
+from threading import Lock, Thread
 
-from hoodie.model.results import CommitResult
+from hoodie.errors import CommitConflictError
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
+from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
 
 
-def after_commit(context: TableContext, options: WriteOptions) -> list[CommitResult]:
-    """Plan and run each service that is due, one after another."""
-    results: list[CommitResult] = []
-    for action, service in SERVICES.items():
+def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
+    """Plan and run each service that is due, one after another. Gives what those did that were waited for."""
+    results: list[object] = []
+    for service in SERVICES.values():
         try:
             if service.is_due(context, options):
-                schedule(service, context, options, wait_s=0)
-                results += run_pending(service, context, options)
+                if service.in_background(options):
+                    _begin_in_background(service, context, options)
+                else:
+                    results += _serve(service, context, options)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the caller must not take the commit for failed
-            log.warning("the commit stands, but the %s after it failed and is tried again later: %s", action.value, exc)
+            _say(service, exc)
     return results
+
+
+def _serve(service: Service[object], context: TableContext, options: WriteOptions) -> list[object]:
+    schedule(service, context, options, wait_s=0)
+    return run_pending(service, context, options)
+
+
+def _say(service: Service[object], error: Exception) -> None:
+    action = service.action.value
+    if service.resumes and isinstance(error, CommitConflictError):
+        log.info("the %s after a commit is left to another process: %s", action, error)
+    else:
+        log.warning("the commit stands, but the %s after it failed and is tried again later: %s", action, error)
+
+
+# -- beside the writer -------------------------------------------------------------------------------------------------
+
+_threads: dict[Hashable, Thread] = {}
+_guard = Lock()
+
+
+def _begin_in_background(service: Service[object], context: TableContext, options: WriteOptions) -> None:
+    """In a thread of this process, which waits for it before it ends; one for each table and service."""
+
+    def run() -> None:
+        try:
+            _serve(service, context, options)
+        except Exception as exc:  # noqa: BLE001 - nobody else hears of it
+            _say(service, exc)
+
+    key = (context.storage.identity, service.action)
+    with _guard:
+        running = _threads.get(key)
+        if running is None or not running.is_alive():
+            _threads[key] = Thread(target=run, name=f"hoodie-{service.action.value}")
+            _threads[key].start()
+
+
+def wait_for_background() -> None:
+    """Return when the services that run beside writers of this process are done."""
+    with _guard:
+        running = list(_threads.values())
+        _threads.clear()
+    for thread in running:
+        thread.join()

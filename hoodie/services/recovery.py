@@ -54,7 +54,8 @@ def rollback_failed(context: TableContext) -> list[str]:
         with suppress(InstantNotFoundError):
             rollback_instant(context, instant.time)
             undone.append(instant.time)
-    claims = [i for action in SERVICES for i in timeline.pending(action) if i.state is State.INFLIGHT]
+    begun = [action for action, service in SERVICES.items() if not service.resumes]
+    claims = [i for i in timeline.pending(*begun) if i.state is State.INFLIGHT] if begun else []
     for claimed in claims:
         take_back(context, SERVICES[claimed.action], claimed.time)
     if dead or unfinished or claims or names - {i.time for i in timeline.pending()}:
@@ -81,7 +82,7 @@ def _finish(context: TableContext, rollback: Instant) -> None:
         execute_rollback(context, rollback.time, plan)
 
 
-def take_back(context: TableContext, service: Service, instant_time: str) -> bool:
+def take_back(context: TableContext, service: Service[object], instant_time: str) -> bool:
     """Take a dead runner's claim back: its instant is requested again, because a plan is never deleted.
 
     False while its runner lives, or when it completed.

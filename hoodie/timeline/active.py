@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from hoodie.errors import CommitConflictError, CorruptFileError
@@ -17,16 +17,23 @@ from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.log_name_texts import LogNameTexts
 from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_plan
-from hoodie.format.service_plans import earliest_kept, earliest_kept_by_plan, is_clustering_plan
+from hoodie.format.service_plans import (
+    clustered_files,
+    decode_clean_metadata,
+    decode_clean_plan,
+    earliest_kept_by_plan,
+    is_clustering_plan,
+    savepointed_files,
+)
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import HOODIE, join
-from hoodie.model.payloads import CommitMetadata, CompactionPlan, RollbackPlan
+from hoodie.model.payloads import CleanMetadata, CleanPlan, CommitMetadata, CompactionPlan, RollbackPlan
 from hoodie.publish.base import Publisher
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
 from hoodie.storage.many import for_each
-from hoodie.timeline.kept import kept_commit, kept_timeline
+from hoodie.timeline.kept import kept_clean, kept_commit, kept_timeline, last_timeline
 from hoodie.timeline.layout import BY_INSTANT, Layout
 from hoodie.timeline.timeline import Timeline
 
@@ -55,6 +62,14 @@ class ActiveTimeline:
             self._listed = {info.path: info for info in self._storage.list(self._folder) if not info.is_folder}
             names = frozenset(path.rpartition("/")[2] for path in self._listed)
         return kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
+
+    def last_loaded(self) -> Timeline | None:
+        """What this process saw of the timeline last, without a look at the storage; None when that is forgotten."""
+        return last_timeline(self._cache, (self._storage.identity, self._folder), self._layout)
+
+    def extended(self, timeline: Timeline, instant: Instant) -> Timeline:
+        """The timeline with one state more, which this process has just reached."""
+        return timeline.extended([self.path(instant).rpartition("/")[2]])
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction.
@@ -100,8 +115,9 @@ class ActiveTimeline:
         except CorruptFileError:
             return None  # other writers do not publish inflight files atomically; nothing depends on its content
 
-    def read_compaction_plan(self, instant_time: str) -> CompactionPlan:
-        path = self.path(Instant(instant_time, Action.COMPACTION, State.REQUESTED))
+    def read_compaction_plan(self, instant_time: str, action: Action = Action.COMPACTION) -> CompactionPlan:
+        """The plan of a compaction, or of a log compaction."""
+        path = self.path(Instant(instant_time, action, State.REQUESTED))
         return self._read(path, lambda data: decode_compaction_plan(data, path=self._full(path)))
 
     def earliest_kept(self, timeline: Timeline) -> str | None:
@@ -109,8 +125,7 @@ class ActiveTimeline:
         kept = []
         newest = timeline.newest(Action.CLEAN)
         if newest is not None:
-            path = self.path(newest)
-            kept.append(self._read(path, lambda data: earliest_kept(data, path=self._full(path))))
+            kept.append(self.read_clean(newest).earliest)
         for pending in timeline.pending(Action.CLEAN):
             path = self.path(pending._replace(state=State.REQUESTED))
             try:
@@ -118,6 +133,44 @@ class ActiveTimeline:
             except (FileNotFoundError, CorruptFileError):
                 continue  # only being planned: nothing is deleted before the plan stands
         return max((time for time in kept if time), key=sort_key, default=None)
+
+    def read_clean_plan(self, instant_time: str) -> CleanPlan:
+        path = self.path(Instant(instant_time, Action.CLEAN, State.REQUESTED))
+        return self._read(path, lambda data: decode_clean_plan(data, path=self._full(path)))
+
+    def read_clean(self, instant: Instant) -> CleanMetadata:
+        """Metadata of a completed clean.
+
+        Raises:
+            CorruptFileError: as `read_commit`.
+        """
+        path = self.path(instant._replace(state=State.COMPLETED))
+        return kept_clean(
+            self._cache,
+            self._storage,
+            self._info(path),
+            lambda: self._read(path, lambda data: decode_clean_metadata(data, path=self._full(path))),
+        )
+
+    def savepointed_files(self, timeline: Timeline) -> frozenset[str]:
+        """Names of the files that savepoints hold."""
+        found: frozenset[str] = frozenset()
+        for instant in timeline:
+            if instant.action is Action.SAVEPOINT and instant.is_completed:
+                path = self.path(instant)
+                found |= self._read(path, lambda data, path=path: savepointed_files(data, path=self._full(path)))  # type: ignore[misc]
+        return found
+
+    def clustered_files(self, timeline: Timeline) -> frozenset[str]:
+        """Names of the files that pending clusterings will read."""
+        found: frozenset[str] = frozenset()
+        for instant in timeline.pending(Action.REPLACECOMMIT, Action.CLUSTERING):
+            path = self.path(instant._replace(state=State.REQUESTED))
+            with suppress(
+                FileNotFoundError, CorruptFileError
+            ):  # only being planned: such a plan names the newest files
+                found |= clustered_files(self._storage.read(path), path=self._full(path))
+        return found
 
     def is_pending_clustering(self, instant: Instant) -> bool:
         """Whether a pending replacecommit is a clustering: one that moves rows and brings none."""

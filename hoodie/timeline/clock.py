@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
 from hoodie.errors import LockError
-from hoodie.model.instant import next_instant, parse_instant
+from hoodie.model.instant import format_instant, next_instant, parse_instant
 
 _LONGEST_PAUSE_S = 0.05
 MAX_COMMIT_WAIT_S = 120.0
@@ -43,6 +43,10 @@ class Clock:
                 "set the clock right, or wait until it has passed that instant"
             )
         return allotted
+
+    def now(self) -> str:
+        """The time of the storage's clock, as an instant."""
+        return format_instant(self._wall())
 
     def pause(self, seconds: float) -> None:
         """Wait for somebody else; as `sleep` was given."""

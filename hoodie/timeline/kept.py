@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from hoodie.model.log_names import LogNames
-from hoodie.model.payloads import CommitMetadata
+from hoodie.model.payloads import CleanMetadata, CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind, file_key
 from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import Timeline
 
 COMMIT: Kind[CommitMetadata] = Kind("commit")
+CLEAN: Kind[CleanMetadata] = Kind("clean")
 TIMELINE: Kind[tuple[frozenset[str], Timeline]] = Kind("timeline")
 
 _PARSED_FACTOR = 3
@@ -26,6 +27,11 @@ def kept_commit(cache: Cache, storage: Storage, info: FileInfo, load: Callable[[
     return cache.get(
         COMMIT, file_key(storage, info), load, lambda commit: _PARSED_FACTOR * _kept_bytes(info.size_bytes, commit)
     )
+
+
+def kept_clean(cache: Cache, storage: Storage, info: FileInfo, load: Callable[[], CleanMetadata]) -> CleanMetadata:
+    """The same of a completed clean."""
+    return cache.get(CLEAN, file_key(storage, info), load, lambda _: _NAME_BYTES)
 
 
 def _kept_bytes(file_bytes: int, commit: CommitMetadata) -> int:
@@ -56,3 +62,9 @@ def kept_timeline(cache: Cache, folder: Hashable, names: frozenset[str], layout:
         timeline = Timeline.from_file_names(names, layout=layout)
     cache.put(TIMELINE, (folder, layout), (names, timeline), _NAME_BYTES * len(names))
     return timeline
+
+
+def last_timeline(cache: Cache, folder: Hashable, layout: Layout) -> Timeline | None:
+    """The timeline that was loaded last from a folder, if it is still kept."""
+    seen = cache.find(TIMELINE, (folder, layout))
+    return None if seen is None else seen[1]

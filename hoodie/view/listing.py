@@ -25,6 +25,19 @@ class AllFiles(NamedTuple):
     files: Mapping[str, Sequence[FileInfo]]
     """By folder; folders that are no partitions may be among them."""
 
+    @classmethod
+    def of(cls, infos: Iterable[FileInfo]) -> AllFiles:
+        """What these files make of a table: a partition is a folder that has a partition metadata file."""
+        by_folder: dict[str, list[FileInfo]] = {}
+        for info in infos:
+            by_folder.setdefault(info.path.rpartition("/")[0], []).append(info)
+        marked = (
+            folder
+            for folder, files in by_folder.items()
+            if any(f.path.rpartition("/")[2].startswith(PARTITION_METADATA) for f in files)
+        )
+        return cls(tuple(sorted(marked)), by_folder)
+
 
 class Listing(Protocol):
     """Files as they are at each call: what it has answered, it does not keep. Thread-safe.
@@ -60,15 +73,7 @@ class StorageListing:
         return for_each(self.storage.list, partition_paths, at_once=self.storage.at_once)
 
     def all_files(self) -> AllFiles:
-        by_folder: dict[str, list[FileInfo]] = {}
-        for info in self._data_files():
-            by_folder.setdefault(info.path.rpartition("/")[0], []).append(info)
-        marked = (
-            folder
-            for folder, files in by_folder.items()
-            if any(f.path.rpartition("/")[2].startswith(PARTITION_METADATA) for f in files)
-        )
-        return AllFiles(tuple(sorted(marked)), by_folder)
+        return AllFiles.of(self._data_files())
 
     def _data_files(self) -> Iterable[FileInfo]:
         tops = self.storage.list("")

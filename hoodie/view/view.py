@@ -7,7 +7,8 @@ a write goes on with what was listed before (`following`); reads list anew.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, MissingFileError
@@ -23,6 +24,8 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.view.build import as_written, build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
 from hoodie.view.committed import CommittedFiles, FoldedCommits
 from hoodie.view.listing import Listing
+
+NOTHING_GONE: Mapping[str, Collection[str]] = MappingProxyType({})
 
 
 class Found(NamedTuple):
@@ -85,6 +88,29 @@ class FileSystemView:
                     later._groups[partition_path] = added
         return later
 
+    def beside_clean(
+        self, timeline: Timeline, clean: str, gone: Mapping[str, Collection[str]] = NOTHING_GONE
+    ) -> FileSystemView | None:
+        """What a listing would show when a clean has come one state further, and has deleted these files by now (names by
+        partition path). None where more than that has happened.
+
+        For the process that runs the clean: nobody else knows how far it is.
+        """
+        if timeline.by_completion or _but(timeline, clean) != _but(self.timeline, clean):
+            return None
+        later = FileSystemView.of(self.found, self._listing, self._active, self._archived)
+        later.timeline = timeline
+        later.committed = CommittedFiles(timeline, self._active.read_commits, self.committed.known)
+        later._groups, later._by_id = self._groups.copy(), self._by_id.copy()
+        for partition_path, names in gone.items():
+            listed = later._groups.get(partition_path)
+            if listed is not None:
+                left = {file for group in listed for each in group.slices for file in (each.base, *each.logs) if file}
+                infos = [FileInfo(f.path, f.size_bytes, 0.0, False, None) for f in left if f.name not in names]
+                later._by_id.pop(partition_path, None)
+                later._groups[partition_path] = later._build(partition_path, infos)
+        return later
+
     @classmethod
     def of(
         cls, found: Found, listing: Listing, active: ActiveTimeline, archived: ArchivedTimeline | None = None
@@ -138,6 +164,10 @@ class FileSystemView:
         """Groups of a partition, replaced ones included; empty when the partition is not there."""
         self._list([partition_path])
         return self._groups[partition_path]
+
+    def list_all(self, partition_paths: Iterable[str]) -> None:
+        """List those that were not listed yet, at the same time: for who asks for them one after the other."""
+        self._list(sorted(set(partition_paths)))
 
     def _list(self, partition_paths: Iterable[str]) -> None:
         """Those that were not listed yet, at the same time."""
@@ -312,3 +342,7 @@ class FileSystemView:
                     f"partition {partition_path!r}, of which nothing is there and nothing was cleaned: the metadata are damaged, "
                     "restore the file from a copy"
                 )
+
+
+def _but(timeline: Timeline, clean: str) -> tuple[Instant, ...]:
+    return tuple(i for i in timeline if i.time != clean or i.action is not Action.CLEAN)

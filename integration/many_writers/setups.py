@@ -26,6 +26,8 @@ _LIFE = {
     "hoodie.client.heartbeat.interval_in_ms": str(BEAT_MS),
     "hoodie.client.heartbeat.tolerable.misses": str(MISSES),
     "hoodie.write.lock.wait_time_ms": "30000",
+    # The checker compares pulls and change feeds of the whole run.
+    "hoodie.clean.automatic": "false",
 }
 
 

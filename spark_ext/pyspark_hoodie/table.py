@@ -12,7 +12,7 @@ from hoodie.errors import OptionError, SchemaError
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
-from hoodie.model.results import CommitResult, History
+from hoodie.model.results import CleanResult, CommitResult, History
 from hoodie.options.arguments import parse_options
 from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
@@ -440,6 +440,39 @@ class HoodieTable:
             What each compaction did; an empty list when there was nothing to merge.
         """
         return self._core.compact(options)
+
+    def clean(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        retain_commits: int | None = None,
+        retain_hours: int | None = None,
+        retain_versions: int | None = None,
+        dry_run: bool = False,
+    ) -> CleanResult:
+        """Delete old versions of files, by the executors where there are many. Writes do this by themselves where
+        `hoodie.clean.automatic` is true.
+
+        A DataFrame that was read from the table keeps its files no longer than the retention: run it before as many commits, or
+        hours, have passed.
+
+        Args:
+            options: Hudi's options of cleans.
+            retain_commits: the state after each of so many commits stays readable (10 unless an option says otherwise).
+            retain_hours: the same for the commits of so many hours.
+            retain_versions: each file keeps so many versions, however old they are.
+            dry_run: delete nothing, and say what would be deleted.
+
+        Returns:
+            How many files went, their bytes, and the earliest instant that can be read afterwards.
+        """
+        return self._core.clean(
+            options,
+            retain_commits=retain_commits,
+            retain_hours=retain_hours,
+            retain_versions=retain_versions,
+            dry_run=dry_run,
+        )
 
     def rollback(self, instant: str | None = None) -> list[str]:
         """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.

@@ -114,6 +114,11 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.BLOOM_MAX_ENTRIES: write.index.bloom_max_entries,
         keys.COMPACT_DELTA_COMMITS: write.compaction.max_delta_commits,
         keys.COMPACT_TARGET_IO: write.compaction.target_io_mb,
+        keys.CLEAN_COMMITS: write.cleaning.commits,
+        keys.CLEAN_HOURS: write.cleaning.hours,
+        keys.CLEAN_VERSIONS: write.cleaning.versions,
+        keys.CLEAN_TRIGGER_COMMITS: write.cleaning.trigger_commits,
+        keys.CLEAN_AT_ONCE: write.cleaning.at_once,
         keys.HEARTBEAT_INTERVAL: round(write.concurrency.heartbeat_interval_s * 1000),
         keys.HEARTBEAT_MISSES: write.concurrency.heartbeat_misses,
         keys.LOCK_WAIT: round(write.concurrency.lock_timeout_s * 1000),
@@ -355,13 +360,6 @@ def test_an_option_for_what_is_not_done_is_an_error_or_said(each):
             assert each.reading or quiet.not_done == ()
 
 
-@pytest.mark.parametrize("name", ["hoodie.cleaner.commits.retained", "hoodie.clean.commits.retained"])
-def test_how_much_is_cleaned_asks_for_cleaning_by_any_of_its_names(name):
-    (said,) = parse_write_options({name: "3"}).not_done
-    assert said == f"nothing is cleaned, old versions of files stay ({name})"
-    assert parse_write_options({name: "3", "hoodie.clean.automatic": "false"}).not_done == ()
-
-
 def test_every_option_of_what_is_not_done_is_one_of_apache_hudi_and_no_check_of_ours():
     for each in NOT_DONE:
         for name in each.names:
@@ -392,6 +390,14 @@ TEXTS = {
     keys.QUERY_TYPE.name: "read_optimized",
     keys.OVERWRITE_MODE.name: "DYNAMIC",
     keys.STORAGE_LOCK_RENEWAL.name: "7",
+    keys.CLEAN_ASYNC.name: "true",
+    keys.CLEAN_POLICY.name: "KEEP_LATEST_BY_HOURS",
+    keys.CLEAN_COMMITS.name: "7",
+    keys.CLEAN_HOURS.name: "7",
+    keys.CLEAN_VERSIONS.name: "7",
+    keys.CLEAN_TRIGGER_COMMITS.name: "7",
+    keys.CLEAN_INCREMENTAL.name: "false",
+    keys.CLEAN_MULTIPLE.name: "true",
     "hoodie.keygen.timebased.timestamp.type": "SCALAR",
     "hoodie.keygen.timebased.timestamp.scalar.time.unit": "DAYS",
 }
@@ -559,14 +565,25 @@ def test_a_false_option_stands_over_a_true_default():
     assert parse_write_options({name: "false"}, defaults={name: "true"}).to_create().hive_style is False
 
 
+@pytest.mark.parametrize(
+    ("options", "cleans"),
+    [
+        ({}, False),
+        ({"hoodie.clean.automatic": "true"}, True),
+        ({"hoodie.cleaner.commits.retained": "3"}, True),
+        ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}, True),
+        ({"hoodie.clean.commits.retained": "3", "hoodie.clean.automatic": "false"}, False),
+    ],
+)
+def test_who_says_how_much_is_kept_asks_for_cleaning(options, cleans):
+    assert parse_write_options(options).write.cleaning.automatic is cleans
+
+
 def test_of_the_defaults_only_what_no_door_understands_is_named():
     defaults = {"hoodie.datasource.query.type": "snapshot", "hoodie.table.name": "t", "hoodie.clean.automatic": "true"}
     defaults |= {"hoodie.embed.timeline.server": "true"}
     assert parse_write_options({}, defaults=defaults).ignored == ("hoodie.embed.timeline.server",)
-    assert parse_read_options({}, defaults=defaults).ignored == (
-        "hoodie.clean.automatic",
-        "hoodie.embed.timeline.server",
-    )
+    assert parse_read_options({}, defaults=defaults).ignored == ("hoodie.embed.timeline.server",)
 
 
 def test_defaults_file_has_both_forms_of_lines():

@@ -12,7 +12,7 @@ from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.options.parse import parse_read_options
 from tests.change_feed import changes_of, check_feed
 from tests.golden_tables import FOLDER, copy_golden, golden_names
-from tests.memory_tables import Input, batch, keys, new_table, opened
+from tests.memory_tables import KEEP_ALL, Input, batch, keys, new_table, opened
 from tests.rows import rows_of
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -230,7 +230,9 @@ def as_events(rows):
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_the_feed_of_an_overwrite_applied_in_order_gives_its_rows(tmp_path, table_type):
     """Keys stay, go, come, and move between partitions; file ids are random, so it is done several times."""
-    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="p", table_type=table_type)
+    table = hoodie.create_table(
+        tmp_path / "t", record_key="id", partition_by="p", table_type=table_type, options=KEEP_ALL
+    )
     table.upsert(pa.table({"id": ["a", "b", "c"], "p": ["1", "1", "2"], "v": [0, 0, 0]}))
     for turn in range(1, 6):
         moved = [str((turn + n) % 2) for n in range(2)]

@@ -18,6 +18,7 @@ class Sweep:
     """A service without output of its own."""
 
     action = Action.CLEAN
+    resumes = False
 
     def __init__(self, *, due=False, dies=False):
         self.due, self.dies = due, dies
@@ -28,6 +29,9 @@ class Sweep:
 
     def is_due(self, context, options):
         return self.due
+
+    def in_background(self, options):
+        return False
 
     def plan(self, context, options, *, wait_s):
         instant = context.clock.allot(context.active.load().latest_time)

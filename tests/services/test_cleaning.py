@@ -1,0 +1,327 @@
+"""Cleaning: what goes, what stays readable, and what happens when a cleaner dies or meets another one."""
+
+import pytest
+
+from hoodie.errors import CommitConflictError, InstantNotFoundError, MissingFileError, OptionError
+from hoodie.format.service_plans import encode_clean_plan
+from hoodie.model.enums import Action, CleanPolicy, State
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import CleanPlan
+from hoodie.services.inline import wait_for_background
+from hoodie.storage.cache import Cache
+from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, snapshot_of, stray_files
+
+KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+AUTOMATIC = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3"}
+COMPACTING = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def rows(turn):
+    return batch([Input(f"k{n}", "ab"[n % 2], turn, turn) for n in range(4)])
+
+
+def written(kind, turns, options=None):
+    storage, clock = new_table(table_type=kind)
+    table = opened(storage, clock, COMPACTING | (options or {}))
+    for turn in range(turns):
+        table.upsert(rows(turn))
+    return storage, clock, table
+
+
+def data_files(storage):
+    return [i.path for p in "ab" for i in storage.list(p) if "metadata" not in i.path]
+
+
+def states(table):
+    return [i.state for i in table.timeline if i.action is Action.CLEAN]
+
+
+class Counting(FaultStorage):
+    """Which folders were listed."""
+
+    def list(self, folder, *, recursive=False):
+        self.listed = [*getattr(self, "listed", []), folder]
+        return super().list(folder, recursive=recursive)
+
+
+def test_a_table_does_not_grow_without_end(kind):
+    storage, _, table = written(kind, 12, AUTOMATIC)
+    before = len(data_files(storage))
+    for turn in range(12, 24):
+        table.upsert(rows(turn))
+    assert len(data_files(storage)) <= before + 4
+    assert {row[2] for row in snapshot_of(table)} == {23}
+    assert leftovers(storage) == []
+
+
+def test_every_retained_commit_reads_as_it_was_and_older_ones_are_a_clear_error(kind):
+    storage, clock, table = written(kind, 9)
+    commits = [i.time for i in table.timeline.commits]
+    then = {time: table.scan(as_of=time).to_arrow() for time in commits}
+    result = table.clean(retain_commits=4)
+    assert result.files > 0
+    assert result.bytes_freed > 0
+    assert result.earliest_retained == commits[-4]
+    fresh = opened(copy_of(storage)[0], clock)
+    for time in commits[-4:]:
+        assert fresh.scan(as_of=time).to_arrow().equals(then[time])
+        fresh.changes(since=commits[-4], until=time).to_arrow()
+    with pytest.raises(InstantNotFoundError, match=f"were cleaned.*earliest instant to read is {commits[-4]}"):
+        fresh.scan(as_of=commits[0])
+
+
+def test_a_dry_run_says_what_the_clean_then_does_and_changes_nothing(kind):
+    storage, _, table = written(kind, 9)
+    before = storage.snapshot()
+    dry = table.clean(retain_commits=2, dry_run=True)
+    assert storage.snapshot() == before
+    done = table.clean(retain_commits=2)
+    assert (dry.files, dry.bytes_freed, dry.earliest_retained) == (done.files, done.bytes_freed, done.earliest_retained)
+    assert dry.instant is None
+    assert dry.files > 0
+    assert table.clean(retain_commits=2).instant is None
+
+
+def test_versions_are_counted_for_each_file_and_replaced_files_go_at_once():
+    storage, _, table = written("COPY_ON_WRITE", 6)
+    table.clean(retain_versions=2)
+    assert len(data_files(storage)) == 4
+    table.delete_partitions(["b"])
+    table.clean(retain_versions=2)
+    assert table.partitions() == ("a",)
+    assert not storage.exists("b")
+    table.upsert(rows(9))
+    assert table.scan().count() == 4
+
+
+def test_of_the_hours_the_newest_file_before_them_stays():
+    storage, clock, table = written("COPY_ON_WRITE", 3)
+    clock.now_s += 5 * 3600
+    table.upsert(rows(5))
+    first = table.timeline.commits[-1].time
+    assert table.clean(retain_hours=2).earliest_retained == first
+    assert table.scan(as_of=first).count() == 4
+    assert len(data_files(storage)) == 4  # of each of the two files what the commit replaced, and what it made
+
+
+def test_what_is_asked_for_is_one_of_three():
+    _, _, table = written("COPY_ON_WRITE", 1)
+    with pytest.raises(OptionError, match="retain_commits, retain_versions"):
+        table.clean(retain_commits=1, retain_versions=1)
+    with pytest.raises(OptionError, match="retain_commits=0"):
+        table.clean(retain_commits=0)
+
+
+def test_after_the_first_clean_only_partitions_with_changes_are_listed():
+    storage, clock = new_table(table_type="COPY_ON_WRITE")
+    table = opened(storage, clock)
+    table.upsert(batch([Input(f"k{n}", f"p{n}", 0, 0) for n in range(20)]))
+    for turn in range(1, 4):
+        table.upsert(batch([Input("k3", "p3", turn, turn)]))
+    table.clean(retain_commits=1)
+    for turn in range(4, 6):
+        table.upsert(batch([Input("k7", "p7", turn, turn)]))
+    counting = Counting(storage)
+    result = opened(counting, clock, cache=Cache()).clean(retain_commits=1)  # another process
+    assert result.partitions == 2  # the last file of p3 has no reader any more either
+    assert {folder for folder in counting.listed if not folder.startswith(".hoodie")} == {"p3", "p7"}
+
+
+def test_rows_that_are_only_added_leave_nothing_to_list():
+    storage, clock = new_table(table_type="COPY_ON_WRITE")
+    options = AUTOMATIC | {"hoodie.parquet.small.file.limit": "0"}
+    for turn in range(8):
+        opened(storage, clock, options).bulk_insert(batch([Input(f"k{turn}", "a", 0, 0)]))
+    listed = []
+    for more in ({}, {"hoodie.clean.automatic": "false"}):
+        bare, its_clock = copy_of(storage)
+        counting = Counting(bare)
+        opened(counting, its_clock, options | more, cache=Cache()).bulk_insert(batch([Input("next", "a", 0, 0)]))
+        listed.append([folder for folder in counting.listed if not folder.startswith(".hoodie")])
+    assert listed[0] == listed[1]
+
+
+def test_what_a_pending_compaction_reads_stays():
+    _, _, table = written("MERGE_ON_READ", 5)
+    table.upsert(rows(5))
+    table.schedule_compaction()
+    for turn in range(6, 12):
+        table.upsert(rows(turn), {"hoodie.compact.inline": "false"})
+    table.clean(retain_commits=1)
+    table.clean(retain_versions=1)
+    table.run_compaction()
+    assert {row[2] for row in snapshot_of(table)} == {11}
+
+
+def test_a_query_that_is_being_read_keeps_its_files():
+    storage, _, table = written("COPY_ON_WRITE", 4)
+    expected = sorted(table.to_arrow()["val"].to_pylist())
+    reader = table.scan().to_reader()
+    for turn in range(4, 8):
+        table.upsert(rows(turn))
+    table.clean(retain_commits=1)
+    assert sorted(reader.read_all()["val"].to_pylist()) == expected
+    reader.close()
+    del reader
+    table.clean(retain_commits=1)
+    assert len(data_files(storage)) == 4
+
+
+def test_a_scan_that_meets_a_cleaned_file_says_which_clean_it_was():
+    _, _, table = written("COPY_ON_WRITE", 3)
+    scan = table.scan()
+    for turn in range(3, 6):
+        table.upsert(rows(turn))
+    clean = table.clean(retain_commits=1).instant
+    with pytest.raises(MissingFileError, match=f"deleted by the clean of instant {clean}.*Run the query again"):
+        scan.to_arrow()
+
+
+def test_a_cleaner_that_dies_anywhere_is_gone_on_with_and_no_reader_notices(kind):
+    storage, _, table = written(kind, 8)
+    table.delete_partitions(["b"])
+    table.upsert(rows(9))
+    table.upsert(rows(10))
+    expected = snapshot_of(table)
+    done, its_clock = copy_of(storage)
+    traced = FaultStorage(done)
+    opened(traced, its_clock).clean(retain_commits=1)
+    left = sorted(data_files(done))
+    points = list(crash_points(traced.trace))
+    for fault in points:
+        dead, its_clock = copy_of(storage)
+        with pytest.raises(InjectedFault):
+            opened(FaultStorage(dead, [fault]), its_clock).clean(retain_commits=1)
+        bare, its_clock = copy_of(dead)
+        table = opened(bare, its_clock)
+        assert snapshot_of(table) == expected, fault
+        table.clean(retain_commits=1)
+        assert sorted(data_files(bare)) == left, fault
+        assert set(states(table)) == {State.COMPLETED}, fault
+        table.upsert(rows(11))
+        assert {row[2] for row in snapshot_of(opened(bare, its_clock))} == {11}
+        assert leftovers(bare) == [], fault
+        assert stray_files(bare, table) == [], fault
+    assert len(points) > 20
+
+
+def test_the_next_write_goes_on_with_a_clean_that_died():
+    storage, clock, table = written("COPY_ON_WRITE", 6)
+    done, its_clock = copy_of(storage)
+    traced = FaultStorage(done)
+    opened(traced, its_clock).clean(retain_commits=1)
+    at = next(call.n for call in traced.trace if call.verb == "delete" and call.path.startswith("a/"))
+    fault = next(f for f in crash_points(traced.trace) if f.at == at)
+    with pytest.raises(InjectedFault):
+        opened(FaultStorage(storage, [fault]), clock).clean(retain_commits=1)
+    bare, clock = copy_of(storage)
+    table = opened(bare, clock, AUTOMATIC)
+    assert states(table) == [State.INFLIGHT]
+    table.upsert(rows(7))
+    assert State.INFLIGHT not in states(table)
+
+
+def test_two_cleaners_do_not_do_the_same_work():
+    storage, clock, table = written("COPY_ON_WRITE", 6)
+    told = []
+
+    class Meets(FaultStorage):
+        def delete(self, path):
+            if path.startswith("a/") and not told:
+                told.append(path)
+                with pytest.raises(CommitConflictError, match="is being run by another process"):
+                    opened(storage, clock).clean(retain_commits=1)
+            super().delete(path)
+
+    opened(Meets(storage), clock).clean(retain_commits=1)
+    assert told
+    assert states(table) == [State.COMPLETED]
+
+
+def test_a_cleaner_that_was_paused_until_another_one_was_done_ends_well():
+    storage, clock, table = written("COPY_ON_WRITE", 6)
+    woken = []
+
+    class Paused(FaultStorage):
+        def delete(self, path):
+            if path.startswith("a/") and not woken:
+                woken.append(path)
+                clean = opened(storage, clock)
+                # Its mark ended with its lease: whoever comes next takes it for dead.
+                instant = next(i for i in clean.timeline if i.action is Action.CLEAN)
+                clean._context.liveness.abandon(instant.time)
+                assert clean.clean(retain_commits=1).files > 0
+            super().delete(path)
+
+    opened(Paused(storage), clock).clean(retain_commits=1)
+    assert woken
+    assert states(table) == [State.COMPLETED]
+    assert {row[2] for row in snapshot_of(table)} == {5}
+
+
+def test_a_plan_that_was_never_written_whole_goes():
+    _, _, table = written("COPY_ON_WRITE", 6)
+    instant = Instant(table._context.clock.allot(table.timeline.latest_time), Action.CLEAN, State.REQUESTED)
+    table._context.active.create(instant)
+    assert table.clean(retain_commits=1).files > 0
+    assert states(table) == [State.COMPLETED]
+
+
+@pytest.mark.parametrize("name", ["../x_0-0-0_20260101000000000.parquet", "notes.txt", ".hoodie_partition_metadata"])
+def test_a_plan_that_names_anything_but_data_files_deletes_nothing(name):
+    storage, _, table = written("COPY_ON_WRITE", 2)
+    storage.create_new("a/notes.txt", b"mine")
+    instant = Instant(table._context.clock.allot(table.timeline.latest_time), Action.CLEAN, State.REQUESTED)
+    plan = CleanPlan(CleanPolicy.KEEP_LATEST_COMMITS, {"a": (name,) if "/" not in name else ()}, None, "")
+    if "/" in name:
+        plan = CleanPlan(CleanPolicy.KEEP_LATEST_COMMITS, {"../a": (name.rpartition("/")[2],)}, None, "")
+    table._context.active.create(instant, encode_clean_plan(plan, uri=storage.uri))
+    before = data_files(storage)
+    with pytest.raises(ValueError, match="nothing was deleted"):
+        table.clean()
+    assert data_files(storage) == before
+
+
+def test_row_copies_of_cleaned_logs_go_and_others_stay():
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    table = opened(storage, clock)
+    for turn in range(3):
+        table.upsert(rows(turn))
+    copies = ".hoodie/.hoodie_py/rows"
+    old = {info.path for info in storage.list(copies)}
+    table.compact()
+    table.upsert(rows(3))
+    young = {info.path for info in storage.list(copies)} - old
+    table.upsert(rows(4))
+    assert old
+    assert young
+    table.clean(retain_commits=1)
+    there = {info.path for info in storage.list(copies)}
+    assert not there & old
+    assert young <= there
+
+
+def test_a_clean_in_the_background_runs_beside_the_writer():
+    storage, clock, table = written("COPY_ON_WRITE", 5)
+    opened(storage, clock, AUTOMATIC | {"hoodie.clean.async.enabled": "true"}).upsert(rows(6))
+    wait_for_background()
+    assert states(table) == [State.COMPLETED]
+
+
+def test_a_clean_is_no_reason_to_list_anew():
+    storage, clock, _ = written("COPY_ON_WRITE", 6)
+    counting = Counting(storage)
+    table = opened(counting, clock, AUTOMATIC)
+    table.upsert(rows(6))
+    table.upsert(rows(7))
+    counting.listed = []
+    table.upsert(rows(8))
+    assert states(table).count(State.COMPLETED) == 3
+    assert not [folder for folder in counting.listed if not folder.startswith(".hoodie")]
+    assert sorted(snapshot_of(table), key=repr) == sorted(snapshot_of(opened(copy_of(storage)[0], clock)), key=repr)
