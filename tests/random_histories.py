@@ -36,6 +36,9 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
 
+    kept_from = ""
+    """Older commits were cleaned."""
+
     @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans())
     def begin(self, pack, parquet, cheap):
         treat_small_files(self.patch, as_small=cheap)
@@ -49,8 +52,6 @@ class Histories(RuleBasedStateMachine):
         self.known: list[str] = []
         """Completed commits, in the order of instants."""
         self.recovered = True
-        self.kept_from = ""
-        """Older commits were cleaned."""
 
     def new_table(self):
         """The storage with an empty table in it, and the clock that tests own; None is the true one."""
