@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from integration.hudi_client import ROOT
+from tests.effort import SOAK
+from tests.servers.azurite import azurite
 from tests.servers.hdfs import Hdfs
 from tests.servers.hive import hive_metastore
 from tests.servers.s3 import S3Server
@@ -23,6 +27,12 @@ def test_hdfs_keeps_the_contracts(hdfs_server: Hdfs) -> None:
 
 def test_a_real_s3_server_keeps_the_contracts(s3_server: S3Server) -> None:
     hold_contracts("versitygw", {"HOODIE_TEST_S3": s3_server.endpoint}, CONTRACTS)
+
+
+@pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it")
+def test_azurite_keeps_the_contracts(tmp_path: Path) -> None:
+    with azurite(tmp_path / "azurite") as server:
+        hold_contracts("azurite", {"HOODIE_TEST_AZURE": server.endpoint}, CONTRACTS)
 
 
 def test_locks_in_a_hive_metastore_keep_the_contract(tmp_path: Path) -> None:

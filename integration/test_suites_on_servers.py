@@ -1,4 +1,4 @@
-"""Random histories, and writers that are killed, on a real S3 server and on HDFS: a sample; HOODIE_SOAK=1 runs many more."""
+"""Random histories, and writers that are killed, on a real S3 server and on HDFS: a sample; HOODIE_SOAK=1 runs many more, and Azurite."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.random_histories import Histories
 KILLS = 12 if SOAK else 2
 
 
-@pytest.fixture(params=["s3", "hdfs"])
+@pytest.fixture(params=["s3", "hdfs", *(["azure"] if SOAK else [])])
 def new_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     """Gives addresses of folders that nobody has; the environment says how to reach them."""
     server = request.getfixturevalue(f"{request.param}_server")

@@ -19,6 +19,7 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.uri import open_storage
 from tests.bucket import BucketStorage
+from tests.servers.azurite import AzureServer
 from tests.servers.s3 import S3Server, shared_moto
 
 RENAMING: dict[str, Callable[[Path], RenamingStorage]] = {
@@ -41,6 +42,9 @@ CONDITIONAL: dict[str, Callable[[Path], ConditionalStorage]] = {
 if S3 := os.environ.get("HOODIE_TEST_S3"):
     # The address of a real one, which takes the credentials of `tests/servers/s3.py`.
     CONDITIONAL["versitygw"] = lambda folder: cast(ConditionalStorage, _of(S3Server(S3)))
+if AZURE := os.environ.get("HOODIE_TEST_AZURE"):
+    # The address of an Azurite, which has the container of `tests/servers/azurite.py`.
+    CONDITIONAL["azurite"] = lambda folder: cast(ConditionalStorage, _of(AzureServer(AZURE)))
 COPYING: dict[str, Callable[[Path], Storage]] = {
     "bucket": lambda folder: BucketStorage("memory://bucket"),
     "faults of a bucket": lambda folder: FaultStorage(BucketStorage("memory://bucket")),
@@ -50,6 +54,8 @@ COPYING: dict[str, Callable[[Path], Storage]] = {
 """Those that can copy files, and not rename."""
 if S3:
     COPYING["versitygw"] = lambda folder: _of(S3Server(S3))
+if AZURE:
+    COPYING["azurite"] = lambda folder: _of(AzureServer(AZURE))
 FOLDERED: dict[str, Callable[[Path], Storage]] = {**RENAMING}
 """Those with folders that stay when they are empty."""
 EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING, **COPYING}
@@ -66,7 +72,7 @@ def _s3() -> Storage:
     return _of(shared_moto())
 
 
-def _of(server: S3Server) -> Storage:
+def _of(server: S3Server | AzureServer) -> Storage:
     return open_storage(server.new_uri(), server.options)
 
 
@@ -83,7 +89,10 @@ def write(storage: Storage, path: str, data: bytes) -> None:
 
 
 def takes_name(storage: Storage, name: str) -> bool:
-    """Whether a storage can have such a name at all; HDFS has none with a colon, object stores have none with a line break."""
+    """Whether a storage can have such a name at all.
+
+    HDFS has none with a colon, object stores have none with a line break, and Azure has none with a backslash.
+    """
     if isinstance(storage, ObjectStorage):
-        return "\n" not in name
+        return "\n" not in name and not (storage.uri.startswith("az:") and "\\" in name)
     return not (isinstance(storage, HdfsStorage) and ":" in name)

@@ -133,8 +133,7 @@ class ObjectStorage:
         self._checked(path)
         with self._errors(path):
             try:
-                got = _obstore().get(self._store, path, options={"range": {"suffix": TAIL_BYTES}})
-                tail, size = bytes(got.bytes()), got.meta["size"]
+                tail, size = self._end_of(path)
             except _obstore().exceptions.BaseError:
                 if _obstore().head(self._store, path)["size"]:
                     raise
@@ -148,6 +147,18 @@ class ObjectStorage:
                 return [bytes(part) for part in _obstore().get_ranges(self._store, path, starts=starts, ends=ends)]
 
         return RangedInput(RangedFile(fetch, size, tail), mode="r")
+
+    def _end_of(self, path: str) -> tuple[bytes, int]:
+        """The last bytes of a file, and its size: of a small one by one request."""
+        if not self._is_azure:
+            got = _obstore().get(self._store, path, options={"range": {"suffix": TAIL_BYTES}})
+            return bytes(got.bytes()), got.meta["size"]
+        # Azure counts from the beginning only.
+        got = _obstore().get(self._store, path, options={"range": (0, TAIL_BYTES)})
+        start, size = bytes(got.bytes()), got.meta["size"]
+        if size <= TAIL_BYTES:
+            return start, size
+        return bytes(_obstore().get_range(self._store, path, start=size - TAIL_BYTES, end=size)), size
 
     @contextmanager
     def open_output(self, path: str, *, durable: bool = True) -> Iterator[BinaryIO]:
@@ -322,6 +333,15 @@ class ObjectStorage:
 
     def _checked(self, path: str, *, may_be_root: bool = False) -> None:
         checked_path(path, under=self._uri, may_be_root=may_be_root)
+        if "\\" in path and self._is_azure:
+            text = (
+                "Azure takes a backslash in a name for a slash, so a table there can have no partition value with one"
+            )
+            raise OSError(errno.EINVAL, text, self._full(path))
+
+    @property
+    def _is_azure(self) -> bool:
+        return isinstance(self._store, _obstore().store.AzureStore)
 
     def _full(self, path: str) -> str:
         return f"{self._uri}/{path}" if path else self._uri
@@ -420,9 +440,9 @@ def _tag(meta: Mapping[str, Any]) -> Hashable:
 def _file_info(meta: Mapping[str, Any]) -> FileInfo:
     # The last moment of the second that the store names: what is asked of it is whether a file is too old, or older than its instant.
     mtime_s = math.floor(meta["last_modified"].timestamp()) + _LAST_MOMENT_S
-    return FileInfo(
-        meta["path"], meta["size"], mtime_s, is_folder=False, identity=meta["e_tag"] or (mtime_s, meta["size"])
-    )
+    # Azure quotes the tag in an answer's head and not in a list.
+    identity = (meta["e_tag"] or "").strip('"') or (mtime_s, meta["size"])
+    return FileInfo(meta["path"], meta["size"], mtime_s, is_folder=False, identity=identity)
 
 
 def _folder_info(path: str) -> FileInfo:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from typing import cast
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar, cast
 
 import pytest
 
 from hoodie.storage.base import ConditionalStorage
+from hoodie.storage.ranges import TAIL_BYTES
 from hoodie.storage.uri import open_storage
 from tests.servers.http_proxy import PASSING, Failing, HttpProxy
 from tests.servers.s3 import shared_moto
@@ -75,3 +78,53 @@ def test_what_calls_cost(storage: ConditionalStorage, proxy: HttpProxy) -> None:
     assert cost(lambda: storage.touch("a/h")) == {"PUT": 1}
     assert cost(lambda: storage.mkdirs("b")) == {}
     assert cost(lambda: storage.delete_folder("a")) == {"LIST": 1, "DELETES": 1}
+
+
+# -- Azure -------------------------------------------------------------------------------------------------------------
+
+
+class Blob(BaseHTTPRequestHandler):
+    """One blob of Azure: ranges from the beginning only. Azure refuses the others, and obstore does not even ask."""
+
+    content = b""
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        span = self.headers.get("x-ms-range") or self.headers["Range"]
+        self.asked.append(span)
+        first, last = (int(each) for each in span.removeprefix("bytes=").split("-"))
+        part = self.content[first : last + 1]
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(part)))
+        self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(self.content)}")
+        self.send_header("ETag", '"0x1"')
+        self.send_header("Last-Modified", "Tue, 24 Nov 2026 03:00:00 GMT")
+        self.end_headers()
+        self.wfile.write(part)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("size", "requests"), [(1000, 1), (TAIL_BYTES, 1), (3 * TAIL_BYTES, 2)])
+def test_the_end_of_a_blob_of_azure_is_read_without_asking_for_its_end(size: int, requests: int) -> None:
+    blob = type("Blob", (Blob,), {"content": bytes(n % 251 for n in range(size)), "asked": []})
+    server = HTTPServer(("127.0.0.1", 0), blob)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.server_port}/account"
+        options = {"account_name": "account", "account_key": "a2V5", "endpoint": endpoint}
+        storage = open_storage("az://lake/t", {f"azure_storage_{name}": value for name, value in options.items()})
+        with storage.open_input("f") as source:
+            source.seek(max(0, size - 10))
+            assert source.read() == blob.content[-10:]
+        assert len(blob.asked) == requests
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_azure_would_take_a_backslash_for_a_slash() -> None:
+    options = {"azure_storage_account_name": "a", "azure_storage_account_key": "a2V5"}
+    with pytest.raises(OSError, match=r"no partition value with one: .*az://lake/t"):
+        open_storage("az://lake/t", options).create_new("a\\b", b"")
