@@ -8,6 +8,7 @@ import pytest
 
 from integration.hudi_client import ROOT, HudiPeer
 from tests.golden_tables import Golden, copy_golden
+from tests.servers.azurite import AzureServer, azurite
 from tests.servers.hdfs import Hdfs, hdfs
 from tests.servers.s3 import S3Server
 from tests.servers.versitygw import versitygw
@@ -56,6 +57,13 @@ def golden(tmp_path: Path) -> Callable[[str], Golden]:
 def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     """A NameNode and a DataNode, started once."""
     with hdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    """Azurite, started once; skipped where it was not installed."""
+    with azurite(tmp_path_factory.mktemp("azure") / "server") as server:
         yield server
 
 

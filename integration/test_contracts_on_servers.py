@@ -12,7 +12,6 @@ import pytest
 
 from integration.hudi_client import ROOT
 from tests.effort import SOAK
-from tests.servers.azurite import azurite
 from tests.servers.hdfs import Hdfs
 from tests.servers.hive import hive_metastore
 from tests.servers.s3 import S3Server
@@ -30,9 +29,9 @@ def test_a_real_s3_server_keeps_the_contracts(s3_server: S3Server) -> None:
 
 
 @pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it")
-def test_azurite_keeps_the_contracts(tmp_path: Path) -> None:
-    with azurite(tmp_path / "azurite") as server:
-        hold_contracts("azurite", {"HOODIE_TEST_AZURE": server.endpoint}, CONTRACTS)
+def test_azurite_keeps_the_contracts(request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue("azure_server")
+    hold_contracts("azurite", {"HOODIE_TEST_AZURE": server.endpoint}, CONTRACTS)
 
 
 def test_locks_in_a_hive_metastore_keep_the_contract(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Random histories, and writers that are killed, on a real S3 server and on HDFS: a sample; HOODIE_SOAK=1 runs many more, and Azurite."""
+"""Random histories, and writers that are killed, on a real S3 server and on HDFS: a sample; HOODIE_SOAK=1 runs more, and Azurite."""
 
 from __future__ import annotations
 

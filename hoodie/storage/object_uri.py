@@ -79,7 +79,9 @@ def _environment(prefix: str) -> dict[str, str]:
 
     What changes while a job runs (roles, tokens in files) is left to obstore, which asks for it wherever it runs.
     """
-    wanted = {f"{prefix}_{name}" for name in (*_COMMON[prefix], "allow_http", "default_region", "endpoint_url")}
+    names = (*_COMMON[prefix], "allow_http", "default_region", "endpoint_url")
+    prefixes = (prefix, "azure_storage") if prefix == "azure" else (prefix,)
+    wanted = {f"{each}_{name}" for each in prefixes for name in names}
     return {name.lower(): value for name, value in os.environ.items() if name.lower() in wanted and name.isupper()}
 
 

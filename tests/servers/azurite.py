@@ -91,7 +91,7 @@ def _make_container(server: AzureServer) -> None:
     signed += f"/{ACCOUNT}/{ACCOUNT}/{CONTAINER}\nrestype:container"
     signature = base64.b64encode(hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()).decode()
     headers = {"x-ms-date": date, "x-ms-version": _VERSION, "Authorization": f"SharedKey {ACCOUNT}:{signature}"}
-    request = urllib.request.Request(  # noqa: S310 - its own server
+    request = urllib.request.Request(
         f"{server.endpoint}/{ACCOUNT}/{CONTAINER}?restype=container", method="PUT", headers=headers
     )
-    urllib.request.urlopen(request, timeout=30).close()  # noqa: S310
+    urllib.request.urlopen(request, timeout=30).close()

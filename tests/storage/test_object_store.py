@@ -10,6 +10,7 @@ from typing import ClassVar, cast
 import pytest
 
 from hoodie.storage.base import ConditionalStorage
+from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.ranges import TAIL_BYTES
 from hoodie.storage.uri import open_storage
 from tests.servers.http_proxy import PASSING, Failing, HttpProxy
@@ -128,3 +129,13 @@ def test_azure_would_take_a_backslash_for_a_slash() -> None:
     options = {"azure_storage_account_name": "a", "azure_storage_account_key": "a2V5"}
     with pytest.raises(OSError, match=r"no partition value with one: .*az://lake/t"):
         open_storage("az://lake/t", options).create_new("a\\b", b"")
+
+
+def test_the_environment_says_where_an_emulator_of_azure_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"ACCOUNT_NAME": "a", "ACCOUNT_KEY": "a2V5", "ENDPOINT": "http://127.0.0.1:9/a"}
+    for name, value in said.items():
+        monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+    storage = open_storage("az://lake/t")
+    assert isinstance(storage, ObjectStorage)
+    assert {**storage.how, "allow_http": "true"} == storage.how  # and other processes of the job are told the same
+    assert storage.how["azure_storage_endpoint"] == said["ENDPOINT"]
