@@ -2,15 +2,20 @@
 
 import pytest
 
+import hoodie
 from hoodie.errors import CommitConflictError, InstantNotFoundError, MissingFileError, OptionError
 from hoodie.format.service_plans import encode_clean_plan
 from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CleanPlan
+from hoodie.options.parse import parse_write_options
+from hoodie.services.cleaning import CLEANING, CleaningService, plan_clean
 from hoodie.services.inline import wait_for_background
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from tests.golden_tables import copy_golden
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, snapshot_of, stray_files
+from tests.rows import rows_of
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 AUTOMATIC = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3"}
@@ -325,3 +330,58 @@ def test_a_clean_is_no_reason_to_list_anew():
     assert states(table).count(State.COMPLETED) == 3
     assert not [folder for folder in counting.listed if not folder.startswith(".hoodie")]
     assert sorted(snapshot_of(table), key=repr) == sorted(snapshot_of(opened(copy_of(storage)[0], clock)), key=repr)
+
+
+# -- savepoints of Apache Hudi -------------------------------------------------------------------------------------------
+
+
+def written_on(path):
+    """Commits that leave nothing current of what the savepoint holds."""
+    table = hoodie.open_table(path)
+    old = table.scan().to_arrow()
+    for _ in range(3):
+        table.upsert(old)
+    return table
+
+
+def test_what_a_savepoint_holds_stays(tmp_path):
+    path = copy_golden("v6_savepoint", tmp_path).path
+    saved = next((path / ".hoodie").glob("*.savepoint")).name.split(".")[0]
+    before = rows_of(hoodie.open_table(path).scan(as_of=saved).to_arrow())
+    table = written_on(path)
+    assert table.clean(retain_commits=1).files > 0
+    assert rows_of(hoodie.open_table(path).scan(as_of=saved).to_arrow()) == before
+
+
+def test_a_savepoint_that_comes_after_the_plan_keeps_its_files(tmp_path):
+    """By a writer that does not share our lock."""
+    path = copy_golden("v6_savepoint", tmp_path).path
+    (savepoint,) = (path / ".hoodie").glob("*.savepoint")
+    saved, content = savepoint.name.split(".")[0], savepoint.read_bytes()
+    before = rows_of(hoodie.open_table(path).scan(as_of=saved).to_arrow())
+    savepoint.unlink()
+    table = written_on(path)
+    options = parse_write_options({"hoodie.clean.commits.retained": "1"}).write
+    instant = CLEANING.plan(table._context, options, wait_s=0)
+    savepoint.write_bytes(content)
+    table.clean()
+    assert hoodie.open_table(path).timeline.find(instant, Action.CLEAN).is_completed
+    assert rows_of(hoodie.open_table(path).scan(as_of=saved).to_arrow()) == before
+
+
+def test_a_plan_is_made_anew_when_a_savepoint_comes_before_it_stands(tmp_path):
+    path = copy_golden("v6_savepoint", tmp_path).path
+    (savepoint,) = (path / ".hoodie").glob("*.savepoint")
+    saved, content = savepoint.name.split(".")[0], savepoint.read_bytes()
+    savepoint.unlink()
+    context = written_on(path)._context
+    options = parse_write_options({"hoodie.clean.commits.retained": "1"}).write
+    snapshot = context.snapshot()
+    planned = plan_clean(context, snapshot, options.cleaning)
+    savepoint.write_bytes(content)
+    assert CleaningService()._put(context, snapshot, planned.plan) is None
+    held = context.active.savepointed_files(context.active.load())
+    found = CLEANING.plan(context, options, wait_s=0)
+    names = {name for names in context.active.read_clean_plan(found).files.values() for name in names}
+    assert held & {name for names in planned.plan.files.values() for name in names}, saved
+    assert not held & names
