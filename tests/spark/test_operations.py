@@ -1,6 +1,7 @@
 """Overwrites, deleted partitions, partial upserts, inserts that look keys up and sorted bulk inserts: with `enable` and without."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError
-from hoodie.model.enums import WriteOperation
+from hoodie.model.enums import TableType, WriteOperation
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -158,3 +159,27 @@ def test_a_row_that_another_writer_renews_during_delete_where_stays(enabled, pat
     assert evaluated == [["k0", "k2"], ["k2"]]
     assert result.deleted == 1
     assert stored(path) == [("k0", "a", 7, 20), ("k1", "a", 1, 10), ("k3", "c/d", 1, 10)]
+
+
+def test_old_versions_of_files_are_cleaned_by_the_table_and_by_an_option_of_writes(enabled, path):
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, path)
+    for turn in range(2, 6):
+        save(enabled.createDataFrame([(k, p, turn, turn * 10) for k, p, *_ in FIRST], DDL), path)
+        table.compact() if table.config.table_type is TableType.MERGE_ON_READ else None
+    expected = stored(path)
+    before = files(path)
+    would = table.clean(retain_commits=1, dry_run=True)
+    assert (files(path), would.instant) == (before, None)
+    done = table.clean(retain_commits=1)
+    assert (len(before) - len(files(path)), done.files) == (would.files, would.files)
+    assert would.files > 0
+    assert stored(path) == expected
+    again = enabled.createDataFrame([("k0", "a", 9, 90)], DDL)
+    save(again, path, hoodie__clean__automatic="true", hoodie__clean__commits__retained="1")
+    save(again, path, hoodie__clean__automatic="true", hoodie__clean__commits__retained="1")
+    assert stored(path)[0] == ("k0", "a", 9, 90)
+    assert len(files(path)) <= len(before) - would.files + 2
+
+
+def files(path):
+    return [file for file in Path(path).rglob("*.*") if ".hoodie/" not in str(file) and "metadata" not in file.name]
