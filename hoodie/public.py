@@ -2,6 +2,7 @@
 
 from hoodie.engine.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
 from hoodie.errors import (
+    AccessDeniedError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     CorruptFileError,
@@ -13,6 +14,7 @@ from hoodie.errors import (
     MissingFileError,
     OptionError,
     SchemaError,
+    StorageFullError,
     TableChangedError,
     TableExistsError,
     TableNotFoundError,
@@ -34,6 +36,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
 
 __all__ = [
+    "AccessDeniedError",
     "ArrowArrayExportable",
     "ArrowSchemaExportable",
     "ArrowStreamExportable",
@@ -62,6 +65,7 @@ __all__ = [
     "Scan",
     "SchemaError",
     "SchemaLike",
+    "StorageFullError",
     "TableChangedError",
     "TableExistsError",
     "TableNotFoundError",

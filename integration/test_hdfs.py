@@ -17,6 +17,7 @@ from hdfs_native import Client
 
 import hoodie
 from hoodie.cli.__main__ import main
+from hoodie.errors import StorageFullError
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.uri import open_storage
 from integration.hudi_client import ROOT, HudiPeer
@@ -205,6 +206,7 @@ KILLED_AT = """
 import os, signal, sys
 import hoodie
 import pyarrow as pa
+from hoodie.errors import StorageFullError
 from hoodie.storage.hdfs import HdfsStorage
 
 def die(*args, **kwargs):
@@ -388,3 +390,53 @@ def test_python_and_the_command_line_open_a_path_without_a_host(
     assert (
         seen(hoodie.open_table(path).scan()) == seen(hoodie.open_table(place).scan()) == rows(range(5), 1).to_pylist()
     )
+
+
+def rows_in(place: str) -> dict[int, int]:
+    rows = hoodie.open_table(place).to_arrow()
+    return dict(zip(rows["id"].to_pylist(), rows["ts"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("quota", ["-setSpaceQuota", "-setQuota"])
+def test_a_quota_that_is_used_up_in_the_midst_of_writes_loses_nothing(
+    hdfs_server: Hdfs, storage: HdfsStorage, place: str, quota: str
+) -> None:
+    table = hoodie.create_table(place, **CREATE)
+    table.upsert(pa.table({"id": [1, 2], "part": ["a", "b"], "ts": [1, 1]}))
+    folder = path_in(storage, "").rstrip("/")
+    hdfs_server.admin(quota, "1" if quota == "-setSpaceQuota" else "12", folder)
+    for turn in range(2, 20):
+        try:
+            table.upsert(pa.table({"id": [1, 2], "part": ["a", "b"], "ts": [turn, turn]}))
+        except StorageFullError as error:
+            refused = str(error)
+            break
+    assert "quota" in refused
+    assert rows_in(place) == {1: turn - 1, 2: turn - 1}
+    hdfs_server.admin(quota.replace("set", "clr"), folder)
+    table.upsert(pa.table({"id": [1], "part": ["a"], "ts": [100]}))
+    assert rows_in(place) == {1: 100, 2: turn - 1}
+    assert not hoodie.open_table(place).timeline.pending()
+
+
+def test_a_writer_without_the_right_to_write_is_told_so(storage: HdfsStorage, place: str) -> None:
+    hoodie.create_table(place, **CREATE).upsert(pa.table({"id": [1], "part": ["a"], "ts": [1]}))
+    program = (
+        "import sys, hoodie, pyarrow as pa\n"
+        "table = hoodie.open_table(sys.argv[1])\nprint(table.to_arrow().num_rows)\n"
+        "try:\n    table.upsert(pa.table({'id': [1], 'part': ['a'], 'ts': [2]}))\n"
+        "except hoodie.AccessDeniedError as error:\n    print(error)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, place],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HADOOP_USER_NAME": "somebody"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+    )
+    assert run.returncode == 0, run.stderr
+    rows, message = run.stdout.splitlines()
+    assert (rows, "somebody" in message) == ("1", True), message
+    assert rows_in(place) == {1: 1}
