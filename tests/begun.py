@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from hoodie.engine.local import LocalEngine
 from hoodie.model.enums import WriteOperation
-from hoodie.options.parse import parse_write_options
 from hoodie.table import HoodieTable
 from hoodie.write.attempt import Attempt, Written
 from hoodie.write.stage import staged_batch
@@ -16,16 +15,16 @@ from hoodie.write.stage import staged_batch
 @contextmanager
 def begun(table: HoodieTable, rows: pa.Table) -> Iterator[Callable[[], None]]:
     """An upsert that has its instant and nothing more; gives what writes and completes it."""
-    context = table._context
+    context, options = table._context, table._request(None).write
     with staged_batch(
         context,
         rows.to_reader(),
         rows.schema,
         operation=WriteOperation.UPSERT,
-        options=parse_write_options({}).write,
+        options=options,
         engine=LocalEngine(1),
     ) as batch:
-        attempt = Attempt(context, batch, parse_write_options({}).write, context.snapshot())
+        attempt = Attempt(context, batch, options, context.snapshot())
         transaction, plan = attempt.plan(attempt.locate(context.snapshot()))
         ended: list[bool] = []
 
