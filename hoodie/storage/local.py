@@ -231,8 +231,9 @@ class LocalStorage:
 
     def delete_folder(self, path: str) -> None:
         absolute = self._writable(path)
-        if os.path.islink(absolute) or (os.path.lexists(absolute) and not os.path.isdir(absolute)):
-            raise _os_error(errno.ENOTDIR, absolute)  # a link too: what it leads to is not ours to delete
+        with suppress(FileNotFoundError):
+            if not stat.S_ISDIR(os.lstat(absolute).st_mode):
+                raise _os_error(errno.ENOTDIR, absolute)  # a link too: what it leads to is not ours to delete
         _delete_tree(absolute)
 
     def mkdirs(self, path: str, *, durable: bool = True) -> None:

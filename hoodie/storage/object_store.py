@@ -14,6 +14,7 @@ import errno
 import io
 import math
 import os
+import random
 import re
 import time
 import uuid
@@ -39,8 +40,13 @@ _PART_BYTES = 8 * 1024 * 1024
 _PUT_ID = "hoodieput"
 """Attribute of conditional puts, another one each time: when an answer was lost, it tells whose file stands there."""
 _TRIES = 6
-_TRY_AGAIN = "ConditionalRequestConflict"
-"""S3's answer (409) to a put on condition while another one or a delete runs: it may be that none of them leaves a file."""
+_BUSY = frozenset({"ConditionalRequestConflict", "ExistingObjectIsDirectory", "OperationAborted"})
+"""Answers (409) to a put while another one or a delete of the name runs: it may be that none of them leaves a file.
+
+The directory is versitygw's word for it, which keeps objects as files.
+"""
+_GONE = "(code: NoSuchKey)"
+"""Of one file in the answer to a delete of many, from servers that tell a file that is gone from one that they deleted."""
 _CLOCK = ".hoodie/.hoodie_py/clock"
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _DENIED = frozenset(
@@ -185,8 +191,7 @@ class ObjectStorage:
 
     def replace(self, path: str, data: bytes) -> None:
         self._checked(path)
-        with self._errors(path):
-            _obstore().put(self._store, path, bytes(data), use_multipart=False)
+        self._put(path, bytes(data))
 
     def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
         self._checked(path)
@@ -254,8 +259,19 @@ class ObjectStorage:
     def delete_folder(self, path: str) -> None:
         self._checked(path)
         with self._errors(path):
-            for chunk in _obstore().list(self._store, f"{path}/", chunk_size=1000):
-                _obstore().delete(self._store, [meta["path"] for meta in chunk])
+            while self._delete_listed(path):
+                pass
+
+    def _delete_listed(self, folder: str) -> bool:
+        """Whether another one deleted at the same time: the client then ends, and some may be left."""
+        raced = False
+        for chunk in _obstore().list(self._store, f"{folder}/", chunk_size=1000):
+            try:
+                with self._errors(folder):
+                    _obstore().delete(self._store, [meta["path"] for meta in chunk])
+            except FileNotFoundError:
+                raced = True
+        return raced
 
     def mkdirs(self, path: str, *, durable: bool = True) -> None:
         self._checked(path, may_be_root=True)
@@ -283,8 +299,7 @@ class ObjectStorage:
         """This machine's clock before and after the store set its own to a file, and that."""
         while True:
             began = time.time()
-            with self._errors(_CLOCK):
-                _obstore().put(self._store, _CLOCK, b"")
+            self._put(_CLOCK, b"")
             ended = time.time()
             with (
                 suppress(FileNotFoundError),
@@ -297,6 +312,18 @@ class ObjectStorage:
     def local_path(self, path: str) -> str | None:
         self._checked(path, may_be_root=True)
         return None
+
+    def _put(self, path: str, data: bytes) -> None:
+        """Put, whatever stands there; again where the store was busy with another change of the name."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                with self._errors(path):
+                    _obstore().put(self._store, path, data, use_multipart=False)
+                return
+            except OSError as exc:
+                if exc.errno != errno.EBUSY or not tries_left:
+                    raise
+                _pause(tries_left)
 
     def _put_once(self, path: str, data: bytes, mode: Any) -> Hashable:
         """Put on a condition. An answer that was lost is made up for by a look at who stands there."""
@@ -319,7 +346,7 @@ class ObjectStorage:
                     return tag
                 if not tries_left:
                     raise
-                time.sleep(0.05 * 2 ** (_TRIES - tries_left))
+                _pause(tries_left)
         raise AssertionError("unreachable")
 
     def _tag_of(self, path: str, put_id: str) -> Hashable | None:
@@ -355,7 +382,7 @@ class ObjectStorage:
         except FileNotFoundError as exc:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full(path)) from exc
         except (failed.AlreadyExistsError, failed.PreconditionError) as exc:
-            if _TRY_AGAIN in str(exc):
+            if _code(exc) in _BUSY:
                 text = "the store was busy with another change of it"
                 raise OSError(errno.EBUSY, text, self._full(path)) from None
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._full(path)) from exc
@@ -366,6 +393,8 @@ class ObjectStorage:
         except (failed.InvalidPathError, ValueError) as exc:
             raise OSError(errno.EINVAL, f"the store takes no such name: {_first_line(exc)}", self._full(path)) from None
         except failed.BaseError as exc:
+            if _GONE in str(exc):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full(path)) from None
             refusal = _refusal(exc, self._full(path))
             raise refusal or OSError(errno.EIO, f"the store failed: {_reason(exc)}", self._full(path)) from None
 
@@ -432,6 +461,11 @@ def _obstore() -> ModuleType:
     return obstore
 
 
+def _pause(tries_left: int) -> None:
+    """Longer each time, and never the same: of two that are in each other's way one comes first."""
+    time.sleep(random.uniform(0.5, 1.0) * 0.05 * 2 ** (_TRIES - tries_left))
+
+
 def _tag(meta: Mapping[str, Any]) -> Hashable:
     """In stores that number the versions of an object (Google's) a condition is on that number."""
     return (meta["e_tag"], meta["version"]) if meta.get("version") else meta["e_tag"]
@@ -452,7 +486,7 @@ def _folder_info(path: str) -> FileInfo:
 def _refusal(error: BaseException, path: str) -> OSError | None:
     """What the store's code says, where trying again is of no use before something was done about it."""
     said = str(error)
-    code = next(iter(_CODE.findall(said)), "")
+    code = _code(error)
     if code in _EXPIRED:
         return denied(f"the credentials have expired ({code}): give new ones, and try again", path)
     if code in _SKEWED:
@@ -469,10 +503,14 @@ def _refusal(error: BaseException, path: str) -> OSError | None:
 
 def _reason(error: BaseException) -> str:
     """The code of the store's answer, which says more than the client's sentence about it."""
-    code = next(iter(_CODE.findall(str(error))), "")
+    code = _code(error)
     if code in _DENIED:
         return f"{code}: let these credentials read and write there, or use others"
     return _first_line(error)
+
+
+def _code(error: BaseException) -> str:
+    return next(iter(_CODE.findall(str(error))), "")
 
 
 def _first_line(error: BaseException) -> str:

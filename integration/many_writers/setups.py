@@ -48,7 +48,9 @@ class Faults:
     def cut(self) -> None:
         for _ in range(self._chance.randint(1, 6)):
             kind = self._chance.choice(("PUT", "PUT", "PUT", "GET", "HEAD", "LIST", "DELETE", "DELETES"))
-            failing = self._chance.choice([each for each in Failing if kind == "PUT" or each is not Failing.CONFLICT])
+            failing = self._chance.choice(
+                [each for each in Failing if kind == "PUT" or each not in (Failing.CONFLICT, Failing.ABORTED)]
+            )
             self._proxy.fail_next(kind, failing)
 
     def mend(self) -> None:

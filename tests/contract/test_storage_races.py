@@ -149,6 +149,32 @@ def test_readers_meet_whole_files_only_while_one_is_replaced(storage: Storage) -
     assert seen <= set(contents)
 
 
+def test_replaces_and_deletes_of_one_name_are_never_refused(storage: Storage) -> None:
+    def act(racer: int) -> None:
+        for _ in range(10):
+            storage.replace("a/f", b"%d" % racer)
+            storage.delete("a/f")
+
+    assert race(act) == list(range(RACERS))
+    assert not storage.exists("a/f")
+
+
+def test_folders_can_be_deleted_by_several_at_once(storage: Storage) -> None:
+    for n in range(40):
+        storage.create_new(f"a/{n % 4}/{n}", b"x")
+    assert race(lambda _: storage.delete_folder("a")) == list(range(RACERS))
+    assert storage.list("a", recursive=True) == [] if storage.exists("a") else True
+
+
+@pytest.mark.parametrize("kind", sorted(EVERY))
+def test_the_clock_can_be_asked_by_several_at_once(kind: str, tmp_path: Path) -> None:
+    for turn in range(4):
+        storage = EVERY[kind](tmp_path / str(turn))
+        storage.create_new("f", b"x")
+        assert race(lambda _, storage=storage: storage.now_s()) == list(range(RACERS))
+        assert [info.path for info in storage.list("", recursive=True)] == ["f"]
+
+
 CREATE_ON_REQUEST = """
 import sys
 from hoodie.storage.local import LocalStorage

@@ -24,6 +24,8 @@ class Failing(Enum):
     """503, and nothing happened."""
     CONFLICT = auto()
     """S3's 409 for a put on condition beside another one: nothing happened, and the client is to try again."""
+    ABORTED = auto()
+    """S3's 409 for any change of a name beside another one: nothing happened."""
     RESET = auto()
     """The connection ends, and nothing happened."""
     LOST_ANSWER = auto()
@@ -48,6 +50,7 @@ _ANSWERS = {
     Failing.BUSY: (503, b"<Error><Code>SlowDown</Code></Error>"),
     Failing.BUSY_AFTER: (503, b"<Error><Code>SlowDown</Code></Error>"),
     Failing.CONFLICT: (409, b"<Error><Code>ConditionalRequestConflict</Code></Error>"),
+    Failing.ABORTED: (409, b"<Error><Code>OperationAborted</Code></Error>"),
     Failing.ERROR: (500, b"<Error><Code>InternalError</Code></Error>"),
     Failing.DENIED: (403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"),
     Failing.EXPIRED: (

@@ -59,6 +59,18 @@ def test_a_store_that_stays_busy_is_no_taken_name(storage: ConditionalStorage, p
     with pytest.raises(OSError, match="busy") as error:
         storage.create_new("f", b"x")
     assert not isinstance(error.value, FileExistsError)
+    proxy.fail_next("PUT", Failing.ABORTED, times=20)
+    with pytest.raises(OSError, match="busy") as error:
+        storage.replace("f", b"x")
+    assert not isinstance(error.value, FileExistsError)
+
+
+def test_a_put_without_condition_waits_for_a_store_that_is_busy(storage: ConditionalStorage, proxy: HttpProxy) -> None:
+    proxy.fail_next("PUT", Failing.ABORTED, times=2)
+    storage.replace("f", b"x")
+    assert storage.read("f") == b"x"
+    proxy.fail_next("PUT", Failing.ABORTED, times=2)
+    assert storage.now_s() > 0
 
 
 def test_what_calls_cost(storage: ConditionalStorage, proxy: HttpProxy) -> None:
