@@ -23,7 +23,7 @@ from hoodie.errors import (
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, InstantRange
-from hoodie.model.results import CleanResult, CommitResult, History
+from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
@@ -37,6 +37,7 @@ from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
 
 __all__ = [
     "AccessDeniedError",
+    "ArchiveResult",
     "ArrowArrayExportable",
     "ArrowSchemaExportable",
     "ArrowStreamExportable",

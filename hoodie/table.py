@@ -26,9 +26,10 @@ from hoodie.model.enums import Action, ChangeFormat, QueryType, TableType, Write
 from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs
 from hoodie.model.instant import Instant
-from hoodie.model.results import CleanResult, CommitResult, History
+from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History
 from hoodie.model.tuning import Tuning
 from hoodie.options.arguments import (
+    archive_options,
     check_seconds,
     clean_options,
     parse_columns,
@@ -51,6 +52,7 @@ from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.read.where import Where
 from hoodie.services.acts import run_pending, schedule
+from hoodie.services.archiving import archive
 from hoodie.services.cleaning import CLEANING, nothing_cleaned, preview, summed
 from hoodie.services.compaction import COMPACTION
 from hoodie.services.recovery import rollback_failed
@@ -604,6 +606,41 @@ class HoodieTable:
         pending = run_pending(CLEANING, context, write)  # what a dead process has begun
         schedule(CLEANING, context, write)
         return summed([*pending, *run_pending(CLEANING, context, write)]) or nothing_cleaned(context)
+
+    @undisturbed()
+    @said_plainly
+    def archive(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        min_commits: int | None = None,
+        max_commits: int | None = None,
+        dry_run: bool = False,
+    ) -> ArchiveResult:
+        """Move the oldest commits to the archived timeline, so that readers and writers have few to look at. Writes do this by
+        themselves where `hoodie.archive.automatic` is true.
+
+        Rows and files stay as they are. `history(archived=True)` and pulls reach the commits still.
+
+        Args:
+            options: Hudi's options of archiving.
+            min_commits: so many commits stay (20 unless an option says otherwise).
+            max_commits: nothing is done unless there are more than so many; one more than `min_commits` where only that is given.
+            dry_run: move nothing, and say what would be moved.
+
+        Returns:
+            The instants that were moved, and what held back others: a savepoint, a write at work, files that were replaced and not
+            yet cleaned.
+
+        Raises:
+            CorruptFileError: the file of an instant is damaged; nothing was moved.
+
+        Example:
+            >>> table.archive(min_commits=20)
+        """
+        asked = archive_options(min_commits=min_commits, max_commits=max_commits)
+        write = self._request({**parse_options(options), **asked}).write
+        return archive(self._context.with_concurrency(write.concurrency), write, dry_run=dry_run)
 
     @undisturbed()
     @said_plainly

@@ -49,6 +49,15 @@ def register(to: Commands) -> None:
     ):
         clean.add_argument(f"--retain-{what}", metavar="N", type=int, help=text)
     clean.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    old = add_command(
+        to,
+        "archive",
+        "move the oldest commits to the archived timeline",
+        lambda _, t, a: run_archive(t, least=a.min_commits, most=a.max_commits, dry_run=a.dry_run),
+    )
+    old.add_argument("--min-commits", metavar="N", type=int, help="so many commits stay (default 20)")
+    old.add_argument("--max-commits", metavar="N", type=int, help="do nothing unless there are more (default 30)")
+    old.add_argument("--dry-run", action="store_true", help="only say what would be moved")
     undo = add_command(
         to,
         "rollback",
@@ -131,6 +140,18 @@ def run_clean(
         "bytes_freed": found.bytes_freed,
         "partitions": found.partitions,
         "earliest_retained": found.earliest_retained,
+    }
+    return Report(data, (str(found),))
+
+
+def run_archive(table: HoodieTable, *, least: int | None, most: int | None, dry_run: bool) -> Report:
+    """Archive, or say what that would move."""
+    found = table.archive(min_commits=least, max_commits=most, dry_run=dry_run)
+    data = {
+        "dry_run": dry_run,
+        "instants": list(found.instants),
+        "first_commit": found.earliest,
+        "held_by": found.held_by,
     }
     return Report(data, (str(found),))
 

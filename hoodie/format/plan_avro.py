@@ -60,15 +60,23 @@ def encode_plan(record_name: str, value: Mapping[str, Any]) -> bytes:
     Raises:
         SchemaError: the value has a field that the type has not, lacks one without a default, or holds a wrong type.
     """
-    text, schema = _known(record_name)
-    try:
-        record = write_record(schema, value, strict=True)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error) as exc:
-        raise SchemaError(f"a value does not fit {record_name}: {exc}") from exc
+    text, record = _known(record_name)[0], encode_entry(record_name, value)
     # A random marker would give equal plans different bytes, and nothing searches for it in a file of one block.
     sync = hashlib.md5(text + record, usedforsecurity=False).digest()
     entry = _long(1) + _sized(b"avro.schema") + _sized(text) + _long(0)
     return _MAGIC + entry + sync + _long(1) + _sized(record) + sync
+
+
+def encode_entry(record_name: str, value: Mapping[str, Any]) -> bytes:
+    """One record outside of a container, as `decode_entry` reads it by `schema_text`.
+
+    Raises:
+        SchemaError: as `encode_plan`.
+    """
+    try:
+        return write_record(_known(record_name)[1], value, strict=True)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error) as exc:
+        raise SchemaError(f"a value does not fit {record_name}: {exc}") from exc
 
 
 def decode_plan(record_name: str, data: bytes, *, path: str) -> dict[str, Any]:
@@ -120,6 +128,17 @@ def decode_entry(record_name: str, schema_text: bytes, record: bytes, fields: tu
         CorruptFileError: as `decode_plan`, but names no path.
     """
     return _resolved(record, _writer_schema(record_name, schema_text), _known_part(record_name, fields))
+
+
+def schema_text(record_name: str) -> str:
+    """The schema of a known type, as it stands in files."""
+    return _known(record_name)[0].decode()
+
+
+def known_schema(record_name: str) -> Mapping[str, Any]:
+    """The schema of a known type, as JSON."""
+    found: Mapping[str, Any] = _all_schemas()[record_name]
+    return found
 
 
 @functools.cache

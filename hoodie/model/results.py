@@ -169,6 +169,42 @@ class CleanResult:
         )
 
 
+@dataclass(frozen=True, repr=False)
+class ArchiveResult:
+    """Which instants left the active timeline, or in a dry run would leave it."""
+
+    instants: tuple[str, ...] = ()
+    """Times of commits, cleans and rollbacks, oldest first."""
+    earliest: str | None = None
+    """The first commit on the active timeline now; None: there is none."""
+    held_by: str | None = None
+    """What keeps further commits there that are more than enough; None: nothing does."""
+    dry_run: bool = False
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        held = f"; held back by {self.held_by}" if self.held_by else ""
+        what = format_count(len(self.instants), "instant")
+        if self.dry_run:
+            return f"archive, dry run: would move {what}{held}"
+        if not self.instants:
+            return f"archive: nothing to move{held}"
+        return f"archive: {what} moved, up to {self.instants[-1]}{held}; {self.seconds:.2f} s"
+
+    def __repr__(self) -> str:
+        return f"<ArchiveResult {self}>"
+
+    def _repr_html_(self) -> str:
+        return html_pairs(
+            "archive, dry run" if self.dry_run else "archive",
+            [
+                ("instants", len(self.instants)),
+                ("first commit on the timeline", self.earliest or ""),
+                ("held back by", self.held_by or ""),
+            ],
+        )
+
+
 SHOWN = 20
 """Commits of a history that its texts show."""
 

@@ -7,7 +7,14 @@ from typing import Any
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, CleanPolicy, QueryType, TableType, WriteOperation
-from hoodie.options.keys import CLEAN_COMMITS, CLEAN_HOURS, CLEAN_POLICY, CLEAN_VERSIONS
+from hoodie.options.keys import (
+    CLEAN_COMMITS,
+    CLEAN_HOURS,
+    CLEAN_POLICY,
+    CLEAN_VERSIONS,
+    KEEP_MAX_COMMITS,
+    KEEP_MIN_COMMITS,
+)
 
 _TAKE_ROWS = (
     WriteOperation.UPSERT,
@@ -81,6 +88,23 @@ def clean_options(*, commits: object, hours: object, versions: object) -> dict[s
             raise OptionError(f"{argument}={value!r} is no whole number of at least 1")
         return {CLEAN_POLICY.name: policy.value, name: str(value)}
     return {}
+
+
+def archive_options(*, min_commits: object, max_commits: object) -> dict[str, str]:
+    """How much of the timeline is to stay, as options."""
+    given = {KEEP_MIN_COMMITS.name: (min_commits, "min_commits"), KEEP_MAX_COMMITS.name: (max_commits, "max_commits")}
+    asked = {}
+    for name, (value, argument) in given.items():
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise OptionError(f"{argument}={value!r} is no whole number of at least 1")
+        asked[name] = str(value)
+    if isinstance(min_commits, int) and max_commits is None:
+        asked[KEEP_MAX_COMMITS.name] = str(min_commits + 1)
+    if isinstance(max_commits, int) and min_commits is None:
+        asked[KEEP_MIN_COMMITS.name] = str(min(KEEP_MIN_COMMITS.default, max(1, max_commits - 1)))
+    return asked
 
 
 def _texts(values: Any, what: str) -> tuple[str, ...]:

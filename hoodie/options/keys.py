@@ -722,6 +722,40 @@ CLEAN_MULTIPLE = Key(
     "Plan a further clean while another one is pending.",
     also=("hoodie.clean.allow.multiple",),
 )
+ARCHIVE_AUTOMATIC = Key(
+    "hoodie.archive.automatic",
+    boolean(),
+    False,
+    "Move the oldest commits to the archived timeline after a write, once there are more than `hoodie.keep.max.commits`. Unset: only "
+    "if an option says how many are kept. Apache Hudi does so in any case.",
+)
+ARCHIVE_ASYNC = Key(
+    "hoodie.archive.async",
+    boolean(),
+    False,
+    "Archive in a thread of the writing process, which does not wait for it.",
+)
+KEEP_MIN_COMMITS = Key(
+    "hoodie.keep.min.commits", whole(1), 20, "Commits that stay on the active timeline when others are archived."
+)
+KEEP_MAX_COMMITS = Key(
+    "hoodie.keep.max.commits",
+    whole(2),
+    30,
+    "Commits on the active timeline beyond which the oldest are archived; more than `hoodie.keep.min.commits`.",
+)
+ARCHIVE_BEYOND_SAVEPOINT = Key(
+    "hoodie.archive.beyond.savepoint",
+    boolean(),
+    False,
+    "Archive commits after a savepoint, too. The commits of savepoints stay.",
+)
+ARCHIVE_WAITS_FOR_CLEANS = Key(
+    "hoodie.archive.block.on.latest.clean.ectr",
+    boolean(),
+    False,
+    "Keep the commits that the next clean looks at, also where this writer does not clean.",
+)
 METADATA_ENABLE: Key[bool | None] = Key(
     "hoodie.metadata.enable",
     boolean(),
@@ -916,6 +950,8 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO),
             *(CLEAN_AUTOMATIC, CLEAN_ASYNC, CLEAN_POLICY, CLEAN_COMMITS, CLEAN_HOURS, CLEAN_VERSIONS),
             *(CLEAN_TRIGGER, CLEAN_TRIGGER_COMMITS, CLEAN_INCREMENTAL, CLEAN_AT_ONCE, CLEAN_MULTIPLE),
+            *(ARCHIVE_AUTOMATIC, ARCHIVE_ASYNC, KEEP_MIN_COMMITS, KEEP_MAX_COMMITS),
+            *(ARCHIVE_BEYOND_SAVEPOINT, ARCHIVE_WAITS_FOR_CLEANS),
             METADATA_ENABLE,
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, TAKES_TURNS, LOCK_WAIT, LOCK_PROVIDER),
             *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),

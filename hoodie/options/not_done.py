@@ -52,11 +52,6 @@ NOT_DONE: tuple[NotDone, ...] = (
         ("hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     ),
     NotDone(
-        "nothing is archived, the timeline keeps all instants",
-        ("hoodie.archive.automatic", "hoodie.archive.async"),
-        ("hoodie.keep.min.commits", "hoodie.keep.max.commits"),
-    ),
-    NotDone(
         "files are not clustered; a bulk_insert with hoodie.bulkinsert.sort.mode writes sorted ones",
         (
             *("hoodie.clustering.inline", "hoodie.clustering.async.enabled", "hoodie.clustering.schedule.inline"),

@@ -27,7 +27,7 @@ from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.not_done import names_not_done, not_done
 from hoodie.options.other_systems import of_another_system
 from hoodie.options.read import ReadOptions, StreamReadOptions
-from hoodie.options.services import CleaningOptions, CompactionOptions, ConcurrencyOptions
+from hoodie.options.services import ArchivingOptions, CleaningOptions, CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, OverwriteMode, did_you_mean
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
@@ -209,6 +209,27 @@ def _unknown(names: list[str], where: str = "") -> OptionError:
     return OptionError("\n".join(lines))
 
 
+def _archiving(given: _Layers) -> ArchivingOptions:
+    get = given.get
+    said = any(given.options.find(key) for key in (keys.KEEP_MIN_COMMITS, keys.KEEP_MAX_COMMITS))
+    silent = not (given.options.find(keys.ARCHIVE_AUTOMATIC) or given.defaults.find(keys.ARCHIVE_AUTOMATIC))
+    least, most = get(keys.KEEP_MIN_COMMITS), get(keys.KEEP_MAX_COMMITS)
+    if least >= most:
+        raise OptionError(
+            f"{keys.KEEP_MAX_COMMITS.name}={most} has to be more than {keys.KEEP_MIN_COMMITS.name}={least}: beyond the "
+            "first the oldest commits are archived, and so many stay as the second says"
+        )
+    return ArchivingOptions(
+        # As with cleans: whoever says how much is to be kept expects that the rest goes.
+        automatic=get(keys.ARCHIVE_AUTOMATIC) or (silent and said),
+        in_background=get(keys.ARCHIVE_ASYNC),
+        min_commits=least,
+        max_commits=most,
+        beyond_savepoints=get(keys.ARCHIVE_BEYOND_SAVEPOINT),
+        waits_for_cleans=get(keys.ARCHIVE_WAITS_FOR_CLEANS),
+    )
+
+
 def _says_only_what_is_kept(given: _Layers) -> bool:
     kept = (keys.CLEAN_POLICY, keys.CLEAN_COMMITS, keys.CLEAN_HOURS, keys.CLEAN_VERSIONS)
     silent = not (given.options.find(keys.CLEAN_AUTOMATIC) or given.defaults.find(keys.CLEAN_AUTOMATIC))
@@ -300,6 +321,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             at_once=get(keys.CLEAN_AT_ONCE),
             multiple=get(keys.CLEAN_MULTIPLE),
         ),
+        archiving=_archiving(given),
         concurrency=ConcurrencyOptions(
             heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,
             heartbeat_misses=get(keys.HEARTBEAT_MISSES),

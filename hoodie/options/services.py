@@ -36,6 +36,19 @@ class CleaningOptions:
 
 
 @dataclass(frozen=True)
+class ArchivingOptions:
+    automatic: bool = keys.ARCHIVE_AUTOMATIC.default
+    in_background: bool = keys.ARCHIVE_ASYNC.default
+    min_commits: int = keys.KEEP_MIN_COMMITS.default
+    """So many stay."""
+    max_commits: int = keys.KEEP_MAX_COMMITS.default
+    """Beyond so many the oldest are archived."""
+    beyond_savepoints: bool = keys.ARCHIVE_BEYOND_SAVEPOINT.default
+    waits_for_cleans: bool = keys.ARCHIVE_WAITS_FOR_CLEANS.default
+    """Keep what the next clean will look at, also where this writer does not clean."""
+
+
+@dataclass(frozen=True)
 class ConcurrencyOptions:
     heartbeat_interval_s: float = keys.HEARTBEAT_INTERVAL.default / 1000
     heartbeat_misses: int = keys.HEARTBEAT_MISSES.default

@@ -10,7 +10,7 @@ from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.keygen import KeySettings
-from hoodie.options.services import CleaningOptions, CompactionOptions, ConcurrencyOptions
+from hoodie.options.services import ArchivingOptions, CleaningOptions, CompactionOptions, ConcurrencyOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, IndexType, LogBlockFormat, MorInserts, OverwriteMode, SortMode
 
@@ -101,6 +101,7 @@ class WriteOptions:
     index: IndexOptions = field(default_factory=IndexOptions)
     compaction: CompactionOptions = field(default_factory=CompactionOptions)
     cleaning: CleaningOptions = field(default_factory=CleaningOptions)
+    archiving: ArchivingOptions = field(default_factory=ArchivingOptions)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
     stream: StreamBatch | None = None
     """The batch of a stream that is written: skipped where the table holds it already."""

@@ -78,18 +78,20 @@ class _Pull:
         ends_in_archive = bool(self._archived) and not any(
             sort_key(i.position) <= sort_key(self._until) for i in self._timeline.commits
         )
-        if in_archive and self._span.begin is not None and not self._fallback:
+        # By instant times what the archive says of its commits tells as much as if they were active.
+        told = not self._timeline.by_completion and self._span.begin is not None and not ends_in_archive
+        if in_archive and self._span.begin is not None and not told and not self._fallback:
             raise self._archived_error()
         if ends_in_archive and in_archive:
             if not self._fallback:
                 raise self._archived_error()
             return self._of_newest_files()
         whole: list[FileSlice] = []
-        if in_archive:
+        if in_archive and not told:
             cleaned = self._retention().cleaned_anywhere()
             slices = [] if cleaned else self._snapshot.view.latest_slices(until=self._then)
         else:
-            touched = self._touched()
+            touched = self._touched(in_archive)
             cleaned = self._retention().cleaned(touched)
             found = () if cleaned else (self._snapshot.view.slice_of(group, until=self._then) for group in touched)
             whole = [file_slice for file_slice in found if file_slice is not None]
@@ -134,11 +136,13 @@ class _Pull:
         commits = (*self._archived, *self._timeline.commits)
         return InstantRange(only=frozenset(i.time for i in commits if self._span.contains(i.position)))
 
-    def _touched(self) -> list[FileGroupId]:
-        """The file groups that the commits of the range wrote to."""
+    def _touched(self, archived: Sequence[Instant]) -> list[FileGroupId]:
+        """The file groups that the commits of the range wrote to; some of these are archived."""
+        old = self._snapshot.archived.read_commits(archived)
+        commits = self._timeline.completed_in(self._span)
         found: dict[FileGroupId, None] = {}
-        for instant in self._timeline.completed_in(self._span):
-            for stat in self._snapshot.active.read_commit(instant).stats():
+        for metadata in (*old.values(), *map(self._snapshot.active.read_commit, commits)):
+            for stat in metadata.stats():
                 if stat.path:
                     found[FileGroupId(stat.partition_path, stat.file_id)] = None
         return list(found)

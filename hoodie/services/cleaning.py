@@ -111,7 +111,7 @@ class CleaningService:
             return any(life_of(each.time, context) is Life.DEAD for each in pending)
         if len(timeline.commits) <= (cleaning.commits if cleaning.policy is CleanPolicy.KEEP_LATEST_COMMITS else 1):
             return False
-        last = _last_clean(context, timeline)
+        last = last_clean(context, timeline)
         since = [i for i in timeline.commits if last is None or sort_key(i.time) > sort_key(last.last_completed)]
         if len(since) < cleaning.trigger_commits:
             return False
@@ -213,7 +213,7 @@ def preview(context: TableContext, options: CleaningOptions) -> CleanResult:
     started = time.monotonic()
     snapshot = context.snapshot()
     planned = plan_clean(context, snapshot, options)
-    last = _last_clean(context, snapshot.timeline)
+    last = last_clean(context, snapshot.timeline)
     if planned is None:
         extra, earliest = (last.extra, last.earliest) if last else ({}, None)
         return CleanResult(None, earliest_retained=_readable_from(extra, earliest, snapshot.timeline), dry_run=True)
@@ -248,7 +248,7 @@ def summed(results: Sequence[CleanResult]) -> CleanResult | None:
 def nothing_cleaned(context: TableContext) -> CleanResult:
     """The result where there was nothing to do."""
     timeline = context.active.load()
-    last = _last_clean(context, timeline)
+    last = last_clean(context, timeline)
     extra, earliest = (last.extra, last.earliest) if last else ({}, None)
     return CleanResult(None, earliest_retained=_readable_from(extra, earliest, timeline))
 
@@ -294,7 +294,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
             since += [found.readable_from] if found.readable_from else []
     if not files and scope.partitions is not None and scope.passed < CHECKPOINT_EVERY:
         return None
-    last = _last_clean(context, timeline)
+    last = last_clean(context, timeline)
     extra = {BYTES: str(size_bytes)}
     if scope.savepoints:
         extra[SAVEPOINTS] = ",".join(scope.savepoints)
@@ -318,7 +318,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
 
 def _scope(context: TableContext, timeline: Timeline, options: CleaningOptions) -> _Scope | None:
     """None when nothing can be cleaned yet. Reads metadata of the commits since the last clean, and lists nothing."""
-    last = _last_clean(context, timeline)
+    last = last_clean(context, timeline)
     reading = read_at(context.storage.identity)
     savepoints = tuple(i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed)
     known = last is not None and set((last.extra.get(SAVEPOINTS) or "").split(",")) - {""} <= set(savepoints)
@@ -351,7 +351,8 @@ def _scope(context: TableContext, timeline: Timeline, options: CleaningOptions) 
     return _Scope(earliest, partitions, len(passed), savepoints, seen, checkpoint)
 
 
-def _last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | None:
+def last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | None:
+    """What the newest completed clean said; None where there is none that can be read."""
     newest = timeline.newest(Action.CLEAN)
     if newest is None:
         return None

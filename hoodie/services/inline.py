@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from threading import Lock, Thread
 
 from hoodie.errors import CommitConflictError
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
+from hoodie.services.archiving import archive, is_due
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
 from hoodie.view.context import TableContext
@@ -28,7 +29,30 @@ def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
                     results += _serve(service, context, options)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the caller must not take the commit for failed
             _say(service, exc)
+    _archive(context, options)
     return results
+
+
+def _archive(context: TableContext, options: WriteOptions) -> None:
+    """Not a service: there is no plan of it on the timeline that anybody could run later."""
+
+    def run() -> None:
+        try:
+            archive(context, options)
+        except CommitConflictError as exc:
+            log.info("archiving after a commit is left to another process: %s", exc)
+        except Exception as exc:  # noqa: BLE001 - as above
+            log.warning("the commit stands, but archiving after it failed and is tried again later: %s", exc)
+
+    try:
+        due = is_due(context, options)
+    except Exception as exc:  # noqa: BLE001 - as above
+        log.warning("the commit stands, but whether to archive after it is not known: %s", exc)
+        return
+    if due and options.archiving.in_background:
+        _in_background((context.storage.identity, "archive"), run)
+    elif due:
+        run()
 
 
 def _serve(service: Service[object], context: TableContext, options: WriteOptions) -> list[object]:
@@ -59,11 +83,14 @@ def _begin_in_background(service: Service[object], context: TableContext, option
         except Exception as exc:  # noqa: BLE001 - nobody else hears of it
             _say(service, exc)
 
-    key = (context.storage.identity, service.action)
+    _in_background((context.storage.identity, service.action.value), run)
+
+
+def _in_background(key: tuple[Hashable, str], run: Callable[[], None]) -> None:
     with _guard:
         running = _threads.get(key)
         if running is None or not running.is_alive():
-            _threads[key] = Thread(target=run, name=f"hoodie-{service.action.value}")
+            _threads[key] = Thread(target=run, name=f"hoodie-{key[1]}")
             _threads[key].start()
 
 

@@ -1,18 +1,18 @@
 """The active timeline on storage: loads it, reads payloads, makes transitions.
 
 What its files are called and hold is the business of its layout (`layout.py`). A transition is one atomic step: the
-file of the new state appears whole under its name or not at all. Files of earlier states stay (archival removes them).
+file of the new state appears whole under its name or not at all. Files of earlier states stay until the instant is archived.
 Who may make which transition when: txn/ and services/.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from hoodie.errors import CommitConflictError, CorruptFileError
+from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, InstantNotFoundError
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.log_name_texts import LogNameTexts
@@ -27,12 +27,13 @@ from hoodie.format.service_plans import (
 )
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import HOODIE, join
+from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.payloads import CleanMetadata, CleanPlan, CommitMetadata, CompactionPlan, RollbackPlan
 from hoodie.publish.base import Publisher
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
 from hoodie.storage.many import for_each
+from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.kept import kept_clean, kept_commit, kept_timeline, last_timeline
 from hoodie.timeline.layout import BY_INSTANT, Layout
 from hoodie.timeline.timeline import Timeline
@@ -40,14 +41,27 @@ from hoodie.timeline.timeline import Timeline
 P = TypeVar("P")
 
 _READ_TRIES = 3
+_LISTED_AGAIN = 5
+_LISTED_AT_ONCE = 400
+"""So many names a storage gives in one answer, as they are at one moment: a disk's 32 KB, and more elsewhere."""
 _READ_PAUSE_S = 0.02
 
 
 class ActiveTimeline:
     """Timeline files of one table. `load` lists them, and gives a value that stays as it is. Thread-safe."""
 
-    def __init__(self, storage: Storage, cache: Cache, *, layout: Layout = BY_INSTANT, folder: str = HOODIE) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        cache: Cache,
+        *,
+        layout: Layout = BY_INSTANT,
+        folder: str = HOODIE,
+        history: str | None = None,
+    ) -> None:
+        """`history` is the folder of the archived timeline: commits that leave this one while somebody reads it are found there."""
         self._storage = storage
+        self._history = history
         self._cache = cache
         self._layout = layout
         self._folder = folder
@@ -55,13 +69,36 @@ class ActiveTimeline:
         self._listed: Mapping[str, FileInfo] = {}
 
     def load(self) -> Timeline:
-        """The timeline as it is now; the same object as the last time where the folder has the same names."""
+        """The timeline as it is now; the same object as the last time where the folder has the same names.
+
+        Who archives deletes completed instants one by one, oldest first. A listing that saw the first of them and not the second
+        would show a hole, and rows of the second would not count. So where that may be, it is asked whether the first is still
+        there: then nothing had been deleted before the listing ended.
+        """
+        for _ in range(_LISTED_AGAIN):
+            timeline, names = self._load()
+            first = timeline.commits[0] if timeline.commits else None
+            if first is None or not (len(names) > _LISTED_AT_ONCE or self._is_leaving(first, names)):
+                return timeline
+            if self._storage.exists(self.path(first)):
+                return timeline
+        raise HoodieError(
+            f"the timeline of table {self._storage.uri} could not be listed: instants are archived all the time; run it again"
+        )
+
+    def _is_leaving(self, commit: Instant, names: frozenset[str]) -> bool:
+        """Whether the other states of a completed instant are gone: they go first."""
+        before = (commit.action, *(action for action, completed in COMPLETES_AS.items() if completed is commit.action))
+        requested = (Instant(commit.time, action, State.REQUESTED) for action in before)
+        return not any(self._layout.file_name(each) in names for each in requested)
+
+    def _load(self) -> tuple[Timeline, frozenset[str]]:
         if self._storage.local_path("") is not None:
             names = frozenset(self._storage.names(self._folder))
         else:  # the same answer says which file it is, and nobody needs to ask for that again
             self._listed = {info.path: info for info in self._storage.list(self._folder) if not info.is_folder}
             names = frozenset(path.rpartition("/")[2] for path in self._listed)
-        return kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
+        return kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout), names
 
     def last_loaded(self) -> Timeline | None:
         """What this process saw of the timeline last, without a look at the storage; None when that is forgotten."""
@@ -72,11 +109,24 @@ class ActiveTimeline:
         return timeline.extended([self.path(instant).rpartition("/")[2]])
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
-        """Metadata of a completed commit, deltacommit, replacecommit or compaction.
+        """Metadata of a completed commit, deltacommit, replacecommit or compaction; from the archive, if it went there meanwhile.
 
         Raises:
             CorruptFileError: the file does not parse, also after a short wait; an empty one is never a commit.
         """
+        try:
+            return self._read_commit(instant)
+        except FileNotFoundError:
+            if self._history is None:
+                raise
+            archived = ArchivedTimeline(self._storage, self._history, layout=self._layout)
+            try:
+                return archived.read_commits([instant])[instant.time]
+            except InstantNotFoundError:
+                pass
+            raise
+
+    def _read_commit(self, instant: Instant) -> CommitMetadata:
         path = self.path(instant._replace(state=State.COMPLETED))
         return kept_commit(
             self._cache,
@@ -214,6 +264,19 @@ class ActiveTimeline:
     def remove(self, instant: Instant) -> None:
         """Take back a state (rollback; failed compaction), if it is there."""
         self._storage.delete(self.path(instant))
+
+    def state_files(self, instants: Container[tuple[str, Action]]) -> list[tuple[Instant, FileInfo]]:
+        """The files of instants, each given by time and by the action of its completed state; by time, as the states follow."""
+        found = []
+        for info in self._storage.list(self._folder):
+            instant = None if info.is_folder else self._layout.parse(info.path.rpartition("/")[2])
+            if instant is not None and (instant.time, COMPLETES_AS.get(instant.action, instant.action)) in instants:
+                found.append((instant, info))
+        return sorted(found, key=lambda each: (sort_key(each[0].time), list(State).index(each[0].state)))
+
+    def reached_at(self, instant: Instant) -> float:
+        """When the file of this state came, by the storage's clock, in seconds since the epoch."""
+        return self._info(self.path(instant)).mtime_s
 
     def exists(self, instant: Instant) -> bool:
         return self._storage.exists(self.path(instant))

@@ -6,7 +6,7 @@ of versions 8 and 9 when an archived delta commit was completed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
@@ -16,6 +16,12 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import Storage
 from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import WRITES
+
+_LISTED_AGAIN = 5
+
+
+class _GoneError(CorruptFileError):
+    """A file that was listed: who archives has put it together with others, or it was lost."""
 
 
 class ArchivedTimeline:
@@ -41,8 +47,8 @@ class ArchivedTimeline:
         """
         # A writer that died between archiving and tidying archives the same instants again.
         found: dict[tuple[str, str], Instant] = {}
-        for name in self.files:
-            for instant in self._layout.archived_instants(self._read(name), path=self._full(name)):
+        for name, data in self._contents(lambda _: True):
+            for instant in self._layout.archived_instants(data, path=self._full(name)):
                 found[instant.time, instant.action] = instant
         return tuple(sorted(found.values(), key=lambda instant: (sort_key(instant.time), instant.action)))
 
@@ -57,16 +63,17 @@ class ArchivedTimeline:
         return {i.time: i.completion for i in self.commits if i.completion is not None}
 
     def read_commits(self, instants: Iterable[Instant]) -> dict[str, CommitMetadata]:
-        """Instant time -> metadata of archived writes; each file of the archive is read once.
+        """Instant time -> metadata of archived writes; each file of the archive is read once, the newest first.
 
         Raises:
             InstantNotFoundError: the archive has no metadata of one of them. CorruptFileError: as `instants`.
         """
         wanted = {i.time: i.action for i in instants}
         found: dict[str, CommitMetadata] = {}
-        for name in self.files if wanted else ():
-            if self._layout.may_hold(name, wanted):
-                found |= self._layout.archived_commits(self._read(name), wanted, path=self._full(name))
+        for name, data in self._contents(lambda name: self._layout.may_hold(name, wanted)) if wanted else ():
+            found = self._layout.archived_commits(data, wanted, path=self._full(name)) | found
+            if len(found) == len(wanted):
+                break
         for time, action in wanted.items():
             if time not in found:
                 raise InstantNotFoundError(
@@ -74,11 +81,25 @@ class ArchivedTimeline:
                 )
         return found
 
+    def _contents(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+        """Names and contents of the files that are wanted, newest first. What a writer puts together meanwhile may come twice."""
+        for again in reversed(range(_LISTED_AGAIN)):
+            try:
+                for name in reversed(self.files):
+                    if is_wanted(name):
+                        yield name, self._read(name)
+            except _GoneError:
+                if not again:
+                    raise
+                self.__dict__.pop("files", None)
+            else:
+                return
+
     def _read(self, name: str) -> bytes:
         try:
             return self._storage.read(join(self._folder, name))
         except FileNotFoundError as exc:
-            raise CorruptFileError(
+            raise _GoneError(
                 f"{self._full(name)} of the archived timeline is gone; if a writer archives just now, run it again"
             ) from exc
 

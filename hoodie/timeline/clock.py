@@ -76,6 +76,10 @@ class Clock:
         """Whether a moment (seconds since the epoch) lies before the instant."""
         return self._behind_s(moment_s, instant_time) > 0
 
+    def wall(self, moment_s: float) -> datetime:
+        """A moment in seconds since the epoch, as a wall clock in the table's zone shows it."""
+        return self._in_zone(moment_s)
+
     def _wall(self) -> datetime:
         return self._in_zone(self._now_s())
 

@@ -20,6 +20,7 @@ from hoodie.format.archive import (
     lsm_range,
     manifest_number,
 )
+from hoodie.format.archive_entries import StateFile, encode_archive
 from hoodie.format.commit_json import encode_commit
 from hoodie.model.enums import Action, TableVersion
 from hoodie.model.instant import Instant, sort_key
@@ -54,6 +55,26 @@ class Layout(Protocol):
 
         Raises:
             UnsupportedTableError: this release does not write such timelines.
+        """
+        ...
+
+    def archive_name(self, number: int) -> str:
+        """Of a file of the archive.
+
+        Raises:
+            UnsupportedTableError: as `encode_commit`.
+        """
+        ...
+
+    def archive_number(self, name: str) -> int:
+        """The number in such a name."""
+        ...
+
+    def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
+        """The content of a file of the archive with these files of the timeline in `folder`. Two such contents make one.
+
+        Raises:
+            UnsupportedTableError: as `encode_commit`. CorruptFileError, SchemaError: a file does not decode, or cannot be archived.
         """
         ...
 
@@ -93,6 +114,15 @@ class InstantLayout:
     def encode_commit(self, metadata: CommitMetadata) -> bytes:
         return encode_commit(metadata)
 
+    def archive_name(self, number: int) -> str:
+        return f".commits_.archive.{number}_1-0-1"
+
+    def archive_number(self, name: str) -> int:
+        return archive_number(name) or 0
+
+    def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
+        return encode_archive(files, folder=folder)
+
     def archive_files(self, names: Sequence[str], read: Read, *, path: str) -> tuple[str, ...]:
         numbers = {name: number for name in names if (number := archive_number(name)) is not None}
         return tuple(sorted(numbers, key=lambda name: (numbers[name], name)))
@@ -120,9 +150,16 @@ class CompletionLayout:
         return parse_instant_file(name, 2)
 
     def encode_commit(self, metadata: CommitMetadata) -> bytes:
-        raise UnsupportedTableError(
-            "this release writes tables of version 6 only, this one has a timeline of version 8 or 9"
-        )
+        raise UnsupportedTableError(_READ_ONLY)
+
+    def archive_name(self, number: int) -> str:
+        raise UnsupportedTableError(_READ_ONLY)
+
+    def archive_number(self, name: str) -> int:
+        return manifest_number(name) or 0
+
+    def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
+        raise UnsupportedTableError(_READ_ONLY)
 
     def archive_files(self, names: Sequence[str], read: Read, *, path: str) -> tuple[str, ...]:
         numbers = {number: name for name in names if (number := manifest_number(name)) is not None}
@@ -148,6 +185,7 @@ class CompletionLayout:
 
 
 _VERSION_FILE = "_version_"
+_READ_ONLY = "this release writes tables of version 6 only, this one has a timeline of version 8 or 9"
 BY_INSTANT: Layout = InstantLayout()
 BY_COMPLETION: Layout = CompletionLayout()
 LAYOUTS: Mapping[TableVersion, Layout] = {

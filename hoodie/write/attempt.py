@@ -276,6 +276,12 @@ class Attempt:
     def _plan_on(self, located: Located, now: Snapshot, ahead: Ahead, own: frozenset[str] = frozenset()) -> WritePlan:
         """Plan on the slices as they are under the lock; what was located must still be true. `own`: logs of this write itself."""
         name = self._context.config.name
+        seen, start = self._snapshot.timeline.commits, now.timeline.start
+        if seen and start and sort_key(seen[-1].time) < sort_key(start):
+            raise StaleSnapshotError(
+                f"so many commits were made to table {name!r} while keys were looked up that the first of them were archived; run the "
+                "write again"
+            )
         if committed_since(now, self._snapshot.timeline, self._options.stream):
             raise StaleSnapshotError(
                 f"another run of stream {self._options.stream} wrote this batch to table {name!r} meanwhile; run the write again"

@@ -12,7 +12,7 @@ from hoodie.errors import OptionError, SchemaError
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
-from hoodie.model.results import CleanResult, CommitResult, History
+from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History
 from hoodie.options.arguments import parse_options
 from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
@@ -473,6 +473,29 @@ class HoodieTable:
             retain_versions=retain_versions,
             dry_run=dry_run,
         )
+
+    def archive(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        min_commits: int | None = None,
+        max_commits: int | None = None,
+        dry_run: bool = False,
+    ) -> ArchiveResult:
+        """Move the oldest commits to the archived timeline. Writes do this by themselves where `hoodie.archive.automatic` is true.
+
+        Rows and files stay as they are. `history(archived=True)` and pulls reach the commits still.
+
+        Args:
+            options: Hudi's options of archiving.
+            min_commits: so many commits stay (20 unless an option says otherwise).
+            max_commits: nothing is done unless there are more than so many; one more than `min_commits` where only that is given.
+            dry_run: move nothing, and say what would be moved.
+
+        Returns:
+            The instants that were moved, and what held back others.
+        """
+        return self._core.archive(options, min_commits=min_commits, max_commits=max_commits, dry_run=dry_run)
 
     def rollback(self, instant: str | None = None) -> list[str]:
         """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.

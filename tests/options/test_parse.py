@@ -98,6 +98,7 @@ def test_a_whole_upsert_job_is_parsed():
 def test_every_number_of_a_write_arrives_where_it_belongs():
     names = {key.name for group in keys.GROUPS.values() for key in group if type(key.default) is int}
     values = {name: 1000 + number for number, name in enumerate(sorted(names))}
+    values[keys.KEEP_MAX_COMMITS.name] = 2000  # more than the least
     write = parse_write_options({name: str(value) for name, value in values.items()}).write
     got = {
         keys.UPSERT_PARALLELISM: write.parallelism[WriteOperation.UPSERT],
@@ -119,6 +120,8 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.CLEAN_VERSIONS: write.cleaning.versions,
         keys.CLEAN_TRIGGER_COMMITS: write.cleaning.trigger_commits,
         keys.CLEAN_AT_ONCE: write.cleaning.at_once,
+        keys.KEEP_MIN_COMMITS: write.archiving.min_commits,
+        keys.KEEP_MAX_COMMITS: write.archiving.max_commits,
         keys.HEARTBEAT_INTERVAL: round(write.concurrency.heartbeat_interval_s * 1000),
         keys.HEARTBEAT_MISSES: write.concurrency.heartbeat_misses,
         keys.LOCK_WAIT: round(write.concurrency.lock_timeout_s * 1000),

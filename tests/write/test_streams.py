@@ -169,6 +169,27 @@ def test_of_two_runs_of_one_stream_at_once_one_writes_the_batch(step, operation)
     assert engine.times or (operation, step) == ("insert", "look up keys")  # an insert looks no keys up
 
 
+@pytest.mark.parametrize("step", ["look up keys", "write files"])
+def test_a_write_whose_look_up_is_older_than_the_timeline_is_planned_anew(step):
+    """What the successor wrote was archived before the driver that was thought dead went on."""
+    storage, clock = new_table(table_type="COPY_ON_WRITE")
+    other = opened(storage, clock)
+    other.insert(row("k0"), numbered(0))
+
+    def meanwhile():
+        other.insert(row("k1", "elsewhere"), numbered(1))
+        for n in range(3):
+            other.insert(row(f"more{n}", "elsewhere"))
+        other.archive(min_commits=1)
+
+    engine = Meanwhile(step, meanwhile)
+    late = open_at(storage, engine=engine, sleep=clock.sleep)
+    assert late.upsert(row("k1"), numbered(1)).instant is None
+    assert engine.times == 1
+    assert keys_of(other) == ["k0", "k1", "more0", "more1", "more2"]
+    assert (len(other.timeline.commits) == 1) is (step == "look up keys")  # else the write at work holds them back
+
+
 # -- beside Apache Hudi ------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,268 @@
+"""Archiving: completed instants leave the active timeline, which every reader and writer lists and reads, for the archived one.
+
+There is no plan on the timeline. What is archived does not change any more, so it is read, and written to the archive, without the
+table lock; that is taken to look again at what may leave, and to delete it from the active timeline: first the requested and inflight
+files, then the completed ones, oldest first (`ActiveTimeline.load` says why). A process that dies on the way leaves instants in
+both, and the next one goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hoodie.errors import CommitConflictError, CorruptFileError, LockError
+from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
+from hoodie.format.archive_entries import StateFile
+from hoodie.model.enums import Action, State, TableType
+from hoodie.model.files import FileGroupId
+from hoodie.model.instant import Instant, format_instant, sort_key
+from hoodie.model.names import COMPLETES_AS, MARKERS, parse_base_file, parse_log_file
+from hoodie.model.results import ArchiveResult
+from hoodie.options.fits import check_version
+from hoodie.options.write import WriteOptions
+from hoodie.services.archive_plan import (
+    Hold,
+    held_by_pending,
+    held_for_compaction,
+    leaving_commits,
+    leaving_others,
+)
+from hoodie.services.cleaning import CHECKPOINT, last_clean
+from hoodie.storage.many import for_each
+from hoodie.timeline.archive_writer import ArchiveWriter
+from hoodie.timeline.layout import LAYOUTS
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.participants import participants_of
+from hoodie.txn.same_table import require_same_table
+from hoodie.view.context import TableContext, load_config
+
+log = logging.getLogger("hoodie")
+
+_STAMPS_MAY_DIFFER_S = 2.0
+"""Of two files that came at the same time. Storages tell times to the second."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    instants: tuple[Instant, ...]
+    start: str | None
+    """The first commit that stays."""
+    hold: Hold | None
+
+
+def is_due(context: TableContext, options: WriteOptions) -> bool:
+    """Whether there are more commits, cleans or rollbacks than may be, by the timeline that this process saw last."""
+    archiving = options.archiving
+    if not archiving.automatic:
+        return False
+    timeline = context.active.last_loaded() or context.active.load()
+    most = archiving.max_commits
+    counts = [len(timeline.commits)]
+    counts += [sum(1 for i in timeline if i.action is action) for action in (Action.CLEAN, Action.ROLLBACK)]
+    if max(counts) <= most:
+        return False
+    # Where something holds instants back, they do not leave one by one.
+    return len(_plan(context, timeline, options).instants) >= most - archiving.min_commits
+
+
+def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = False) -> ArchiveResult:
+    """Move old instants to the archived timeline.
+
+    Raises:
+        CorruptFileError: an instant's file does not decode. LockError: the table lock was lost; run it again.
+    """
+    started = time.monotonic()
+    check_version(context.config)
+    timeline = context.active.load()
+    plan = _plan(context, timeline, options)
+    result = ArchiveResult(
+        tuple(each.time for each in plan.instants),
+        earliest=plan.start,
+        held_by=None if plan.hold is None else f"{plan.hold.why}, at {plan.hold.time}",
+        dry_run=dry_run,
+    )
+    if dry_run or not plan.instants:
+        return result
+    writer = ArchiveWriter(context.storage, context.config.history_folder, layout=LAYOUTS[context.config.version])
+    _add(context, writer, plan)
+    _delete_strays(context, timeline, plan)
+    gone = _delete(context, plan, options)
+    _tidy(context, writer, plan, gone)
+    return ArchiveResult(
+        tuple(each.time for each in gone), plan.start, result.held_by, seconds=time.monotonic() - started
+    )
+
+
+# -- planning ----------------------------------------------------------------------------------------------------------
+
+
+def _plan(context: TableContext, timeline: Timeline, options: WriteOptions) -> _Plan:
+    archiving = options.archiving
+    least, most = archiving.min_commits, archiving.max_commits
+    leaving, hold = leaving_commits(
+        timeline,
+        least=least,
+        most=most,
+        holds=_holds(context, timeline, options) if len(timeline.commits) > most else (),
+        beyond_savepoints=archiving.beyond_savepoints,
+    )
+    there = frozenset(leaving)
+    start = next((i.time for i in timeline.commits if i not in there), None)
+    replacing = _first_in_the_way(context, leaving)
+    if replacing is not None:
+        hold = Hold(replacing.time, f"{replacing}, whose replaced files are still there")
+        leaving = tuple(i for i in leaving if sort_key(i.time) < sort_key(replacing.time))
+        start = replacing.time
+    others = leaving_others(timeline, least=least, most=most, start=start)
+    return _Plan(tuple(sorted((*leaving, *others), key=lambda i: (sort_key(i.time), i.action))), start, hold)
+
+
+def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> Iterable[Hold]:
+    pending = held_by_pending(timeline)
+    if pending is not None:
+        yield pending
+        yield from _committed_beside_pending(context, timeline)
+    if context.config.table_type is TableType.MERGE_ON_READ:
+        needed = held_for_compaction(timeline, trigger_commits=options.compaction.max_delta_commits)
+        if needed is not None:
+            yield needed
+    if options.cleaning.automatic or options.archiving.waits_for_cleans:
+        # What was archived cannot be looked at any more by a clean, which would have to list the table.
+        last = last_clean(context, timeline)
+        kept = last and (last.earliest or last.extra.get(CHECKPOINT))
+        if kept:
+            yield Hold(kept, "the next clean")
+
+
+def _committed_beside_pending(context: TableContext, timeline: Timeline) -> Iterable[Hold]:
+    """Commits with smaller instants that were completed after a pending one began, which has to look at them."""
+    pending = timeline.pending()
+    began_s = min(
+        (
+            context.storage.stat(path).mtime_s
+            for each in pending
+            if context.storage.exists(path := context.active.path(each._replace(state=State.REQUESTED)))
+        ),
+        default=None,
+    )
+    if began_s is None:
+        return
+    for commit in timeline.commits:
+        if context.active.reached_at(commit) >= began_s - _STAMPS_MAY_DIFFER_S:
+            yield Hold(commit.time, f"{pending[0]}, which began before it was committed")
+            return
+
+
+def _first_in_the_way(context: TableContext, leaving: Sequence[Instant]) -> Instant | None:
+    """The first commit that replaced file groups of which files are still there: without it they would count again."""
+    for instant in leaving:
+        if instant.action is not Action.REPLACECOMMIT:
+            continue
+        replaced = context.active.read_commit(instant).replaced_file_ids
+        partitions = [path for path, ids in replaced.items() if ids]
+        for partition_path, infos in zip(partitions, context.listing.files(partitions), strict=True):
+            there = {_group_of(partition_path, info.path) for info in infos}
+            if any(FileGroupId(partition_path, file_id) in there for file_id in replaced[partition_path]):
+                return instant
+    return None
+
+
+def _group_of(partition_path: str, path: str) -> FileGroupId | None:
+    name = path.rpartition("/")[2]
+    found = parse_base_file(name) or parse_log_file(name)
+    return None if found is None else FileGroupId(partition_path, found.file_id)
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+def _keys(instants: Iterable[Instant]) -> frozenset[tuple[str, Action]]:
+    return frozenset((i.time, COMPLETES_AS.get(i.action, i.action)) for i in instants)
+
+
+def _add(context: TableContext, writer: ArchiveWriter, plan: _Plan) -> None:
+    storage, clock = context.storage, context.clock
+    found = context.active.state_files(_keys(plan.instants))
+    try:
+        contents = for_each(storage.read, [info.path for _, info in found], at_once=storage.at_once)
+    except FileNotFoundError as exc:
+        raise CommitConflictError(
+            f"another process archives the timeline of table {storage.uri} right now; nothing was lost, and what is left over is "
+            "archived the next time"
+        ) from exc
+    files = [
+        StateFile(instant, content, format_instant(clock.wall(info.mtime_s)))
+        for (instant, info), content in zip(found, contents, strict=True)
+    ]
+    writer.add(files, timeline=f"{storage.uri.rstrip('/')}/{context.config.timeline_folder}")
+
+
+def _delete_strays(context: TableContext, timeline: Timeline, plan: _Plan) -> None:
+    """Look once more for base files of instants that were rolled back: behind the start of the timeline they would count."""
+    passed = [
+        i
+        for i in timeline
+        if i.action is Action.ROLLBACK and i.is_completed and plan.start and sort_key(i.time) < sort_key(plan.start)
+    ]
+    for rollback in passed:
+        try:
+            undone = context.active.read_rollback_plan(rollback.time)
+        except (FileNotFoundError, CorruptFileError):
+            continue
+        if timeline.find(undone.instant) is not None:
+            continue
+        for partition_path in sorted({request.partition_path for request in undone.requests}):
+            for info in context.storage.list(partition_path):
+                base = parse_base_file(info.path.rpartition("/")[2])
+                if base is not None and base.instant == undone.instant:
+                    log.warning("%s of table %s came late: it was rolled back", info.path, context.storage.uri)
+                    context.storage.delete(info.path)
+
+
+def _delete(context: TableContext, plan: _Plan, options: WriteOptions) -> tuple[Instant, ...]:
+    """Take the instants off the active timeline that may still leave; gives those."""
+    storage, active = context.storage, context.active
+    with context.lock.held(context.lock_timeout_s):
+        require_same_table(context.config, load_config(storage))
+        for participant in participants_of(context):
+            participant.before_plan(context)
+        now = frozenset(_plan(context, active.load(), options).instants)
+        leaving = tuple(each for each in plan.instants if each in now)
+        files = active.state_files(_keys(leaving))
+        if not context.lock.is_held():
+            raise LockError(f"the lock of table {storage.uri} ended while instants were archived; run it again")
+        before = [info.path for instant, info in files if not instant.is_completed]
+        for_each(storage.delete, before, at_once=storage.at_once)
+        for instant, info in files:
+            if instant.is_completed:
+                storage.delete(info.path)
+    return leaving
+
+
+def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Sequence[Instant]) -> None:
+    """What cannot be done here costs room, and is done the next time."""
+    storage = context.storage
+    try:
+        times = {each.time for each in gone}
+        for info in storage.list(MARKERS):
+            if info.is_folder and info.path.rpartition("/")[2] in times:
+                storage.delete_folder(info.path)
+        _drop_row_copies(context, plan.start)
+        writer.merge()
+    except OSError as exc:
+        log.warning("leftovers of archived instants of table %s stay until the next time: %s", storage.uri, exc)
+
+
+def _drop_row_copies(context: TableContext, start: str | None) -> None:
+    """Remove copies of archived commits of which no log is left; a clean goes by active commits."""
+    storage = context.storage
+    for instant, paths in row_copies_of(storage).items():
+        if start is None or sort_key(instant) >= sort_key(start):
+            continue
+        for path in paths:
+            copy = read_row_copy(storage, path, storage.stat(path).size_bytes)
+            if copy is None or not any(storage.exists(share.log) for share in copy.shares):
+                storage.delete(path)

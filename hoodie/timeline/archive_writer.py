@@ -1,0 +1,85 @@
+"""Writing the archived timeline: files of instants are added, and small ones are put together.
+
+An archive file appears whole and holds each of its instants in every state. Who dies before the instants have left the active
+timeline leaves them in both: the archive is read without them, and the next one to archive does not add them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from hoodie.format.archive_entries import StateFile
+from hoodie.model.names import COMPLETES_AS, join
+from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.many import for_each
+from hoodie.timeline.layout import Layout
+
+SMALL_BYTES = 20 * 1024 * 1024
+"""Files below are put together, as Apache Hudi 0.x did (`hoodie.archive.merge.small.file.limit.bytes`)."""
+_LOOKED_INTO_BYTES = 1024 * 1024
+MERGE_FILES = 10
+"""So many of them at once."""
+
+
+class ArchiveWriter:
+    """The archive folder of one table, for whoever archives. Two that do so at once leave instants there twice, which does no harm."""
+
+    def __init__(self, storage: Storage, folder: str, *, layout: Layout) -> None:
+        self._storage = storage
+        self._folder = folder
+        self._layout = layout
+
+    def add(self, files: Sequence[StateFile], *, timeline: str) -> None:
+        """Put the state files of some instants into a new file; `timeline` is where they are, for errors."""
+        infos = self._infos()
+        names = self._layout.archive_files(list(infos), self._read, path=self._full(""))
+        last = names[-1] if names else None
+        if last is not None and infos[last].size_bytes <= _LOOKED_INTO_BYTES and self._has(last, files):
+            return  # who put them there died before they left the timeline
+        content = self._layout.encode_archive(files, folder=timeline)
+        first = 1 if last is None else self._layout.archive_number(last) + 1
+        for number in count(first):
+            try:
+                self._storage.create_new(join(self._folder, self._layout.archive_name(number)), content)
+            except FileExistsError:
+                continue
+            return
+
+    def merge(self, *, files: int = MERGE_FILES, small_bytes: int = SMALL_BYTES) -> int:
+        """Put the oldest small files into one, as soon as there are so many; gives how many went.
+
+        What is put together stands in the last of them before the others go. So nothing is lost, whoever dies or is late.
+        """
+        infos = self._infos()
+        small: list[FileInfo] = []
+        for name in self._layout.archive_files(list(infos), self._read, path=self._full("")):
+            if infos[name].size_bytes >= small_bytes:
+                small.clear()
+                continue
+            small.append(infos[name])
+            if len(small) >= files or sum(info.size_bytes for info in small) >= small_bytes:
+                break
+        if len(small) < 2 or (len(small) < files and sum(info.size_bytes for info in small) < small_bytes):
+            return 0
+        paths = [info.path for info in small]
+        parts = for_each(self._storage.read, paths, at_once=self._storage.at_once)
+        self._storage.replace(paths[-1], b"".join(parts))
+        for_each(self._storage.delete, paths[:-1], at_once=self._storage.at_once)
+        return len(paths) - 1
+
+    def _has(self, name: str, files: Sequence[StateFile]) -> bool:
+        there = self._layout.archived_instants(self._read(name), path=self._full(name))
+        archived = {(instant.time, instant.action) for instant in there}
+        return all((i.time, COMPLETES_AS.get(i.action, i.action)) in archived for i, _, _ in files)
+
+    def _infos(self) -> Mapping[str, FileInfo]:
+        """The files of the folder by their names."""
+        listed = self._storage.list(self._folder)
+        return {info.path.rpartition("/")[2]: info for info in listed if not info.is_folder}
+
+    def _read(self, name: str) -> bytes:
+        return self._storage.read(join(self._folder, name))
+
+    def _full(self, name: str) -> str:
+        return f"{self._storage.uri.rstrip('/')}/{join(self._folder, name)}"

@@ -1,0 +1,74 @@
+"""The archived timeline of one table, written by hoodie and by Apache Hudi in turns: each goes on from what the other archived."""
+
+import pytest
+
+import hoodie
+from integration.tables import trips
+from integration.turns import COMPACT_NOW, Turns
+
+ARCHIVE_NOW = {
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.archive.automatic": "true",
+    "hoodie.metadata.enable": "false",
+}
+
+
+def active(path):
+    return sorted(f.name for f in (path / ".hoodie").iterdir() if f.name[0].isdigit())
+
+
+def files(path):
+    return sorted(f.name for f in (path / ".hoodie/history").iterdir() if not f.name.endswith(".crc"))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_both_archive_one_table_in_turns_and_read_what_the_other_archived(hudi, tmp_path, table_type):
+    turns = Turns(hudi, tmp_path / "trips", table_type)
+    turns.create()
+    written = []
+
+    def we_write(turn):
+        turns.we_upsert(trips(range(12), fare=turn, ts=10 + turn))
+
+    for turn in range(6):
+        we_write(turn)
+        if turn % 2:
+            turns.we_compact()
+    table = hoodie.open_table(turns.path)
+    history = [(r.instant, r.operation, r.inserted, r.updated, r.files) for r in table.history()]
+    written += [entry[0] for entry in history]
+    result = table.archive(min_commits=3)
+    assert result.instants
+    assert files(turns.path) == [".commits_.archive.1_1-0-1"]
+    turns.check("after we archived")
+    told = hoodie.open_table(turns.path).history(archived=True)
+    assert [(r.instant, r.operation, r.inserted, r.updated, r.files) for r in told] == history
+
+    # Apache Hudi lists what we archived, and archives more.
+    name = f"archived_{table_type.lower()}"
+    hudi.sql(f"CREATE TABLE {name} USING hudi LOCATION '{turns.path}'")
+    always = "start_ts => '20000101000000000', end_ts => '29990101000000000'"  # its default is up to yesterday
+    listed = hudi.sql(f"CALL show_archived_commits(table => '{name}', limit => 100, {always})").rows
+    assert {row["commit_time"] for row in listed} == {t for t in result.instants if t in written}
+    before = set(active(turns.path))
+    services = ARCHIVE_NOW | (COMPACT_NOW if table_type == "MERGE_ON_READ" else {})
+    for turn in range(3):
+        hudi.write(turns.path, turns.arrow(trips(range(3), fare=turn, ts=40 + turn)), turns.options | services)
+        turns.table.merge(trips(range(3), fare=turn, ts=40 + turn))
+    turns.check("after Hudi archived")
+    assert before - set(active(turns.path))
+    assert len(files(turns.path)) > 1
+    told = [r.instant for r in hoodie.open_table(turns.path).history(archived=True)]
+    assert set(told) > set(written)
+    assert told == sorted(set(told))
+
+    # And we go on from that.
+    for turn in range(4):
+        we_write(60 + turn)
+    again = hoodie.open_table(turns.path).archive(min_commits=2)
+    assert again.instants
+    turns.check("after we archived again")
+    assert len(hoodie.open_table(turns.path).history(archived=True)) == len(told) + 4
