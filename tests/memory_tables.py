@@ -171,12 +171,11 @@ def leftovers(storage: Storage) -> list[str]:
 
 
 def stray_files(storage: Storage, table: HoodieTable) -> list[str]:
-    """Base files that no completed commit names, and row copies of instants that did not complete."""
-    named = set()
-    times = {instant.time for instant in table.timeline.commits}
-    for instant in table.timeline.commits:
-        for stat in table._context.active.read_commit(instant).stats():
-            named.add(stat.path)
+    """Base files that no completed commit names, archived ones among them, and row copies of instants that did not complete."""
+    active, archive = table._context.active, table._context.archived()
+    commits = {instant.time: active.read_commit(instant) for instant in table.timeline.commits}
+    commits |= archive.read_commits(i for i in archive.commits if i.time not in commits)
+    named, times = {stat.path for metadata in commits.values() for stat in metadata.stats()}, commits.keys()
     copies = [info.path for info in storage.list(ROW_COPIES)]
     return [path for path in copies if parse_row_copy(path.rpartition("/")[2]) not in times] + [
         info.path

@@ -50,7 +50,9 @@ class Histories(RuleBasedStateMachine):
         self.model = Model(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
         self.fresh = 0
         self.known: list[str] = []
-        """Completed commits, in the order of instants."""
+        """Completed commits on the active timeline, in the order of instants."""
+        self.archived: list[str] = []
+        """Those that were before them."""
         self.recovered = True
 
     def new_table(self):
@@ -178,6 +180,25 @@ class Histories(RuleBasedStateMachine):
         self._learn((), delete=False)
         self.kept_from = max(self.kept_from, table._context.active.earliest_kept(table.timeline) or "")
 
+    # -- archiving ---------------------------------------------------------------------------------------------------
+
+    @rule(keep=st.integers(1, 4))
+    def archive(self, keep):
+        if self.known:
+            self._table().archive(min_commits=keep)
+            self._learn((), delete=False)
+
+    @rule(keep=st.integers(1, 3), at=st.integers(1, 14), moment=MOMENTS)
+    def archive_dies(self, keep, at, moment):
+        if self.known:
+            try:
+                opened(FaultStorage(self.storage, [Fault(at, moment)]), self.clock, self.options).archive(
+                    min_commits=keep
+                )
+            except InjectedFault:
+                self.views_equal_the_model()
+            self._learn((), delete=False)
+
     # -- reads -------------------------------------------------------------------------------------------------------
 
     @rule(which=st.integers(0, 10**6))
@@ -193,10 +214,11 @@ class Histories(RuleBasedStateMachine):
     @rule(first=st.integers(-1, 10**6), last=st.integers(0, 10**6))
     def read_incrementally(self, first, last):
         if self.known and self.recovered:
-            end = last % len(self.known)
-            begin = None if first < 0 else self.known[first % (end + 1)]
-            if self.known[end] >= self.kept_from:
-                self._check_changes(begin, self.known[end])
+            end = self.known[last % len(self.known)]
+            begins = [time for time in (*self.archived, *self.known) if time <= end]
+            begin = None if first < 0 else begins[first % len(begins)]
+            if end >= self.kept_from:
+                self._check_changes(begin, end)
 
     @invariant()
     def views_equal_the_model(self):
@@ -240,7 +262,7 @@ class Histories(RuleBasedStateMachine):
             assert plain(table.scan(as_of=end, meta_columns=True)) == self.model.snapshot(end)
             begin = self.known[at - 1] if at else None
             self._check_changes(begin, end)
-        if self.kept_from:
+        if self.kept_from or self.archived:
             return
         check_feed(table)
         chance, ends = random.Random(str(self.known)), [None, *self.known]
@@ -301,7 +323,10 @@ class Histories(RuleBasedStateMachine):
                 else:
                     self.model.write(instant.time, rows, delete=delete, rewritten=rewritten, partial=partial)
                 assert instant.time > max(self.known, default="")
-        self.known = [instant.time for instant in timeline.commits]
+        there = [instant.time for instant in timeline.commits]
+        self.archived += [time for time in self.known if time not in there]
+        self.known = there
+        assert [r.instant for r in table.history(archived=True)] == self.archived + self.known
         names = table.scan(query="read_optimized", columns=["id", "part", "_hoodie_file_name"]).to_arrow().to_pylist()
         self.model.group.update({(n["id"], n["part"]): n["_hoodie_file_name"].partition("_")[0] for n in names})
         return landed
