@@ -42,7 +42,7 @@ def test_any_history_reads_as_the_model_says(new_place: Callable[[], str], kind:
         table_type = kind
 
         # A writer dies there with its process: the test below.
-        upsert_dies = insert_overwrite_dies = delete_dies = compaction_dies = None
+        upsert_dies = insert_overwrite_dies = delete_dies = compaction_dies = archive_dies = None
 
         def new_table(self) -> tuple[Storage, None]:
             storage = open_storage(new_place())

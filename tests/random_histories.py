@@ -35,6 +35,8 @@ class Histories(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
+        self.archived: list[str] = []
+        """Commits that left the active timeline."""
 
     kept_from = ""
     """Older commits were cleaned."""
@@ -51,8 +53,6 @@ class Histories(RuleBasedStateMachine):
         self.fresh = 0
         self.known: list[str] = []
         """Completed commits on the active timeline, in the order of instants."""
-        self.archived: list[str] = []
-        """Those that were before them."""
         self.recovered = True
 
     def new_table(self):
