@@ -24,3 +24,10 @@ def test_nothing_is_lost_doubled_or_half_there(setup: str, tmp_path: Path) -> No
     assert not report.violations, f"notes in {tmp_path}\n{report}"
     assert report.figures["ok"] > 0, report
     assert sum(report.figures[act] for act in ("kills", "pauses", "cuts")) > 0, report
+
+
+@pytest.mark.parametrize("setup", ["disk", *(["zookeeper", "s3", "hdfs"] if SOAK else [])])
+def test_nor_while_files_are_cleaned_and_commits_archived(setup: str, tmp_path: Path) -> None:
+    report = soak(setup, 4 * 60 if SOAK else 20, MERGE_ON_READ, tmp_path, services=True)
+    assert not report.violations, f"notes in {tmp_path}\n{report}"
+    assert report.figures["ok"] > 0, report

@@ -6,7 +6,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,12 +25,13 @@ from integration.many_writers.table import (
     read_changes,
     read_now,
     read_pull,
+    readable_from,
 )
 from integration.many_writers.worker import NOTE, Job
 
 WRITERS = 4
 ROUND_S = 300.0
-"""A table is used for so long: nothing archives its timeline."""
+"""A table is used for so long: without services nothing archives its timeline."""
 _END_S = 120.0
 """A process that was told to end may still wait for the lock, or for a store that does not answer."""
 _RECOVERY_S = 60.0
@@ -58,17 +59,22 @@ class Report:
         return "\n".join([*lines, f"{len(self.violations)} violations", *self.violations])
 
 
-def soak(setup: str, seconds: float, seed: int, folder: Path, *, writers: int = WRITERS) -> Report:
-    """Table after table, for so long in all: merge-on-read and copy-on-write, with and without an ordering column."""
+def soak(
+    setup: str, seconds: float, seed: int, folder: Path, *, writers: int = WRITERS, services: bool = False
+) -> Report:
+    """Table after table, for so long in all: merge-on-read and copy-on-write, with and without an ordering column.
+
+    `services`: old files are cleaned and old commits archived meanwhile, so that less can be compared at the end.
+    """
     total = Report()
     with SETUPS[setup](folder, seed) as servers:
         rounds = max(1, round(seconds / ROUND_S))
         for number in range(rounds):
-            total.add(_round(servers, seconds / rounds, seed + number, folder, writers=writers))
+            total.add(_round(servers, seconds / rounds, seed + number, folder, writers=writers, services=services))
     return total
 
 
-def _round(servers: Setup, seconds: float, seed: int, folder: Path, *, writers: int) -> Report:
+def _round(servers: Setup, seconds: float, seed: int, folder: Path, *, writers: int, services: bool) -> Report:
     chance = random.Random(seed)
     name = f"t{seed}"
     table_type = ("MERGE_ON_READ", "COPY_ON_WRITE")[seed % 2]
@@ -99,6 +105,7 @@ def _round(servers: Setup, seconds: float, seed: int, folder: Path, *, writers: 
             options=dict(way.options),
             by_ordering=by_ordering,
             pause_s=pause_s,
+            services=services,
             other_machine=servers.other_machines,
             journal="",
             stop=str(stop),
@@ -184,14 +191,15 @@ def _history(table: hoodie.HoodieTable, way: Way, folder: Path, *, by_ordering: 
     ops = [op for path in sorted(folder.glob("writer*.jsonl")) for op in ops_of(path)]
     commits = commits_of(table, NOTE)
     instants = [commit.instant for commit in commits]
-    chosen = instants[:: max(1, len(instants) // _SNAPSHOTS)]
+    kept = [instant for instant in instants if instant >= readable_from(table)]
+    chosen = kept[:: max(1, len(kept) // _SNAPSHOTS)]
     snapshots = [Snapshot(instant, read_as_of(table, instant)) for instant in [*chosen, *instants[-1:]]]
     reads = [
-        Read(note["began_s"], note["at_s"], frozenset(note["visible"]) & {*instants}, _rows(note["rows"]))
+        Read(note["began_s"], note["at_s"], _visible(note["visible"], instants), _rows(note["rows"]))
         for note in _of(folder, "reader", "read")
     ]
     visible, rows = read_now(table)
-    reads.append(Read(time.monotonic(), time.monotonic(), visible & {*instants}, rows))
+    reads.append(Read(time.monotonic(), time.monotonic(), _visible(visible, instants), rows))
     pulls = [Pull(note["since"], note["until"], _rows(note["rows"])) for note in _of(folder, "reader", "pull")]
     since = pulls[-1].until if pulls else None
     until, rows = read_pull(table, since)
@@ -214,6 +222,12 @@ def _history(table: hoodie.HoodieTable, way: Way, folder: Path, *, by_ordering: 
         feed,
         leftovers_of(table, way.uri, dict(way.storage_options)),
     )
+
+
+def _visible(seen: Collection[str], instants: Sequence[str]) -> frozenset[str]:
+    """The commits that a reader counted who saw these on the active timeline: what is older than all of them, too."""
+    start = min(seen, default="")
+    return frozenset(each for each in instants if each in seen or each < start)
 
 
 def _rows(told: Sequence[Sequence[str]]) -> list[Row]:

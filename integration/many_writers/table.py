@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import hoodie
+from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from integration.many_writers.history import Change, Commit, Row
 
 
 def read_now(table: hoodie.HoodieTable) -> tuple[frozenset[str], list[Row]]:
-    """All rows now, and the instants that they are of."""
+    """All rows now, and the instants that they are of, as the active timeline has them: what is older counts, too."""
     scan = table.scan(meta_columns=True)
     return scan.plan.context.visible.completed, _rows(scan)
 
 
 def read_as_of(table: hoodie.HoodieTable, instant: str) -> list[Row]:
     return _rows(table.scan(as_of=instant, meta_columns=True))
+
+
+def readable_from(table: hoodie.HoodieTable) -> str:
+    """The first instant as of which all rows can be read; empty: all of them."""
+    context, timeline = table.writer.context, table.timeline
+    start = timeline.start if context.archived().files else None
+    return max(context.active.earliest_kept(timeline) or "", start or "")
 
 
 def read_pull(table: hoodie.HoodieTable, since: str | None) -> tuple[str | None, list[Row]]:
@@ -47,9 +55,15 @@ def _rows(scan: hoodie.Scan) -> list[Row]:
 
 
 def commits_of(table: hoodie.HoodieTable, note: str) -> list[Commit]:
-    """All completed commits, each with what it says of itself."""
-    active = table.writer.context.active
-    return [Commit(instant.time, active.read_commit(instant).extra.get(note)) for instant in table.timeline.commits]
+    """All completed commits, each with what it says of itself; archived ones, too."""
+    return [Commit(time, metadata.extra.get(note)) for time, metadata in sorted(_metadata_of(table).items())]
+
+
+def _metadata_of(table: hoodie.HoodieTable) -> dict[str, CommitMetadata]:
+    context = table.writer.context
+    found = {instant.time: context.active.read_commit(instant) for instant in table.timeline.commits}
+    archive = context.archived()
+    return archive.read_commits(each for each in archive.commits if each.time not in found) | found
 
 
 def pending_of(table: hoodie.HoodieTable) -> list[str]:
@@ -68,10 +82,7 @@ def leftovers_of(table: hoodie.HoodieTable, uri: str, storage_options: dict[str,
         *(f".hoodie/.hoodie_py/{each}" for each in ("staging", "live")),
     )
     kept = {path for folder in folders for path in _files(storage, folder)}
-    active = table.writer.context.active
-    counted: set[str] = set()
-    for instant in table.timeline.commits:
-        counted |= {stat.path for stat in active.read_commit(instant).stats()}
+    counted = {stat.path for metadata in _metadata_of(table).values() for stat in metadata.stats()}
     # A rolled back log file stays, and a block in another one disarms it.
     bases = {path for part in table.partitions() for path in _files(storage, part) if path.endswith(".parquet")}
     return sorted(kept | (bases - counted) | set(pending_of(table)))

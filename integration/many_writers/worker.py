@@ -22,6 +22,8 @@ NOTE = "_soak.op"
 PARTITIONS = 3
 _SHARED_KEYS = 40
 _OWN_KEYS = 15
+CLEAN_TO, ARCHIVE_TO = 40, 50
+"""Commits that a run with services keeps: more than happen while the reader is at work once."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Job:
     options: dict[str, str]
     by_ordering: bool
     pause_s: float
+    services: bool
+    """Whether the cleaner cleans and archives, besides rolling back."""
     other_machine: bool
     """It knows of no process of the others whether it lives, as if it were on a machine of its own."""
     journal: str
@@ -117,7 +121,13 @@ def _compact(job: Job, journal: Journal, chance: random.Random) -> None:
 
 
 def _clean(job: Job, journal: Journal, chance: random.Random) -> None:
-    _repeat(job, journal, chance, lambda table: table.rollback())
+    def act(table: hoodie.HoodieTable) -> list[str | None]:
+        done: list[str | None] = [*table.rollback()]
+        if job.services:
+            done += [table.clean(retain_commits=CLEAN_TO).instant, *table.archive(min_commits=ARCHIVE_TO).instants]
+        return done
+
+    _repeat(job, journal, chance, act)
 
 
 def _repeat(
