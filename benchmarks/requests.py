@@ -44,6 +44,7 @@ class Counting:
     """obstore's functions, counted."""
 
     exceptions = obstore.exceptions
+    store = obstore.store
 
     def __init__(self) -> None:
         self.made: Counter[str] = Counter()
@@ -71,6 +72,16 @@ class Shape(NamedTuple):
     table_type: str
     partitions: int
     commits: int
+    services: bool = False
+    """Whether the writes compact, clean and archive."""
+
+
+SERVICES = {
+    "hoodie.compact.inline": "true",
+    "hoodie.clean.automatic": "true",
+    "hoodie.archive.automatic": "true",
+}
+_AVERAGED = 30
 
 
 def rows(ids: Iterable[int], partitions: int, ts: int) -> pa.Table:
@@ -106,8 +117,9 @@ def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
     create_at(storage(), parse_write_options(options).to_create(), schema=rows([0], 1, 1).schema)
     table = opened()
     table.upsert(rows(range(shape.partitions * _ROWS_OF_PARTITION), shape.partitions, 1))
+    services = SERVICES if shape.services else None
     for n in range(shape.commits):
-        table.upsert(rows(touched, shape.partitions, 2 + n))
+        table.upsert(rows(touched, shape.partitions, 2 + n), services)
     last = table.timeline.commits[-2].time
     acts: list[tuple[str, Callable[[], object]]] = [
         ("upsert", lambda: table.upsert(rows(touched, shape.partitions, 10_000))),
@@ -122,6 +134,12 @@ def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
         counting.made.clear()
         act()
         found.append((name, Counter(counting.made)))
+    if services:
+        counting.made.clear()
+        for n in range(_AVERAGED):
+            table.upsert(rows(touched, shape.partitions, 20_000 + n), services)
+        mean = Counter({kind: round(count / _AVERAGED) for kind, count in counting.made.items()})
+        found.append((f"upsert with services, mean of {_AVERAGED}", mean))
     return found
 
 
@@ -129,6 +147,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--partitions", type=int, nargs="*", default=[10, 100, 1000])
     parser.add_argument("--commits", type=int, nargs="*", default=[10, 1000])
+    parser.add_argument(
+        "--only-services", action="store_true", help="only the tables whose writes compact, clean and archive"
+    )
     args = parser.parse_args()
     counting = Counting()
     object_store._obstore = lambda: counting  # type: ignore[assignment,return-value]
@@ -138,11 +159,13 @@ def main() -> None:
     shapes = [Shape("MERGE_ON_READ", p, args.commits[0]) for p in args.partitions]
     shapes += [Shape("MERGE_ON_READ", args.partitions[0], c) for c in args.commits[1:]]
     shapes.append(Shape("COPY_ON_WRITE", args.partitions[0], args.commits[0]))
-    for shape in shapes:
+    served = [Shape("MERGE_ON_READ", args.partitions[0], c, services=True) for c in args.commits]
+    for shape in served if args.only_services else [*shapes, *served]:
         for name, made in measure(shape, counting):
             counts = " | ".join(str(made[kind]) for kind in kinds)
             kind = "merge-on-read" if shape.table_type == "MERGE_ON_READ" else "copy-on-write"
-            print(f"| {kind} | {shape.partitions} | {shape.commits} | {name} | {counts} | {sum(made.values())} |")
+            commits = f"{shape.commits}, services" if shape.services else str(shape.commits)
+            print(f"| {kind} | {shape.partitions} | {commits} | {name} | {counts} | {sum(made.values())} |")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ from benchmarks.meter import Cost, Meter
 from benchmarks.plan import SYSTEMS, chosen
 from benchmarks.records import At, Run, pair, read
 from benchmarks.report import report
+from benchmarks.requests import Counting, Shape, measure
 from benchmarks.rides import digest, load, make_rides
 from benchmarks.run import _remove_left_over, main
+from hoodie.storage import object_store
 
 ABOUT = {"rows": 2_000_000, "batch": 50_000, "started": "today", "load": 0.1, "machine": "2 cores", "versions": "none"}
 OURS, FLOOR = At("spark4/hoodie-mor", "upsert"), At("spark4/spark", "append")
@@ -208,3 +210,11 @@ def test_a_run_removes_the_tables_of_runs_that_were_killed_and_nothing_else(tmp_
         (tmp_path / name / "table").mkdir(parents=True)
     _remove_left_over(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+
+
+def test_requests_of_an_upsert_do_not_grow_with_the_commits(monkeypatch):
+    counting = Counting()
+    monkeypatch.setattr(object_store, "_obstore", lambda: counting)
+    few, many = (dict(measure(Shape("MERGE_ON_READ", 4, commits), counting)) for commits in (3, 9))
+    assert few["upsert"]["PUT"] > 0
+    assert few["upsert"] == many["upsert"]
