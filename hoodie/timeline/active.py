@@ -41,7 +41,8 @@ from hoodie.timeline.timeline import Timeline
 P = TypeVar("P")
 
 _READ_TRIES = 3
-_LISTED_AGAIN = 5
+_LISTED_AGAIN = 50
+"""Each time a commit was archived meanwhile; who archives deletes some ten in a row."""
 _LISTED_AT_ONCE = 400
 """So many names a storage gives in one answer, as they are at one moment: a disk's 32 KB, and more elsewhere."""
 _READ_PAUSE_S = 0.02
@@ -75,7 +76,9 @@ class ActiveTimeline:
         would show a hole, and rows of the second would not count. So where that may be, it is asked whether the first is still
         there: then nothing had been deleted before the listing ended.
         """
-        for _ in range(_LISTED_AGAIN):
+        for tried in range(_LISTED_AGAIN):
+            if tried:
+                time.sleep(min(tried, 5) * _READ_PAUSE_S)
             timeline, names = self._load()
             first = timeline.commits[0] if timeline.commits else None
             if first is None or not (len(names) > _LISTED_AT_ONCE or self._is_leaving(first, names)):

@@ -443,3 +443,22 @@ def test_what_may_be_due_is_told_without_a_look_at_the_storage(kind):
     calls = len(traced.trace)
     assert archiving.is_due(table._context, request) is (len(table.timeline.commits) > 5)
     assert len(traced.trace) == calls
+
+
+def test_a_table_that_is_archived_all_the_time_while_it_is_listed_is_an_error(monkeypatch):
+    monkeypatch.setattr("hoodie.timeline.active.time.sleep", lambda _: None)
+    storage = Slow("memory://slow")
+    active = ActiveTimeline(storage, Cache())
+    instants = [Instant(f"2026112112000{n:04d}", Action.COMMIT, State.COMPLETED) for n in range(60)]
+    for instant in instants:
+        active.create(instant)
+
+    def archive_one():
+        active.remove(instants.pop(0))
+        storage.between = archive_one
+
+    storage.between = archive_one
+    with pytest.raises(hoodie.HoodieError, match="archived all the time"):
+        active.load()
+    storage.between = lambda: None
+    assert list(active.load()) == instants
