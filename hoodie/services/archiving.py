@@ -111,7 +111,7 @@ def _plan(context: TableContext, timeline: Timeline, options: WriteOptions) -> _
     )
     there = frozenset(leaving)
     start = next((i.time for i in timeline.commits if i not in there), None)
-    replacing = _first_in_the_way(context, leaving)
+    replacing = _first_in_the_way(context, timeline, leaving)
     if replacing is not None:
         hold = Hold(replacing.time, f"{replacing}, whose replaced files are still there")
         leaving = tuple(i for i in leaving if sort_key(i.time) < sort_key(replacing.time))
@@ -156,11 +156,18 @@ def _committed_beside_pending(context: TableContext, timeline: Timeline) -> Iter
             return
 
 
-def _first_in_the_way(context: TableContext, leaving: Sequence[Instant]) -> Instant | None:
-    """The first commit that replaced file groups of which files are still there: without it they would count again."""
+def _first_in_the_way(context: TableContext, timeline: Timeline, leaving: Sequence[Instant]) -> Instant | None:
+    """The first commit that replaced file groups of which files are still there: without it they would count again.
+
+    Only where the newest clean has passed it can they be gone, and is it worth to look.
+    """
+    last = None
     for instant in leaving:
         if instant.action is not Action.REPLACECOMMIT:
             continue
+        last = last or last_clean(context, timeline)
+        if last is None or (last.earliest and sort_key(instant.time) >= sort_key(last.earliest)):
+            return instant
         replaced = context.active.read_commit(instant).replaced_file_ids
         partitions = [path for path, ids in replaced.items() if ids]
         for partition_path, infos in zip(partitions, context.listing.files(partitions), strict=True):
