@@ -76,11 +76,11 @@ class Shape(NamedTuple):
     """Whether the writes compact, clean and archive."""
 
 
-SERVICES = {
-    "hoodie.compact.inline": "true",
-    "hoodie.clean.automatic": "true",
-    "hoodie.archive.automatic": "true",
-}
+def _services(on: bool) -> dict[str, str]:
+    names = ("hoodie.compact.inline", "hoodie.clean.automatic", "hoodie.archive.automatic")
+    return dict.fromkeys(names, str(on).lower())
+
+
 _AVERAGED = 30
 
 
@@ -117,13 +117,13 @@ def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
     create_at(storage(), parse_write_options(options).to_create(), schema=rows([0], 1, 1).schema)
     table = opened()
     table.upsert(rows(range(shape.partitions * _ROWS_OF_PARTITION), shape.partitions, 1))
-    services = SERVICES if shape.services else None
+    services, alone = _services(shape.services), _services(False)
     for n in range(shape.commits):
         table.upsert(rows(touched, shape.partitions, 2 + n), services)
     last = table.timeline.commits[-2].time
     acts: list[tuple[str, Callable[[], object]]] = [
-        ("upsert", lambda: table.upsert(rows(touched, shape.partitions, 10_000))),
-        ("upsert of a new process", lambda: opened().upsert(rows(touched, shape.partitions, 10_001))),
+        ("upsert", lambda: table.upsert(rows(touched, shape.partitions, 10_000), alone)),
+        ("upsert of a new process", lambda: opened().upsert(rows(touched, shape.partitions, 10_001), alone)),
         ("scan", lambda: opened().scan().to_arrow()),
         ("pull of two commits", lambda: opened().changes(since=last).to_arrow()),
     ]
@@ -134,7 +134,7 @@ def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
         counting.made.clear()
         act()
         found.append((name, Counter(counting.made)))
-    if services:
+    if shape.services:
         counting.made.clear()
         for n in range(_AVERAGED):
             table.upsert(rows(touched, shape.partitions, 20_000 + n), services)

@@ -26,7 +26,7 @@ SCHEMA = pa.schema(
     ]
 )
 
-KEEP_ALL = {"hoodie.clean.automatic": "false"}
+KEEP_ALL = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 
 
 class FakeClock:
@@ -91,7 +91,7 @@ def opened(
 ) -> HoodieTable:
     """The table with one thread, so that storage calls come in one order; `cache` is that of another process.
 
-    Nothing is cleaned unless a test says so: many compare all of a long history.
+    Nothing is cleaned or archived unless a test says so: many compare all of a long history.
     """
     sleep = time.sleep if clock is None else clock.sleep
     options = {**KEEP_ALL, **(options or {})}

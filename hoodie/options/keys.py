@@ -653,9 +653,8 @@ COMPACT_TARGET_IO = Key(
 CLEAN_AUTOMATIC = Key(
     "hoodie.clean.automatic",
     boolean(),
-    False,
-    "Delete old versions of files after a write, once there are more than are kept. Unset: only if an option says how much is kept. "
-    "Apache Hudi does so in any case.",
+    True,
+    "Delete old versions of files after a write, once there are more than are kept.",
 )
 CLEAN_ASYNC = Key(
     "hoodie.clean.async.enabled",
@@ -725,9 +724,8 @@ CLEAN_MULTIPLE = Key(
 ARCHIVE_AUTOMATIC = Key(
     "hoodie.archive.automatic",
     boolean(),
-    False,
-    "Move the oldest commits to the archived timeline after a write, once there are more than `hoodie.keep.max.commits`. Unset: only "
-    "if an option says how many are kept. Apache Hudi does so in any case.",
+    True,
+    "Move the oldest commits to the archived timeline after a write, once there are more than `hoodie.keep.max.commits`.",
 )
 ARCHIVE_ASYNC = Key(
     "hoodie.archive.async",

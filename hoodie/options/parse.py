@@ -211,8 +211,6 @@ def _unknown(names: list[str], where: str = "") -> OptionError:
 
 def _archiving(given: _Layers) -> ArchivingOptions:
     get = given.get
-    said = any(given.options.find(key) for key in (keys.KEEP_MIN_COMMITS, keys.KEEP_MAX_COMMITS))
-    silent = not (given.options.find(keys.ARCHIVE_AUTOMATIC) or given.defaults.find(keys.ARCHIVE_AUTOMATIC))
     least, most = get(keys.KEEP_MIN_COMMITS), get(keys.KEEP_MAX_COMMITS)
     if least >= most:
         raise OptionError(
@@ -220,20 +218,13 @@ def _archiving(given: _Layers) -> ArchivingOptions:
             "first the oldest commits are archived, and so many stay as the second says"
         )
     return ArchivingOptions(
-        # As with cleans: whoever says how much is to be kept expects that the rest goes.
-        automatic=get(keys.ARCHIVE_AUTOMATIC) or (silent and said),
+        automatic=get(keys.ARCHIVE_AUTOMATIC),
         in_background=get(keys.ARCHIVE_ASYNC),
         min_commits=least,
         max_commits=most,
         beyond_savepoints=get(keys.ARCHIVE_BEYOND_SAVEPOINT),
         waits_for_cleans=get(keys.ARCHIVE_WAITS_FOR_CLEANS),
     )
-
-
-def _says_only_what_is_kept(given: _Layers) -> bool:
-    kept = (keys.CLEAN_POLICY, keys.CLEAN_COMMITS, keys.CLEAN_HOURS, keys.CLEAN_VERSIONS)
-    silent = not (given.options.find(keys.CLEAN_AUTOMATIC) or given.defaults.find(keys.CLEAN_AUTOMATIC))
-    return silent and any(given.options.find(key) for key in kept)
 
 
 def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING) -> WriteRequest:
@@ -309,8 +300,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             target_io_mb=get(keys.COMPACT_TARGET_IO),
         ),
         cleaning=CleaningOptions(
-            # Whoever says how much is to be kept expects that the rest goes, as with Apache Hudi.
-            automatic=get(keys.CLEAN_AUTOMATIC) or _says_only_what_is_kept(given),
+            automatic=get(keys.CLEAN_AUTOMATIC),
             in_background=get(keys.CLEAN_ASYNC),
             policy=get(keys.CLEAN_POLICY),
             commits=get(keys.CLEAN_COMMITS),

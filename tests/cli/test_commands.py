@@ -314,7 +314,7 @@ def test_compaction_runs_in_another_process_while_a_writer_keeps_upserting(make_
     def keep_upserting():
         while not stop.is_set():
             ts = 10 + len(written)
-            written.append(table.upsert(rows(range(10), fare=float(ts), ts=ts)))
+            written.append(table.upsert(rows(range(10), fare=float(ts), ts=ts), {"hoodie.archive.automatic": "false"}))
 
     writer = threading.Thread(target=keep_upserting)
     writer.start()

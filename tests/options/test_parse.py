@@ -569,17 +569,12 @@ def test_a_false_option_stands_over_a_true_default():
 
 
 @pytest.mark.parametrize(
-    ("options", "cleans"),
-    [
-        ({}, False),
-        ({"hoodie.clean.automatic": "true"}, True),
-        ({"hoodie.cleaner.commits.retained": "3"}, True),
-        ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}, True),
-        ({"hoodie.clean.commits.retained": "3", "hoodie.clean.automatic": "false"}, False),
-    ],
+    ("options", "wanted"), [({}, True), ({"automatic": "true"}, True), ({"automatic": "false"}, False)]
 )
-def test_who_says_how_much_is_kept_asks_for_cleaning(options, cleans):
-    assert parse_write_options(options).write.cleaning.automatic is cleans
+def test_writes_clean_and_archive_unless_told_otherwise(options, wanted):
+    given = {f"hoodie.{service}.{name}": value for name, value in options.items() for service in ("clean", "archive")}
+    write = parse_write_options(given).write
+    assert (write.cleaning.automatic, write.archiving.automatic) == (wanted, wanted)
 
 
 def test_of_the_defaults_only_what_no_door_understands_is_named():

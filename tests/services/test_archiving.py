@@ -34,7 +34,7 @@ from tests.memory_tables import (
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 COMPACTING = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
-AUTOMATIC = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "5"}
+AUTOMATIC = {"hoodie.archive.automatic": "true", "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "5"}
 HISTORY = ".hoodie/history"
 
 
