@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -63,6 +65,34 @@ def picture(page: str) -> str:
             lines.append(_text(x + _LEFT - 8, y + 13, bar.name, "text-anchor='end'"))
             lines.append(f'<rect x="{x + _LEFT}" y="{y}" width="{width}" height="17" fill="{bar.colour}"/>')
             lines.append(_text(x + _LEFT + width + 6, y + 13, f"{bar.cpu_s:.1f}", ""))
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def curves(x: Sequence[float], what: str, panels: Mapping[str, Sequence[float]]) -> str:
+    """The SVG of a curve a panel over the same `x`, two panels a row. Each begins at zero."""
+    width, height, left = 440, 170, 60
+    rows = -(-len(panels) // 2)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * width}" height="{rows * height + 24}" '
+        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+    ]
+    for number, (title, values) in enumerate(panels.items()):
+        x0, y0 = width * (number % 2) + left, height * (number // 2 + 1) - 14
+        wide, high, most = width - left - 20, height - 50, max(*values, 1e-9)
+        points = " ".join(
+            f"{x0 + wide * at / max(x):.1f},{y0 - high * value / most:.1f}"
+            for at, value in zip(x, values, strict=True)
+            if not math.isnan(value)
+        )
+        lines += [
+            _text(x0, y0 - high - 12, title, "font-weight='bold'"),
+            f'<path d="M{x0},{y0 - high} V{y0} H{x0 + wide}" stroke="{_PEER}" fill="none"/>',
+            f'<polyline points="{points}" stroke="{_OURS}" stroke-width="1.5" fill="none"/>',
+            _text(x0 - 6, y0 - high + 4, f"{most:,.0f}", "text-anchor='end'"),
+            _text(x0 - 6, y0 + 4, "0", "text-anchor='end'"),
+            _text(x0 + wide, y0 + 16, f"{max(x):,.0f} {what}", "text-anchor='end'"),
+        ]
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
