@@ -62,7 +62,7 @@ def _serve(service: Service[object], context: TableContext, options: WriteOption
 
 def _say(service: Service[object], error: Exception) -> None:
     action = service.action.value
-    if service.resumes and isinstance(error, CommitConflictError):
+    if isinstance(error, CommitConflictError):
         log.info("the %s after a commit is left to another process: %s", action, error)
     else:
         log.warning("the commit stands, but the %s after it failed and is tried again later: %s", action, error)

@@ -20,8 +20,8 @@ class Sweep:
     action = Action.CLEAN
     resumes = False
 
-    def __init__(self, *, due=False, dies=False):
-        self.due, self.dies = due, dies
+    def __init__(self, *, due=False, dies=False, late=False):
+        self.due, self.dies, self.late = due, dies, late
         self.recovered = []
 
     def require_fit(self, context):
@@ -39,6 +39,8 @@ class Sweep:
         return instant
 
     def run(self, context, instant, options):
+        if self.late:
+            raise CommitConflictError("another process runs it")
         with Transaction.claim(context, instant):
             if self.dies:
                 raise RuntimeError("the runner died")
@@ -76,6 +78,13 @@ def test_a_service_that_fails_after_a_write_is_a_warning_with_its_name(table, mo
     with caplog.at_level(logging.WARNING, "hoodie"):
         assert table.upsert(batch([Input("a", "p")])).instant
     assert "the commit stands, but the clean after it failed" in caplog.text
+
+
+def test_a_service_that_another_process_runs_is_no_warning(table, monkeypatch, caplog):
+    known(monkeypatch, Sweep(due=True, late=True))
+    with caplog.at_level(logging.INFO, "hoodie"):
+        table.upsert(batch([Input("a", "p")]))
+    assert [(each.levelname, "left to another process" in each.message) for each in caplog.records] == [("INFO", True)]
 
 
 def test_a_dead_runners_claim_is_taken_back_before_the_next_write(table, monkeypatch):
