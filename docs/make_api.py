@@ -75,7 +75,7 @@ def _member(found: griffe.Object, called: str, *, level: int) -> list[str]:
     if isinstance(found, griffe.Function):
         return [f"{'#' * level} {called}", "", *_signature(found, called), *_text(found)]
     lines = [f"{'#' * level} {called}", "", *_text(found)]
-    public = [each for name, each in found.members.items() if _shown(name, each)]
+    public = [each for name, each in _members(found).items() if _shown(name, each)]
     values = [each for each in public if isinstance(each, griffe.Attribute)]
     if isinstance(found, griffe.Class) and any("Enum" in str(base) for base in found.bases):
         names = [name for name, each in found.members.items() if isinstance(each, griffe.Attribute) and name.isupper()]
@@ -86,6 +86,12 @@ def _member(found: griffe.Object, called: str, *, level: int) -> list[str]:
         if isinstance(each, griffe.Function):
             lines += [f"{'#' * (level + 1)} {each.name}", "", *_signature(each, each.name), *_text(each)]
     return lines
+
+
+def _members(found: griffe.Object) -> dict[str, griffe.Object | griffe.Alias]:
+    """Those of its own, then those that a class has from ours."""
+    inherited = found.inherited_members if isinstance(found, griffe.Class) else {}
+    return found.members | {name: each.final_target for name, each in inherited.items() if name not in found.members}
 
 
 def _shown(name: str, each: griffe.Object | griffe.Alias) -> bool:

@@ -22,16 +22,14 @@ from hoodie.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
-from hoodie.model.enums import Action, ChangeFormat, QueryType, TableType, WriteOperation
+from hoodie.maintenance import TableServices
+from hoodie.model.enums import ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs
 from hoodie.model.instant import Instant
-from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History
+from hoodie.model.results import CommitResult, History
 from hoodie.model.tuning import Tuning
 from hoodie.options.arguments import (
-    archive_options,
-    check_seconds,
-    clean_options,
     parse_columns,
     parse_images,
     parse_names,
@@ -51,19 +49,11 @@ from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.read.where import Where
-from hoodie.services.acts import run_pending, schedule
-from hoodie.services.archiving import archive
-from hoodie.services.cleaning import CLEANING, nothing_cleaned, preview, summed
-from hoodie.services.compaction import COMPACTION
-from hoodie.services.recovery import rollback_failed
-from hoodie.services.rollback import rollback_instant
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
-from hoodie.storage.refusals import said_plainly
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
-from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.context import TableContext, load_config
 from hoodie.write.create import create_at
 from hoodie.write.given_schema import SchemaLike, parse_schema_like
@@ -75,7 +65,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class HoodieTable:
+class HoodieTable(TableServices):
     """An open table: `open_table` and `create_table` give one.
 
     Every method works on the newest state of the table. The object holds no rows and no locks, may be kept for as long as you
@@ -504,171 +494,14 @@ class HoodieTable:
         """Query with options that were parsed already, as Spark and the command line have them."""
         return Scan(self._context, options, meta_columns=meta_columns)
 
-    # -- table services ----------------------------------------------------------------------------------------------
-
-    @undisturbed()
-    @said_plainly
-    def schedule_compaction(self, options: Mapping[str, str] | None = None, *, wait_s: float = 30) -> str | None:
-        """Plan a compaction, which merges log files into base files; `run_compaction` runs it, perhaps in another process.
-
-        New writes are held back for a moment, so that pending ones can end: their file groups could not be planned.
-
-        Args:
-            options: Hudi's options of compactions.
-            wait_s: how long to wait for pending writes; then the plan goes without their file groups.
-
-        Returns:
-            The instant of the plan, or None when there is nothing to merge.
-        """
-        write = self._request(options).write
-        check_seconds(wait_s, "wait_s")
-        context = self._context.with_concurrency(write.concurrency)
-        return schedule(COMPACTION, context, write, wait_s=wait_s)
-
-    @undisturbed()
-    @said_plainly
-    def run_compaction(
-        self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
-    ) -> list[CommitResult]:
-        """Run compactions that were scheduled.
-
-        Args:
-            instant: only the one of this instant; None runs all that are pending, oldest first.
-            budget_s: begin no further one after so many seconds; None is no limit.
-            options: Hudi's options of files, for the new base files.
-
-        Returns:
-            What each of them did.
-
-        Raises:
-            InstantNotFoundError: no compaction is pending at that instant.
-        """
-        write = self._request(options).write
-        check_seconds(budget_s, "budget_s", or_none=True)
-        context = self._context.with_concurrency(write.concurrency)
-        return run_pending(COMPACTION, context, write, instant=instant, budget_s=budget_s)
-
-    def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
-        """Merge log files into base files now: schedule a compaction and run all that are pending.
-
-        Args:
-            options: Hudi's options of compactions.
-
-        Returns:
-            What each compaction did; an empty list when there was nothing to merge.
-
-        Example:
-            >>> table.compact()
-        """
-        self.schedule_compaction(options)
-        return self.run_compaction(budget_s=None, options=options)
-
-    @undisturbed()
-    @said_plainly
-    def clean(
-        self,
-        options: Mapping[str, str] | None = None,
-        *,
-        retain_commits: int | None = None,
-        retain_hours: int | None = None,
-        retain_versions: int | None = None,
-        dry_run: bool = False,
-    ) -> CleanResult:
-        """Delete old versions of files. Writes do this by themselves where `hoodie.clean.automatic` is true.
-
-        Queries of this process that are being read keep their files. Other processes need to be done with a query before as many
-        commits, or hours, have passed as are retained.
-
-        Args:
-            options: Hudi's options of cleans.
-            retain_commits: the state after each of so many commits stays readable (10 unless an option says otherwise).
-            retain_hours: the same for the commits of so many hours.
-            retain_versions: each file keeps so many versions, however old they are.
-            dry_run: delete nothing, and say what would be deleted.
-
-        Returns:
-            How many files went, their bytes, and the earliest instant that can be read afterwards.
-
-        Raises:
-            OptionError: more than one of the three was given.
-            CommitConflictError: another process cleans the table right now.
-
-        Example:
-            >>> table.clean(dry_run=True).bytes_freed
-            >>> table.clean(retain_commits=3)
-        """
-        asked = clean_options(commits=retain_commits, hours=retain_hours, versions=retain_versions)
-        write = self._request({**parse_options(options), **asked}).write
-        context = self._context.with_concurrency(write.concurrency)
-        CLEANING.require_fit(context)
-        if dry_run:
-            return preview(context, write.cleaning)
-        pending = run_pending(CLEANING, context, write)  # what a dead process has begun
-        schedule(CLEANING, context, write)
-        return summed([*pending, *run_pending(CLEANING, context, write)]) or nothing_cleaned(context)
-
-    @undisturbed()
-    @said_plainly
-    def archive(
-        self,
-        options: Mapping[str, str] | None = None,
-        *,
-        min_commits: int | None = None,
-        max_commits: int | None = None,
-        dry_run: bool = False,
-    ) -> ArchiveResult:
-        """Move the oldest commits to the archived timeline, so that readers and writers have few to look at. Writes do this by
-        themselves where `hoodie.archive.automatic` is true.
-
-        Rows and files stay as they are. `history(archived=True)` and pulls reach the commits still.
-
-        Args:
-            options: Hudi's options of archiving.
-            min_commits: so many commits stay (20 unless an option says otherwise).
-            max_commits: nothing is done unless there are more than so many; one more than `min_commits` where only that is given.
-            dry_run: move nothing, and say what would be moved.
-
-        Returns:
-            The instants that were moved, and what held back others: a savepoint, a write at work, files that were replaced and not
-            yet cleaned.
-
-        Raises:
-            CorruptFileError: the file of an instant is damaged; nothing was moved.
-
-        Example:
-            >>> table.archive(min_commits=20)
-        """
-        asked = archive_options(min_commits=min_commits, max_commits=max_commits)
-        write = self._request({**parse_options(options), **asked}).write
-        return archive(self._context.with_concurrency(write.concurrency), write, dry_run=dry_run)
-
-    @undisturbed()
-    @said_plainly
-    def rollback(self, instant: str | None = None) -> list[str]:
-        """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.
-
-        Args:
-            instant: only this pending instant; None undoes all whose writer is dead.
-
-        Returns:
-            The instants that were undone.
-
-        Raises:
-            InstantNotFoundError: there is no such instant, or it is completed.
-        """
-        context = self._context.with_concurrency(self._request(None).write.concurrency)
-        if instant is None:
-            return rollback_failed(context)
-        return [instant] if rollback_instant(context, instant) else []
-
-    def pending_compactions(self) -> tuple[Instant, ...]:
-        """The compactions that were scheduled and have not been run to their end."""
-        return self.timeline.pending(Action.COMPACTION)
-
     def _request(self, options: Mapping[str, str] | None) -> WriteRequest:
         request = parse_write_options({**self._options, **parse_options(options)}, defaults=load_defaults())
         check_against(self.config, request.table)
         return request
+
+    def _at_work(self, options: Mapping[str, str] | None = None) -> tuple[TableContext, WriteOptions]:
+        write = self._request(options).write
+        return self._context.with_concurrency(write.concurrency), write
 
     def _zone(self) -> tzinfo | None:
         return zone_of(self.config.timezone)

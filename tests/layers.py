@@ -14,6 +14,7 @@ LAYERS = (
     ("read", "write"),
     ("services",),
     ("writer",),
+    ("maintenance",),
     ("table",),
     ("public",),
     ("hoodie",),  # hoodie/__init__.py, which hands the public names on

@@ -9,16 +9,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.errors import OptionError, SchemaError
+from hoodie.maintenance import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import Instant
-from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History
+from hoodie.model.results import CommitResult, History
 from hoodie.options.arguments import parse_options
 from hoodie.options.fits import check_against
 from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
-from hoodie.options.write import WriteRequest
+from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.where import Where
 from hoodie.table import HoodieTable as Core
 from hoodie.table import is_table
@@ -55,7 +55,7 @@ def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> 
     return dataframe.last_result(path, how or None)
 
 
-class HoodieTable:
+class HoodieTable(TableServices):
     """An open table on Spark: writes take DataFrames, and reads give DataFrames that are pinned to the snapshot of the call.
 
     `HoodieTable.for_path` opens one.
@@ -402,112 +402,5 @@ class HoodieTable:
         )
         return plan_frame(self._spark, self._context, scan.plan, where=where)
 
-    # -- table services ----------------------------------------------------------------------------------------------
-
-    def schedule_compaction(self, options: Mapping[str, str] | None = None) -> str | None:
-        """Plan a compaction, which merges log files into base files; `run_compaction` runs it.
-
-        Args:
-            options: Hudi's options of compactions.
-
-        Returns:
-            The instant of the plan, or None when there is nothing to merge.
-        """
-        return self._core.schedule_compaction(options)
-
-    def run_compaction(
-        self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
-    ) -> list[CommitResult]:
-        """Run compactions that were scheduled.
-
-        Args:
-            instant: only the one of this instant; None runs all that are pending.
-            budget_s: begin no further one after so many seconds; None is no limit.
-            options: Hudi's options of files, for the new base files.
-
-        Returns:
-            What each of them did.
-        """
-        return self._core.run_compaction(instant, budget_s, options)
-
-    def compact(self, options: Mapping[str, str] | None = None) -> list[CommitResult]:
-        """Merge log files into base files now: schedule a compaction and run all that are pending.
-
-        Args:
-            options: Hudi's options of compactions.
-
-        Returns:
-            What each compaction did; an empty list when there was nothing to merge.
-        """
-        return self._core.compact(options)
-
-    def clean(
-        self,
-        options: Mapping[str, str] | None = None,
-        *,
-        retain_commits: int | None = None,
-        retain_hours: int | None = None,
-        retain_versions: int | None = None,
-        dry_run: bool = False,
-    ) -> CleanResult:
-        """Delete old versions of files, by the executors where there are many. Writes do this by themselves where
-        `hoodie.clean.automatic` is true.
-
-        A DataFrame that was read from the table keeps its files no longer than the retention: run it before as many commits, or
-        hours, have passed.
-
-        Args:
-            options: Hudi's options of cleans.
-            retain_commits: the state after each of so many commits stays readable (10 unless an option says otherwise).
-            retain_hours: the same for the commits of so many hours.
-            retain_versions: each file keeps so many versions, however old they are.
-            dry_run: delete nothing, and say what would be deleted.
-
-        Returns:
-            How many files went, their bytes, and the earliest instant that can be read afterwards.
-        """
-        return self._core.clean(
-            options,
-            retain_commits=retain_commits,
-            retain_hours=retain_hours,
-            retain_versions=retain_versions,
-            dry_run=dry_run,
-        )
-
-    def archive(
-        self,
-        options: Mapping[str, str] | None = None,
-        *,
-        min_commits: int | None = None,
-        max_commits: int | None = None,
-        dry_run: bool = False,
-    ) -> ArchiveResult:
-        """Move the oldest commits to the archived timeline. Writes do this by themselves where `hoodie.archive.automatic` is true.
-
-        Rows and files stay as they are. `history(archived=True)` and pulls reach the commits still.
-
-        Args:
-            options: Hudi's options of archiving.
-            min_commits: so many commits stay (20 unless an option says otherwise).
-            max_commits: nothing is done unless there are more than so many; one more than `min_commits` where only that is given.
-            dry_run: move nothing, and say what would be moved.
-
-        Returns:
-            The instants that were moved, and what held back others.
-        """
-        return self._core.archive(options, min_commits=min_commits, max_commits=max_commits, dry_run=dry_run)
-
-    def rollback(self, instant: str | None = None) -> list[str]:
-        """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.
-
-        Args:
-            instant: only this pending instant; None undoes all whose writer is dead.
-
-        Returns:
-            The instants that were undone.
-        """
-        return self._core.rollback(instant)
-
-    def pending_compactions(self) -> tuple[Instant, ...]:
-        """The compactions that were scheduled and have not been run to their end."""
-        return self._core.pending_compactions()
+    def _at_work(self, options: Mapping[str, str] | None = None) -> tuple[TableContext, WriteOptions]:
+        return self._core._at_work(options)
