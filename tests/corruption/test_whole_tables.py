@@ -39,7 +39,7 @@ def run(table: str, kind: str, *, seed: int, count: int, folder: Path) -> Counte
 
 
 @pytest.mark.parametrize("part", long_but([0], range(len(FLIPS))))
-@pytest.mark.parametrize("table", long_but(TABLES[1:3], TABLES))
+@pytest.mark.parametrize("table", long_but(TABLES[2:3], TABLES))
 def test_a_flipped_byte_is_harmless_or_reported_with_the_file(table, part, tmp_path):
     seed = 1000 * TABLES.index(table) + part
     count = FLIPS[part]

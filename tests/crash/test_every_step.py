@@ -50,7 +50,7 @@ CALLS_IN_A_BUCKET = {
 }
 """The same where a store copies files and cannot rename."""
 
-IN_SHORT = [("merge-on-read upsert", "memory"), ("compaction", "memory"), ("rollback", "memory")]
+IN_SHORT = [("merge-on-read upsert", "memory"), ("rollback", "memory")]
 """Of the rest `make integration` tries every step, too."""
 
 NEXT = Input("next", "a", 1, 1)

@@ -14,6 +14,7 @@ from hoodie.format.column_stats import decode_column_stats, encode_column_stats,
 from hoodie.model.statistics import UNKNOWN, ValueRange
 from hoodie.read.bounds import MAX_COMPARISONS, may_match
 from hoodie.read.where import parse_filter
+from tests.effort import SOAK
 
 SCHEMA = pa.schema(
     [
@@ -28,6 +29,7 @@ SCHEMA = pa.schema(
         ("n", pa.decimal128(12, 2)),
     ]
 )
+EXAMPLES = 1000 if SOAK else 60
 INTS = [-(2**31), -7, -1, 0, 1, 2, 7, 2**31 - 1]
 LONGS = [-(2**63), -(2**53) - 1, -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 1]
 FLOATS = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 0.1, 0.5, -2.5, 7.0]
@@ -146,7 +148,7 @@ def rows_that_fit(files: list[pa.Table], expression: pc.Expression) -> list[int]
     return [at for at, file in enumerate(files) if file.filter(expression).num_rows]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(tables(), min_size=1, max_size=4), FILTERS)
 def test_no_file_with_a_row_that_fits_is_left_out(files, where):
     row_filter = parse_filter(where, SCHEMA)
@@ -201,7 +203,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(tables(), min_size=1, max_size=4), EXPRESSIONS)
 def test_no_file_with_a_row_that_fits_an_expression_is_left_out(files, expression):
     try:
@@ -233,7 +235,7 @@ SINGLE = {name: [[each] for each in ranges] for name, ranges in RANGES.items()}
 """Five slices of one file: a range, a range with nulls, only nulls, one of which nothing is known, one value."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.data(), st.lists(tables(), min_size=1, max_size=3), FILTERS)
 def test_no_slice_is_left_out_whose_files_together_make_a_row_that_fits(data, files, where):
     stored = {name: [v for file in files for v in file.column(name).to_pylist()] or [None] for name in SCHEMA.names}

@@ -18,6 +18,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.layout import BY_INSTANT
 from tests.bucket import BucketStorage
+from tests.effort import long_but
 from tests.golden_tables import copy_golden
 from tests.memory_tables import (
     FakeClock,
@@ -240,7 +241,7 @@ def test_a_file_that_came_after_its_write_was_rolled_back_does_not_come_alive():
 # -- crashes and others ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("store", [MemoryStorage, BucketStorage])
+@pytest.mark.parametrize("store", long_but([MemoryStorage], [MemoryStorage, BucketStorage]))
 def test_an_archiver_that_dies_anywhere_loses_nothing_and_the_next_one_ends_it(kind, store, monkeypatch):
     merge = ArchiveWriter.merge
     monkeypatch.setattr(ArchiveWriter, "merge", lambda self: merge(self, files=3))
