@@ -42,9 +42,12 @@ VERSITYGW_VERSION := 1.8.0
 # An emulator of Azure's blob storage, for `make soak`, where there is Node.js.
 AZURITE := build/azurite/node_modules/azurite/dist/src/blob/main.js
 AZURITE_VERSION := 3.35.0
+# One of Google Cloud Storage, for `make soak`, where there is Go.
+FAKE_GCS := build/bin/fake-gcs-server
+FAKE_GCS_VERSION := 1.56.1
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR)
-SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_AZURITE=$(AZURITE)
+SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
 
 # Spark and the tests start hundreds of Python processes. Each would compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -83,7 +86,7 @@ bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hud
 	$(VENV)/bin/python -m benchmarks.run --jars $(JARS) --embedded-python $(BENCH_EMBEDDED)/bin/python \
 		--spark4-python $(BENCH_SPARK)/bin/python --spark3-python $(PEER)/bin/python $(if $(SYSTEMS),--only $(SYSTEMS)) $(ARGS)
 
-soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(AZURITE) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, many writers, every Spark
+soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(AZURITE) $(FAKE_GCS) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, many writers, every Spark
 	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/crash tests/corruption/test_whole_tables.py
 	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration/test_contracts_on_servers.py integration/test_suites_on_servers.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_many_writers.py -m integration
 	for venv in $(VENV) $(PEER) $(OTHER_SPARKS); do HOODIE_SOAK=1 $$venv/bin/python -m pytest tests/spark -m spark || exit 1; done
@@ -157,10 +160,14 @@ ifneq ($(GO),)
 $(VERSITYGW):
 	GOBIN=$(abspath $(@D)) GOFLAGS=-p=1 $(GO) install github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION) \
 		|| echo 'versitygw cannot be built here: the tests on a real S3 server are left out'
+
+$(FAKE_GCS):
+	GOBIN=$(abspath $(@D)) GOFLAGS=-p=1 $(GO) install github.com/fsouza/fake-gcs-server@v$(FAKE_GCS_VERSION) \
+		|| echo 'fake-gcs-server cannot be built here: its tests are left out'
 else
-.PHONY: $(VERSITYGW)
-$(VERSITYGW):
-	@echo 'no Go here: the tests on a real S3 server are left out'
+.PHONY: $(VERSITYGW) $(FAKE_GCS)
+$(VERSITYGW) $(FAKE_GCS):
+	@echo 'no Go here: the tests on $(@F) are left out'
 endif
 
 $(AZURITE):

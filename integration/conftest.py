@@ -9,6 +9,7 @@ import pytest
 from integration.hudi_client import ROOT, HudiPeer
 from tests.golden_tables import Golden, copy_golden
 from tests.servers.azurite import AzureServer, azurite
+from tests.servers.gcs import GoogleServer, google
 from tests.servers.hdfs import Hdfs, hdfs
 from tests.servers.s3 import S3Server
 from tests.servers.versitygw import versitygw
@@ -64,6 +65,13 @@ def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
 def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
     """Azurite, started once; skipped where it was not installed."""
     with azurite(tmp_path_factory.mktemp("azure") / "server") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def google_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
+    """An emulator of Google Cloud Storage, started once; skipped where it was not built."""
+    with google(tmp_path_factory.mktemp("google") / "server") as server:
         yield server
 
 

@@ -34,6 +34,12 @@ def test_azurite_keeps_the_contracts(request: pytest.FixtureRequest) -> None:
     hold_contracts("azurite", {"HOODIE_TEST_AZURE": server.endpoint}, CONTRACTS)
 
 
+@pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it")
+def test_an_emulator_of_google_cloud_storage_keeps_the_contracts(request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue("google_server")
+    hold_contracts("gcs", {"HOODIE_TEST_GCS": server.endpoint}, CONTRACTS)
+
+
 def test_locks_in_a_hive_metastore_keep_the_contract(tmp_path: Path) -> None:
     with hive_metastore(tmp_path / "metastore") as server:
         hold_contracts("hive_metastore", {"HOODIE_TEST_HIVE": server.uri}, ("test_lock.py",))

@@ -20,6 +20,7 @@ from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.uri import open_storage
 from tests.bucket import BucketStorage
 from tests.servers.azurite import AzureServer
+from tests.servers.gcs import GoogleServer
 from tests.servers.s3 import S3Server, shared_moto
 
 RENAMING: dict[str, Callable[[Path], RenamingStorage]] = {
@@ -45,6 +46,9 @@ if S3 := os.environ.get("HOODIE_TEST_S3"):
 if AZURE := os.environ.get("HOODIE_TEST_AZURE"):
     # The address of an Azurite, which has the container of `tests/servers/azurite.py`.
     CONDITIONAL["azurite"] = lambda folder: cast(ConditionalStorage, _of(AzureServer(AZURE)))
+if GOOGLE := os.environ.get("HOODIE_TEST_GCS"):
+    # The address of the translator of `tests/servers/gcs.py`.
+    CONDITIONAL["gcs"] = lambda folder: cast(ConditionalStorage, _of(GoogleServer(GOOGLE)))
 COPYING: dict[str, Callable[[Path], Storage]] = {
     "bucket": lambda folder: BucketStorage("memory://bucket"),
     "faults of a bucket": lambda folder: FaultStorage(BucketStorage("memory://bucket")),
@@ -56,6 +60,8 @@ if S3:
     COPYING["versitygw"] = lambda folder: _of(S3Server(S3))
 if AZURE:
     COPYING["azurite"] = lambda folder: _of(AzureServer(AZURE))
+if GOOGLE:
+    COPYING["gcs"] = lambda folder: _of(GoogleServer(GOOGLE))
 FOLDERED: dict[str, Callable[[Path], Storage]] = {**RENAMING}
 """Those with folders that stay when they are empty."""
 EVERY: dict[str, Callable[[Path], Storage]] = {**RENAMING, **COPYING}
@@ -72,7 +78,7 @@ def _s3() -> Storage:
     return _of(shared_moto())
 
 
-def _of(server: S3Server | AzureServer) -> Storage:
+def _of(server: S3Server | AzureServer | GoogleServer) -> Storage:
     return open_storage(server.new_uri(), server.options)
 
 

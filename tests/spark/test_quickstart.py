@@ -162,7 +162,7 @@ def generated(spark, ts, count=9):
     return spark.read.json(spark.sparkContext.parallelize(texts, 2))
 
 
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], TYPES))
 def test_the_guide_of_0_x(hudi, tmp_path, table_type):
     spark, base = hudi, f"file://{tmp_path}/hudi_trips"
     options = {
