@@ -5,15 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from hoodie.errors import OptionError
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult
-from hoodie.options.arguments import archive_options, check_seconds, clean_options, parse_options
+from hoodie.model.service_results import ExpiryResult
+from hoodie.options.arguments import archive_options, check_seconds, clean_options, expiry_options, parse_options
+from hoodie.options.fits import check_version
+from hoodie.options.keys import EXPIRY_DAYS
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.archiving import archive
 from hoodie.services.cleaning import CLEANING, nothing_cleaned, preview, summed
 from hoodie.services.compaction import COMPACTION
+from hoodie.services.expiry import expire
+from hoodie.services.job import ServicesJob
 from hoodie.services.recovery import rollback_failed
 from hoodie.services.rollback import rollback_instant
 from hoodie.storage.refusals import said_plainly
@@ -172,6 +178,44 @@ class TableServices(ABC):
 
     @undisturbed()
     @said_plainly
+    def expire_partitions(
+        self, days: int | None = None, options: Mapping[str, str] | None = None, *, dry_run: bool = False
+    ) -> ExpiryResult:
+        """Delete partitions that have not been changed for some days. With `hoodie.partition.ttl.inline=true` writes do this by
+        themselves, and so does a services job.
+
+        Their rows are gone for readers of now, as after `delete_partitions`. Files stay for readers of earlier moments until they
+        are cleaned.
+
+        Args:
+            days: a partition expires after so many; None takes `hoodie.partition.ttl.strategy.days.retain`.
+            options: Hudi's options of partition TTL: which partitions, how many at once, and whether the days count from the
+                creation of a partition instead of from its last change.
+            dry_run: delete nothing, and say what would be deleted.
+
+        Returns:
+            The partitions that were deleted, and the instant of the commit.
+
+        Raises:
+            OptionError: nothing says after how many days, or the table is not partitioned.
+            CommitConflictError: other writers wrote to these partitions all the time.
+
+        Example:
+            >>> table.expire_partitions(days=90, dry_run=True).partitions
+            >>> table.expire_partitions(days=90)
+        """
+        context, write = self._at_work({**parse_options(options), **expiry_options(days=days)})
+        if write.expiry.days <= 0:
+            raise OptionError(
+                f"after how many days does a partition of table {context.config.name!r} expire? Give days=…, or set "
+                f"{EXPIRY_DAYS.name}"
+            )
+        if not context.config.partition_fields:
+            raise OptionError(f"table {context.config.name!r} is not partitioned: no partition of it can expire")
+        return expire(context, write, dry_run=dry_run)
+
+    @undisturbed()
+    @said_plainly
     def rollback(self, instant: str | None = None) -> list[str]:
         """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.
 
@@ -188,6 +232,39 @@ class TableServices(ABC):
         if instant is None:
             return rollback_failed(context)
         return [instant] if rollback_instant(context, instant) else []
+
+    def services(
+        self, *, every_s: float = 300, budget_s: float | None = 120, options: Mapping[str, str] | None = None
+    ) -> ServicesJob:
+        """Table services beside an ingest loop: in a `with` block a thread does what is due, round after round.
+
+        It rolls dead writers back, runs plans that wait, compacts, cleans and archives. When something is due, docs/SERVICES.md says
+        under "A services job". Give the writers `hoodie.table.services.enabled=false`, so that they leave it all to this job.
+
+        Errors of a round are logged once, are in its result, and do not end the job. The end of the block begins nothing more and
+        waits for the piece of work that has begun. Any number of jobs, in any process, may serve one table.
+
+        Args:
+            every_s: from the beginning of a round to that of the next.
+            budget_s: a round begins nothing more after so many seconds; None is no limit.
+            options: Hudi's options of services.
+
+        Returns:
+            The job, to be entered by `with`. Its `last` and `rounds` say what was done.
+
+        Raises:
+            UnsupportedTableError: the table's version is only read.
+
+        Example:
+            >>> with table.services(every_s=60) as job:
+            ...     for batch in batches:
+            ...         table.upsert(batch)
+            >>> job.last
+        """
+        check_seconds(every_s, "every_s")
+        check_seconds(budget_s, "budget_s", or_none=True)
+        check_version(self._at_work(options)[0].config)
+        return ServicesJob(lambda: self._at_work(options), uri=self.uri, every_s=every_s, budget_s=budget_s)
 
     def pending_compactions(self) -> tuple[Instant, ...]:
         """The compactions that were scheduled and have not been run to their end."""

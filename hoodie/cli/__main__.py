@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import hoodie
-from hoodie.cli import check, services, show
+from hoodie.cli import check, daemon, expiry, services, show
 from hoodie.cli.arguments import Command
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError
@@ -35,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = {name: value for name, value in args.options if name.startswith(OPTION_PREFIX)}
         reached_by = {name: value for name, value in args.options if not name.startswith(OPTION_PREFIX)}
+        if hasattr(args, "alone"):  # not one report of one table
+            status: int = args.alone(args, options, reached_by)
+            return status
         context = TableContext.open(open_storage(args.path, reached_by), LocalEngine())
         concurrency = parse_write_options(options, defaults=load_defaults()).write.concurrency
         command: Command = args.command
@@ -59,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
 
     show.register(commands)
     services.register(commands)
+    daemon.register(commands)
+    expiry.register(commands)
     check.register(commands)
     return parser
 

@@ -24,9 +24,16 @@ def add_command(to: Commands, name: str, text: str, command: Command) -> argpars
     """A command on one table; gives its parser for further arguments."""
     added = to.add_parser(name, help=text, description=text)
     added.add_argument(
-        "path", metavar="PATH", type=_path, help="the table's folder, or its URI such as s3://bucket/folder"
+        "path", metavar="PATH", type=table_path, help="the table's folder, or its URI such as s3://bucket/folder"
     )
-    added.add_argument(
+    add_options(added)
+    added.set_defaults(command=command)
+    return added
+
+
+def add_options(to: argparse.ArgumentParser) -> None:
+    """What every command takes."""
+    to.add_argument(
         "-o",
         dest="options",
         metavar="KEY=VALUE",
@@ -36,9 +43,7 @@ def add_command(to: Commands, name: str, text: str, command: Command) -> argpars
         help="how to reach the storage, such as aws_region=eu-west-1, or an option of hoodie.*, such as the lock provider; "
         "give secrets by the environment",
     )
-    added.add_argument("--json", action="store_true", help="print JSON")
-    added.set_defaults(command=command)
-    return added
+    to.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_limit(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +68,7 @@ def duration(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def _path(text: str) -> str:
+def table_path(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("is empty: give the table's folder")
     return text

@@ -67,6 +67,14 @@ class CleanPolicy(StrEnum):
     KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 
 
+class ExpiryStrategy(StrEnum):
+    """From when the days of a partition are counted."""
+
+    KEEP_BY_TIME = "KEEP_BY_TIME"
+    """Its last change."""
+    KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
+
+
 class RowCopies(StrEnum):
     """How rows that a write appends to logs get into a row copy."""
 

@@ -12,6 +12,7 @@ from hoodie.options.keys import (
     CLEAN_HOURS,
     CLEAN_POLICY,
     CLEAN_VERSIONS,
+    EXPIRY_DAYS,
     KEEP_MAX_COMMITS,
     KEEP_MIN_COMMITS,
 )
@@ -88,6 +89,15 @@ def clean_options(*, commits: object, hours: object, versions: object) -> dict[s
             raise OptionError(f"{argument}={value!r} is no whole number of at least 1")
         return {CLEAN_POLICY.name: policy.value, name: str(value)}
     return {}
+
+
+def expiry_options(*, days: object) -> dict[str, str]:
+    """How long partitions are kept, as options."""
+    if days is None:
+        return {}
+    if not isinstance(days, int) or isinstance(days, bool) or days < 1:
+        raise OptionError(f"days={days!r} is no whole number of at least 1")
+    return {EXPIRY_DAYS.name: str(days)}
 
 
 def archive_options(*, min_commits: object, max_commits: object) -> dict[str, str]:

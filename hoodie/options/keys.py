@@ -14,7 +14,16 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import ChangeFormat, CleanPolicy, MergeMode, QueryType, TableType, TableVersion, WriteOperation
+from hoodie.model.enums import (
+    ChangeFormat,
+    CleanPolicy,
+    ExpiryStrategy,
+    MergeMode,
+    QueryType,
+    TableType,
+    TableVersion,
+    WriteOperation,
+)
 from hoodie.options import keygen, merging
 from hoodie.options.merging import STRATEGIES
 from hoodie.options.values import (
@@ -49,6 +58,11 @@ PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
 """A key that begins so is ours or Apache Hudi's, and no note for the commit's metadata."""
 PAYLOAD_PREFIX = "hoodie.payload."
 """Keys of a payload class's own: Apache Hudi lists only two of them."""
+_EXPIRY_CLASSES = "org.apache.hudi.table.action.ttl.strategy."
+_EXPIRY_NAMES = {
+    "KeepByTimeStrategy": ExpiryStrategy.KEEP_BY_TIME,
+    "KeepByCreationTimeStrategy": ExpiryStrategy.KEEP_BY_CREATION_TIME,
+}
 _SECRET_WORDS = ("key", "secret", "token", "password", "credential")
 
 
@@ -754,6 +768,46 @@ ARCHIVE_WAITS_FOR_CLEANS = Key(
     False,
     "Keep the commits that the next clean looks at, also where this writer does not clean.",
 )
+EXPIRY_INLINE = Key(
+    "hoodie.partition.ttl.inline",
+    boolean(),
+    False,
+    "Delete expired partitions after writes, and in the rounds of a services job.",
+)
+EXPIRY_STRATEGY = Key(
+    "hoodie.partition.ttl.management.strategy.type",
+    choice({strategy.value: strategy for strategy in ExpiryStrategy}),
+    ExpiryStrategy.KEEP_BY_TIME,
+    "From when a partition's days are counted: from its last change, or from its creation.",
+    also=("hoodie.partition.ttl.strategy.type",),
+)
+EXPIRY_CLASS: Key[ExpiryStrategy | None] = Key(
+    "hoodie.partition.ttl.strategy.class",
+    choice({f"{_EXPIRY_CLASSES}{name}": strategy for name, strategy in _EXPIRY_NAMES.items()}),
+    None,
+    "The strategy by the name of its class; it wins over the type. Classes of your own are not run.",
+)
+EXPIRY_DAYS = Key(
+    "hoodie.partition.ttl.strategy.days.retain",
+    whole(-1),
+    -1,
+    "A partition expires after so many days; 0 and less: never.",
+)
+EXPIRY_SELECTED: Key[tuple[str, ...] | None] = Key(
+    "hoodie.partition.ttl.strategy.partition.selected", paths(), None, "Only these partitions expire. Unset: any may."
+)
+EXPIRY_MOST = Key(
+    "hoodie.partition.ttl.strategy.max.delete.partitions",
+    whole(1),
+    1000,
+    "Partitions that one commit deletes at most, those first that have not been touched for longest.",
+)
+SERVICES_ENABLED = Key(
+    "hoodie.table.services.enabled",
+    boolean(),
+    True,
+    "Services after a write, and beside it. false: the writer does none, whatever other options say; a services job does them.",
+)
 METADATA_ENABLE: Key[bool | None] = Key(
     "hoodie.metadata.enable",
     boolean(),
@@ -945,11 +999,13 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(BUCKET_COUNT, BUCKET_FIELDS, *BUCKET_CHECKS),
         ),
         "Services and concurrency": (
+            SERVICES_ENABLED,
             *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO),
             *(CLEAN_AUTOMATIC, CLEAN_ASYNC, CLEAN_POLICY, CLEAN_COMMITS, CLEAN_HOURS, CLEAN_VERSIONS),
             *(CLEAN_TRIGGER, CLEAN_TRIGGER_COMMITS, CLEAN_INCREMENTAL, CLEAN_AT_ONCE, CLEAN_MULTIPLE),
             *(ARCHIVE_AUTOMATIC, ARCHIVE_ASYNC, KEEP_MIN_COMMITS, KEEP_MAX_COMMITS),
             *(ARCHIVE_BEYOND_SAVEPOINT, ARCHIVE_WAITS_FOR_CLEANS),
+            *(EXPIRY_INLINE, EXPIRY_STRATEGY, EXPIRY_CLASS, EXPIRY_DAYS, EXPIRY_SELECTED, EXPIRY_MOST),
             METADATA_ENABLE,
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, TAKES_TURNS, LOCK_WAIT, LOCK_PROVIDER),
             *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),

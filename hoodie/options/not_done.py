@@ -89,11 +89,6 @@ NOT_DONE: tuple[NotDone, ...] = (
         refused=True,
     ),
     NotDone(
-        "expired partitions are not deleted; delete_partitions() deletes those that you name",
-        ("hoodie.partition.ttl.inline",),
-        refused=True,
-    ),
-    NotDone(
         "validators written in Java are not run, so a commit that they would stop would land; check the rows before you write them",
         ("hoodie.precommit.validators", "hoodie.prewrite.validators"),
         refused=True,

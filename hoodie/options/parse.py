@@ -27,7 +27,13 @@ from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.not_done import names_not_done, not_done
 from hoodie.options.other_systems import of_another_system
 from hoodie.options.read import ReadOptions, StreamReadOptions
-from hoodie.options.services import ArchivingOptions, CleaningOptions, CompactionOptions, ConcurrencyOptions
+from hoodie.options.services import (
+    ArchivingOptions,
+    CleaningOptions,
+    CompactionOptions,
+    ConcurrencyOptions,
+    ExpiryOptions,
+)
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, OverwriteMode, did_you_mean
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
@@ -294,6 +300,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             bloom_max_entries=get(keys.BLOOM_MAX_ENTRIES),
             prune_by_ranges=get(keys.BLOOM_PRUNE),
         ),
+        services_enabled=get(keys.SERVICES_ENABLED),
         compaction=CompactionOptions(
             inline=get(keys.COMPACT_INLINE),
             max_delta_commits=get(keys.COMPACT_DELTA_COMMITS),
@@ -312,6 +319,13 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             multiple=get(keys.CLEAN_MULTIPLE),
         ),
         archiving=_archiving(given),
+        expiry=ExpiryOptions(
+            inline=get(keys.EXPIRY_INLINE),
+            strategy=get(keys.EXPIRY_CLASS) or get(keys.EXPIRY_STRATEGY),
+            days=get(keys.EXPIRY_DAYS),
+            selected=get(keys.EXPIRY_SELECTED) or None,
+            most=get(keys.EXPIRY_MOST),
+        ),
         concurrency=ConcurrencyOptions(
             heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,
             heartbeat_misses=get(keys.HEARTBEAT_MISSES),

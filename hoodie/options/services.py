@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hoodie.model.enums import CleanPolicy
+from hoodie.model.enums import CleanPolicy, ExpiryStrategy
 from hoodie.options import keys
 from hoodie.options.values import LockProvider
 
@@ -46,6 +46,18 @@ class ArchivingOptions:
     beyond_savepoints: bool = keys.ARCHIVE_BEYOND_SAVEPOINT.default
     waits_for_cleans: bool = keys.ARCHIVE_WAITS_FOR_CLEANS.default
     """Keep what the next clean will look at, also where this writer does not clean."""
+
+
+@dataclass(frozen=True)
+class ExpiryOptions:
+    inline: bool = keys.EXPIRY_INLINE.default
+    strategy: ExpiryStrategy = keys.EXPIRY_STRATEGY.default
+    days: int = keys.EXPIRY_DAYS.default
+    """0 and less: nothing expires."""
+    selected: tuple[str, ...] | None = keys.EXPIRY_SELECTED.default
+    """Partition paths; None: any."""
+    most: int = keys.EXPIRY_MOST.default
+    """So many partitions go in one commit at most."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,13 @@ from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.keygen import KeySettings
-from hoodie.options.services import ArchivingOptions, CleaningOptions, CompactionOptions, ConcurrencyOptions
+from hoodie.options.services import (
+    ArchivingOptions,
+    CleaningOptions,
+    CompactionOptions,
+    ConcurrencyOptions,
+    ExpiryOptions,
+)
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, IndexType, LogBlockFormat, MorInserts, OverwriteMode, SortMode
 
@@ -99,9 +105,12 @@ class WriteOptions:
     """None: beside Avro blocks; see `copies_rows`."""
     metadata_enable: bool | None = keys.METADATA_ENABLE.default
     index: IndexOptions = field(default_factory=IndexOptions)
+    services_enabled: bool = keys.SERVICES_ENABLED.default
+    """Whether services follow this write."""
     compaction: CompactionOptions = field(default_factory=CompactionOptions)
     cleaning: CleaningOptions = field(default_factory=CleaningOptions)
     archiving: ArchivingOptions = field(default_factory=ArchivingOptions)
+    expiry: ExpiryOptions = field(default_factory=ExpiryOptions)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
     stream: StreamBatch | None = None
     """The batch of a stream that is written: skipped where the table holds it already."""

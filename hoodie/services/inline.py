@@ -9,9 +9,9 @@ from threading import Lock, Thread
 from hoodie.errors import CommitConflictError
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
-from hoodie.services.archiving import archive, is_due
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
+from hoodie.services.upkeep import UPKEEP, Upkeep
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
@@ -19,6 +19,8 @@ log = logging.getLogger("hoodie")
 
 def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
     """Plan and run each service that is due, one after another. Gives what those did that were waited for."""
+    if not options.services_enabled:
+        return []
     results: list[object] = []
     for service in SERVICES.values():
         try:
@@ -29,28 +31,27 @@ def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
                     results += _serve(service, context, options)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the caller must not take the commit for failed
             _say(service, exc)
-    _archive(context, options)
+    for upkeep in UPKEEP:
+        _keep_up(upkeep, context, options)
     return results
 
 
-def _archive(context: TableContext, options: WriteOptions) -> None:
-    """Not a service: there is no plan of it on the timeline that anybody could run later."""
-
+def _keep_up(upkeep: Upkeep, context: TableContext, options: WriteOptions) -> None:
     def run() -> None:
         try:
-            archive(context, options)
+            upkeep.run(context, options)
         except CommitConflictError as exc:
-            log.info("archiving after a commit is left to another process: %s", exc)
+            log.info("%s after a commit is left to another process: %s", upkeep.name, exc)
         except Exception as exc:  # noqa: BLE001 - as above
-            log.warning("the commit stands, but archiving after it failed and is tried again later: %s", exc)
+            log.warning("the commit stands, but %s after it failed and is tried again later: %s", upkeep.name, exc)
 
     try:
-        due = is_due(context, options)
+        due = upkeep.is_due(context, options)
     except Exception as exc:  # noqa: BLE001 - as above
-        log.warning("the commit stands, but whether to archive after it is not known: %s", exc)
+        log.warning("the commit stands, but whether %s is due after it is not known: %s", upkeep.name, exc)
         return
-    if due and options.archiving.in_background:
-        _in_background((context.storage.identity, "archive"), run)
+    if due and upkeep.in_background(options):
+        _in_background((context.storage.identity, upkeep.name), run)
     elif due:
         run()
 

@@ -269,7 +269,7 @@ class Attempt:
             self._batch.operation,
             self._rules.replaces,
             self._options,
-            of_rows={span.partition_path for chunk in self._batch.chunks for span in chunk.ranges},
+            of_rows=self._batch.partitions.union(s.partition_path for c in self._batch.chunks for s in c.ranges),
             stored=snapshot.view.every_partition(),
         )
 
@@ -289,12 +289,15 @@ class Attempt:
         require_same_columns(self._context, self._snapshot, now)
         if self._replaces:
             partitions = self._overwritten(now)
-            return replacing(
+            plan = replacing(
                 located.plan(self._target(now, (), ahead)),
                 partitions,
                 now.view.written_slices(partitions),
                 all_of_it=self._rules.replaces is Replaces.ALL,
             )
+            if self._batch.found_on is not None:
+                _require_same_rows(self._context, self._batch.found_on, now, plan)
+            return plan
         touched = dict.fromkeys(span.partition_path for chunk in self._batch.chunks for span in chunk.ranges)
         slices = now.view.latest_slices(touched)
         if not located.holds(slices):

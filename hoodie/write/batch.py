@@ -32,7 +32,10 @@ class Batch:
     """Where tasks stage what they find for other processes; None when all of them run in this one."""
     started_s: float
     found_on: Timeline | None = None
-    """Where the rows are those that a condition found in the table: the timeline of then. They must still be as they were."""
+    """Where the rows, or partitions, are those that a condition found in the table: the timeline of then. They must still be as they
+    were."""
+    partitions: frozenset[str] = frozenset()
+    """Partition paths that it replaces besides those of its rows."""
 
     @property
     def in_process(self) -> bool:

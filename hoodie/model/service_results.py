@@ -1,0 +1,137 @@
+"""What a services job did: a round over a table, and each piece of work in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any
+
+from hoodie.model.results import format_count
+
+
+@dataclass(frozen=True, repr=False)
+class ExpiryResult:
+    """Which partitions were deleted because they are older than the table keeps them, or in a dry run would be."""
+
+    instant: str | None
+    """None: a dry run, or there was nothing to delete."""
+    partitions: tuple[str, ...] = ()
+    """The longest untouched ones first."""
+    more: int = 0
+    """Partitions that have expired beyond the most that one commit may delete; the next one takes them."""
+    dry_run: bool = False
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        what = format_count(len(self.partitions), "expired partition")
+        more = f"; {self.more:,} more have expired" if self.more else ""
+        if self.dry_run:
+            return f"partition expiry, dry run: would delete {what}{more}"
+        if self.instant is None:
+            return "partition expiry: nothing to delete"
+        return f"{self.instant} partition expiry: {what} deleted{more}; {self.seconds:.2f} s"
+
+    def __repr__(self) -> str:
+        return f"<ExpiryResult {self}>"
+
+
+@dataclass(frozen=True, repr=False)
+class ServiceRun:
+    """One piece of work of a round: a plan that was carried out, a clean, an archiving."""
+
+    service: str
+    """"recovery", "compaction", "clean", "partition expiry", "archiving"; others as the timeline calls them."""
+    results: tuple[Any, ...] = ()
+    """What it did, as the method of the table gives it; of a recovery, the instants that were rolled back."""
+    error: str | None = None
+    """Why it failed; the next round tries it again."""
+    left: str | None = None
+    """Why it was left to another process, or to the next round."""
+    seconds: float = 0.0
+
+    @property
+    def did(self) -> bool:
+        """Whether anything was changed."""
+        return any(_changed(result) for result in self.results)
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{self.service} failed: {self.error}"
+        if self.left is not None:
+            return f"{self.service} was left: {self.left}"
+        if self.service == RECOVERY:
+            return f"rolled back {', '.join(map(str, self.results))}"
+        return "; ".join(str(result) for result in self.results if _changed(result)) or f"{self.service}: nothing to do"
+
+    def __repr__(self) -> str:
+        return f"<ServiceRun {self}>"
+
+
+@dataclass(frozen=True, repr=False)
+class ServiceRound:
+    """One round of a services job over one table."""
+
+    uri: str
+    began: str
+    """When, in UTC: `2026-01-31T12:00:00Z`."""
+    runs: tuple[ServiceRun, ...] = ()
+    """What was due, in the order in which it was done."""
+    unfinished: bool = False
+    """The time, or the job, was over before everything was looked at; the next round goes on there."""
+    seconds: float = 0.0
+
+    @property
+    def did(self) -> tuple[ServiceRun, ...]:
+        """The pieces that changed something."""
+        return tuple(run for run in self.runs if run.did)
+
+    @property
+    def errors(self) -> tuple[ServiceRun, ...]:
+        """The pieces that failed."""
+        return tuple(run for run in self.runs if run.error is not None)
+
+    @property
+    def left(self) -> tuple[ServiceRun, ...]:
+        """The pieces that were left to another process, or to the next round."""
+        return tuple(run for run in self.runs if run.left is not None)
+
+    def __str__(self) -> str:
+        told = [str(run) for run in (*self.did, *self.errors)] or ["nothing to do"]
+        more = "; more is left for the next round" if self.unfinished else ""
+        return f"services of {self.uri}: {'; '.join(told)}{more}; {self.seconds:.2f} s"
+
+    def __repr__(self) -> str:
+        return f"<ServiceRound {self}>"
+
+    def data(self) -> Mapping[str, Any]:
+        """The same as plain values, for JSON."""
+        return {
+            "table": self.uri,
+            "began": self.began,
+            "seconds": round(self.seconds, 3),
+            "unfinished": self.unfinished,
+            "runs": [
+                {
+                    "service": run.service,
+                    "results": [_plain(result) for result in run.results],
+                    "error": run.error,
+                    "left": run.left,
+                    "seconds": round(run.seconds, 3),
+                }
+                for run in self.runs
+            ],
+        }
+
+
+RECOVERY = "recovery"
+
+
+def _changed(result: Any) -> bool:
+    """Results of services name their instant where there is one; an archiving has many."""
+    if hasattr(result, "instants"):
+        return bool(result.instants)
+    return getattr(result, "instant", result) is not None
+
+
+def _plain(result: Any) -> Any:
+    return asdict(result) if is_dataclass(result) and not isinstance(result, type) else str(result)

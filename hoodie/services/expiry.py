@@ -1,0 +1,187 @@
+"""Expiry of partitions: those that are older than the table keeps them are deleted, as `delete_partitions` does it.
+
+How old a partition is is told by instants alone, never by modification times. Its last change is the newest instant among its live
+file slices: of a base file, which a compaction or clustering makes as well, or of a log. Apache Hudi's KEEP_BY_TIME looks at base
+files only: on a merge-on-read table it deletes a partition whose rows were updated yesterday, if all of that stands in logs
+(integration/test_expiry_with_hudi.py). Its creation is what the file says that makes the folder a partition. That file outlives a
+`delete_partitions`, so rows that came after one count from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import NamedTuple
+
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError
+from hoodie.format.log_block import LogBlock, scan_blocks
+from hoodie.format.properties import parse_properties_file
+from hoodie.model.enums import Action, ExpiryStrategy, HeaderKey, WriteOperation
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import format_instant, is_instant_time, parse_instant, sort_key
+from hoodie.model.names import PARTITION_METADATA, join
+from hoodie.model.service_results import ExpiryResult
+from hoodie.options.fits import check_writable
+from hoodie.options.services import ExpiryOptions
+from hoodie.options.write import WriteOptions
+from hoodie.services.recovery import rollback_failed
+from hoodie.storage.base import Storage
+from hoodie.storage.cache import Kind
+from hoodie.storage.many import for_each
+from hoodie.view.columns import refuse_to_write
+from hoodie.view.context import Snapshot, TableContext
+from hoodie.write.attempt import Attempt
+from hoodie.write.batch import batch_of_no_rows
+
+_TRIES = 3
+_OLDEST_KEPT: Kind[str] = Kind("since when the oldest partition that has not expired is there")
+"""Nothing that a write does makes a partition older, so until this one expires there is nothing to look for."""
+
+
+class _Found(NamedTuple):
+    expired: tuple[str, ...]
+    """Longest untouched first."""
+    oldest_kept: str
+    """Of the others the earliest moment from which days are counted."""
+
+
+def is_due(context: TableContext, options: WriteOptions) -> bool:
+    """Where the options say so, and a partition may have expired. No IO until the oldest one does."""
+    expiry = options.expiry
+    if not (expiry.inline and expiry.days > 0 and context.config.partition_fields):
+        return False
+    oldest = context.cache.find(_OLDEST_KEPT, _key(context, expiry))
+    return oldest is None or sort_key(oldest) < _cutoff(context, expiry)
+
+
+def expire(context: TableContext, options: WriteOptions, *, dry_run: bool = False) -> ExpiryResult:
+    """Delete the partitions that have expired, in one replacecommit.
+
+    Raises:
+        CommitConflictError: other writers wrote to these partitions all the time.
+    """
+    check_writable(context.config)
+    started = time.monotonic()
+    if not dry_run:
+        rollback_failed(context)
+    for tries in range(1, _TRIES + 1):
+        snapshot = context.snapshot()
+        found = _find(context, snapshot, options.expiry)
+        chosen = found.expired[: options.expiry.most]
+        more = len(found.expired) - len(chosen)
+        if dry_run:
+            return ExpiryResult(None, chosen, more, dry_run=True, seconds=time.monotonic() - started)
+        try:
+            instant = _delete(context, options, snapshot, chosen) if chosen else None
+            break
+        except CommitConflictError:
+            rollback_failed(context)
+            if tries == _TRIES:
+                raise
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            with suppress(HoodieError, OSError):  # the error that brought us here is the one to report
+                rollback_failed(context)
+            raise
+    if not more:
+        context.cache.put(_OLDEST_KEPT, _key(context, options.expiry), found.oldest_kept, len(found.oldest_kept))
+    return ExpiryResult(instant, chosen, more, seconds=time.monotonic() - started)
+
+
+def _delete(
+    context: TableContext, options: WriteOptions, snapshot: Snapshot, partitions: Collection[str]
+) -> str | None:
+    """A write that replaces all that is in them, as it was when they were found to have expired."""
+    refuse_to_write(context.storage, context.active, snapshot.timeline)
+    operation = WriteOperation.DELETE_PARTITION
+    batch = replace(batch_of_no_rows(context, operation), found_on=snapshot.timeline, partitions=frozenset(partitions))
+    asked = replace(options, operation=operation, partitions_to_delete=None)
+    return Attempt(context, batch, asked, snapshot).run().instant
+
+
+def _key(context: TableContext, expiry: ExpiryOptions) -> tuple[object, ExpiryOptions]:
+    return context.storage.identity, expiry
+
+
+def _cutoff(context: TableContext, expiry: ExpiryOptions) -> str:
+    """What lies before this instant has expired."""
+    return format_instant(parse_instant(context.clock.now()) - timedelta(days=expiry.days))
+
+
+# -- which -------------------------------------------------------------------------------------------------------------
+
+
+def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _Found:
+    now, cutoff = context.clock.now(), _cutoff(context, expiry)
+    if expiry.days <= 0 or not context.config.partition_fields:
+        return _Found((), now)
+    slices: dict[str, list[FileSlice]] = {}
+    for file_slice in snapshot.view.written_slices(expiry.selected or snapshot.view.every_partition()):
+        slices.setdefault(file_slice.group.partition_path, []).append(file_slice)
+    since = (
+        _created(context, snapshot, sorted(slices))
+        if expiry.strategy is ExpiryStrategy.KEEP_BY_CREATION_TIME
+        else _changed(context, snapshot, slices, cutoff)
+    )
+    expired = sorted((sort_key(moment), path) for path, moment in since.items() if sort_key(moment) < cutoff)
+    kept = [moment for moment in since.values() if sort_key(moment) >= cutoff]
+    return _Found(tuple(path for _, path in expired), min([now, *kept], key=sort_key))
+
+
+def _changed(
+    context: TableContext, snapshot: Snapshot, slices: Mapping[str, Sequence[FileSlice]], cutoff: str
+) -> dict[str, str]:
+    """Partition path -> its last change."""
+    changed = {path: max((_newest_of(each) for each in found), key=sort_key) for path, found in slices.items()}
+    start = snapshot.timeline.start
+    if start is not None and sort_key(start) < cutoff:
+        return changed  # what no active commit says more of is older than that
+    # Logs of archived commits: their blocks say when they were written. Looked into only where it decides.
+    for path, found in slices.items():
+        untold = [log.path for each in found for log in each.logs if not log.committed_entries]
+        if untold and sort_key(changed[path]) < cutoff:
+            newest = for_each(partial(_newest_block, context.storage), untold, at_once=context.storage.at_once)
+            changed[path] = max([changed[path], *newest], key=sort_key)
+    return changed
+
+
+def _newest_of(file_slice: FileSlice) -> str:
+    logged = (time for log in file_slice.logs for time, _ in log.committed_entries)
+    return max([file_slice.base_instant, *logged], key=sort_key)
+
+
+def _newest_block(storage: Storage, path: str) -> str:
+    try:
+        blocks = list(scan_blocks(storage.read(path)))
+    except FileNotFoundError:
+        return ""
+    return max((b.header.get(HeaderKey.INSTANT_TIME, "") for b in blocks if isinstance(b, LogBlock)), default="")
+
+
+def _created(context: TableContext, snapshot: Snapshot, partitions: Sequence[str]) -> dict[str, str]:
+    """Partition path -> its creation; without those of which nobody knows."""
+    emptied: dict[str, str] = {}
+    replacing = [i for i in snapshot.timeline.commits if i.action is Action.REPLACECOMMIT]
+    for instant, metadata in zip(replacing, context.active.read_commits(replacing), strict=True):
+        if metadata.operation is WriteOperation.DELETE_PARTITION:
+            emptied.update(dict.fromkeys(metadata.replaced_file_ids, instant.time))
+    stated = for_each(partial(_stated_creation, context.storage), partitions, at_once=context.storage.at_once)
+    return {
+        path: max(created, emptied.get(path, ""), key=sort_key)
+        for path, created in zip(partitions, stated, strict=True)
+        if created is not None
+    }
+
+
+def _stated_creation(storage: Storage, partition_path: str) -> str | None:
+    path = join(partition_path, PARTITION_METADATA)
+    try:
+        created = parse_properties_file(storage.read(path), path=path).get("commitTime", "")
+    except (FileNotFoundError, CorruptFileError):
+        return None
+    return created if is_instant_time(created) else None
