@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie.errors import CommitConflictError, CorruptFileError, LockError
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
@@ -43,6 +43,8 @@ log = logging.getLogger("hoodie")
 
 _STAMPS_MAY_DIFFER_S = 2.0
 """Of two files that came at the same time. Storages tell times to the second."""
+_AT_A_TIME = 32
+"""Instants that leave while the lock is held once: so long writers wait, however much there is to archive."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,10 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
 # -- planning ----------------------------------------------------------------------------------------------------------
 
 
-def _plan(context: TableContext, timeline: Timeline, options: WriteOptions) -> _Plan:
+def _plan(
+    context: TableContext, timeline: Timeline, options: WriteOptions, *, cleaned: frozenset[Instant] = frozenset()
+) -> _Plan:
+    """`cleaned`: commits of which it is known that what they replaced is gone."""
     archiving = options.archiving
     least, most = archiving.min_commits, archiving.max_commits
     leaving, hold = leaving_commits(
@@ -111,7 +116,7 @@ def _plan(context: TableContext, timeline: Timeline, options: WriteOptions) -> _
     )
     there = frozenset(leaving)
     start = next((i.time for i in timeline.commits if i not in there), None)
-    replacing = _first_in_the_way(context, timeline, leaving)
+    replacing = _first_in_the_way(context, timeline, [i for i in leaving if i not in cleaned])
     if replacing is not None:
         hold = Hold(replacing.time, f"{replacing}, whose replaced files are still there")
         leaving = tuple(i for i in leaving if sort_key(i.time) < sort_key(replacing.time))
@@ -231,13 +236,29 @@ def _delete_strays(context: TableContext, timeline: Timeline, plan: _Plan) -> No
 
 def _delete(context: TableContext, plan: _Plan, options: WriteOptions) -> tuple[Instant, ...]:
     """Take the instants off the active timeline that may still leave; gives those."""
+    gone: list[Instant] = []
+    for start in range(0, len(plan.instants), _AT_A_TIME):
+        chosen = plan.instants[start : start + _AT_A_TIME]
+        left = _delete_some(context, chosen, plan, options)
+        gone += left
+        if len(left) < len(chosen):
+            break  # the first that has to stay holds back all after it
+    return tuple(gone)
+
+
+def _delete_some(
+    context: TableContext, chosen: Sequence[Instant], plan: _Plan, options: WriteOptions
+) -> tuple[Instant, ...]:
     storage, active = context.storage, context.active
+    # Some have left, so that there may be no more than enough to begin: what is left of the plan leaves all the same.
+    rest = replace(options, archiving=replace(options.archiving, max_commits=options.archiving.min_commits))
     with context.lock.held(context.lock_timeout_s):
         require_same_table(context.config, load_config(storage))
         for participant in participants_of(context):
             participant.before_plan(context)
-        now = frozenset(_plan(context, active.load(), options).instants)
-        leaving = tuple(each for each in plan.instants if each in now)
+        # What was replaced and is gone does not come back, so nothing is listed under the lock.
+        now = frozenset(_plan(context, active.load(), rest, cleaned=frozenset(plan.instants)).instants)
+        leaving = tuple(each for each in chosen if each in now)
         files = active.state_files(_keys(leaving))
         if not context.lock.is_held():
             raise LockError(f"the lock of table {storage.uri} ended while instants were archived; run it again")

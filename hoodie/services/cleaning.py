@@ -58,6 +58,8 @@ CHECKPOINT_EVERY = 10
 """After so many commits that left nothing to delete, a clean of nothing says so: the next one begins there."""
 _FILES_A_TASK = 500
 _PARTITIONS_A_TASK = 64
+_EMPTIED_AT_A_TIME = 16
+"""Folders that go while the lock is held once: so long writers wait, however many there are."""
 _TRIES = 3
 _DECIDING = frozenset({Action.CLEAN, Action.SAVEPOINT, Action.RESTORE, Action.ROLLBACK})
 """Actions after which older files may be needed again, or another clean has planned the same."""
@@ -530,22 +532,26 @@ def _remove_emptied(context: TableContext, plan: CleanPlan) -> tuple[str, ...]:
     """
     if not plan.emptied or context.lock.is_leased:
         return ()
-    storage = context.storage
-    removed = []
-    with context.lock.held(context.lock_timeout_s):
-        if context.active.load().pending(*_WRITING):
-            return ()
-        for partition_path in plan.emptied:
-            infos = storage.list(partition_path)
-            files = [info for info in infos if not info.is_folder]
-            if not all(PARTITION_METADATA in info.path.rpartition("/")[2] for info in files):
-                continue
-            for info in files:
-                storage.delete(info.path)
-            if len(files) == len(infos):
-                storage.delete_folder(partition_path)
-            removed.append(partition_path)
+    removed: list[str] = []
+    for chosen in _chunks(plan.emptied, _EMPTIED_AT_A_TIME):
+        with context.lock.held(context.lock_timeout_s):
+            if context.active.load().pending(*_WRITING):
+                break
+            removed += [path for path in chosen if _remove_folder(context.storage, path)]
     return tuple(removed)
+
+
+def _remove_folder(storage: Storage, partition_path: str) -> bool:
+    """False where there are data files in it."""
+    infos = storage.list(partition_path)
+    files = [info for info in infos if not info.is_folder]
+    if not all(PARTITION_METADATA in info.path.rpartition("/")[2] for info in files):
+        return False
+    for info in files:
+        storage.delete(info.path)
+    if len(files) == len(infos):
+        storage.delete_folder(partition_path)
+    return True
 
 
 def _complete(context: TableContext, instant: Instant, data: bytes) -> None:

@@ -33,7 +33,8 @@ from hoodie.txn.gate import PAUSE_S, closed_gate
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
-from hoodie.view.context import TableContext, load_config
+from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.view import FileSystemView
 from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")
@@ -140,9 +141,11 @@ def _try_to_schedule(
     context: TableContext, target_io_bytes: int, *, take_what_is_free: bool
 ) -> tuple[str | None, bool]:
     """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
+    # The whole table is listed before writers have to wait. With the gate closed, what was seen mostly holds under the lock.
+    seen = context.ask(_listed)
     with context.lock.held(context.lock_timeout_s):
         require_same_table(context.config, load_config(context.storage))
-        snapshot = context.snapshot()
+        snapshot = context.snapshot(seen)
         refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         pending = frozenset(snapshot.view.pending_compactions())
         with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending]
@@ -159,6 +162,11 @@ def _try_to_schedule(
         instant = context.clock.allot(snapshot.timeline.latest_time)
         context.active.create(Instant(instant, Action.COMPACTION, State.REQUESTED), encode_compaction_plan(plan))
     return instant, busy
+
+
+def _listed(snapshot: Snapshot) -> FileSystemView:
+    snapshot.view.latest_slices()
+    return snapshot.view
 
 
 def _drop_old_copies(context: TableContext, timeline: Timeline) -> None:

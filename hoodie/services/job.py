@@ -137,7 +137,7 @@ class ServicesJob:
             return ServiceRound(
                 self._uri,
                 began.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                (ServiceRun("opening the table", error=str(exc)),),
+                (ServiceRun("opening", error=str(exc)),),
                 seconds=time.monotonic() - started,
             )
         return self._rounds.run(context, options)

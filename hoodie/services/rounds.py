@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from hoodie.errors import CommitConflictError, HoodieError
+from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.service_results import RECOVERY, ServiceRound, ServiceRun
 from hoodie.options.write import WriteOptions
@@ -45,7 +46,8 @@ class Rounds:
     is_stopped: Callable[[], bool] = lambda: False
     """Whether to begin nothing more at all."""
     clock: Callable[[], float] = time.monotonic
-    _patience_s: float = GATE_S
+    _patience_s: dict[Action, float] = field(default_factory=dict)
+    """Of each service that could plan nothing the last time."""
     _first: int = 0
     """The part of the round that it begins with: where the last one had to end."""
     _runs: list[ServiceRun] = field(default_factory=list)
@@ -106,12 +108,12 @@ class Rounds:
         def act() -> Sequence[object]:
             if not service.is_due(context, options) or context.active.load().pending(service.action):
                 return ()  # what is pending was run just now, or another process runs it: its turn is first
+            wait_s = self._patience_s.pop(service.action, GATE_S)
             try:
-                planned = schedule(service, context, options, wait_s=self._patience_s)
+                planned = schedule(service, context, options, wait_s=wait_s)
             except CommitConflictError:
-                self._patience_s = min(2 * self._patience_s, PATIENCE_S)
+                self._patience_s[service.action] = min(2 * wait_s, PATIENCE_S)
                 raise
-            self._patience_s = GATE_S
             return () if planned is None else run_pending(service, context, options, instant=planned)
 
         self._do(service.action.value, act, only_if_done=True)
