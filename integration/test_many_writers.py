@@ -31,3 +31,10 @@ def test_nor_while_files_are_cleaned_and_commits_archived(setup: str, tmp_path: 
     report = soak(setup, 4 * 60 if SOAK else 20, MERGE_ON_READ, tmp_path, services=True)
     assert not report.violations, f"notes in {tmp_path}\n{report}"
     assert report.figures["ok"] > 0, report
+
+
+@pytest.mark.parametrize("setup", ["disk", *(["zookeeper", "s3", "hdfs"] if SOAK else [])])
+def test_nor_beside_two_services_jobs_that_are_killed_again_and_again(setup: str, tmp_path: Path) -> None:
+    report = soak(setup, 4 * 60 if SOAK else 20, MERGE_ON_READ, tmp_path, jobs=2)
+    assert not report.violations, f"notes in {tmp_path}\n{report}"
+    assert report.figures["ok"] > 0, report

@@ -47,34 +47,53 @@ class Report:
     figures: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
+    waits: list[str] = field(default_factory=list)
+    """What writers waited for at most in one write."""
 
     def add(self, other: Report) -> None:
         self.figures += other.figures
         self.errors += other.errors
         self.violations += other.violations
+        self.waits += other.waits
 
     def __str__(self) -> str:
         lines = [", ".join(f"{count:,} {what}" for what, count in self.figures.items())]
+        lines += self.waits
         lines += [f"  {count:5} {error}" for error, count in self.errors.most_common()]
         return "\n".join([*lines, f"{len(self.violations)} violations", *self.violations])
 
 
 def soak(
-    setup: str, seconds: float, seed: int, folder: Path, *, writers: int = WRITERS, services: bool = False
+    setup: str,
+    seconds: float,
+    seed: int,
+    folder: Path,
+    *,
+    writers: int = WRITERS,
+    services: bool = False,
+    jobs: int = 0,
+    calm: bool = False,
 ) -> Report:
     """Table after table, for so long in all: merge-on-read and copy-on-write, with and without an ordering column.
 
-    `services`: old files are cleaned and old commits archived meanwhile, so that less can be compared at the end.
+    `services`: old files are cleaned and old commits archived meanwhile, so that less can be compared at the end. `jobs`: so many
+    processes of `hoodie services` do all of it, instead of a compactor and a cleaner. `calm`: nobody is disturbed.
     """
     total = Report()
     with SETUPS[setup](folder, seed) as servers:
         rounds = max(1, round(seconds / ROUND_S))
         for number in range(rounds):
-            total.add(_round(servers, seconds / rounds, seed + number, folder, writers=writers, services=services))
+            total.add(
+                _round(
+                    servers, seconds / rounds, seed + number, folder, writers, services=services, jobs=jobs, calm=calm
+                )
+            )
     return total
 
 
-def _round(servers: Setup, seconds: float, seed: int, folder: Path, *, writers: int, services: bool) -> Report:
+def _round(
+    servers: Setup, seconds: float, seed: int, folder: Path, writers: int, *, services: bool, jobs: int, calm: bool
+) -> Report:
     chance = random.Random(seed)
     name = f"t{seed}"
     table_type = ("MERGE_ON_READ", "COPY_ON_WRITE")[seed % 2]
@@ -105,7 +124,7 @@ def _round(servers: Setup, seconds: float, seed: int, folder: Path, *, writers: 
             options=dict(way.options),
             by_ordering=by_ordering,
             pause_s=pause_s,
-            services=services,
+            services=services or jobs > 0,
             other_machine=servers.other_machines,
             journal="",
             stop=str(stop),
@@ -113,17 +132,22 @@ def _round(servers: Setup, seconds: float, seed: int, folder: Path, *, writers: 
         return Place(job, way, notes_folder)
 
     victims = [place("writer", number, servers.way(name, True), 0.4) for number in range(writers)]
-    victims.append(place("cleaner", writers, servers.way(name, True), 2))
-    if table_type == "MERGE_ON_READ":
+    victims += [place("services", writers + n, servers.way(name, True), 0.5) for n in range(jobs)]
+    if not jobs:
+        victims.append(place("cleaner", writers, servers.way(name, True), 2))
+    if not jobs and table_type == "MERGE_ON_READ":
         victims.append(place("compactor", writers + 1, servers.way(name, True), 4))
-    reader = place("reader", writers + 2, safe, 1)
+    reader = place("reader", writers + 2 + jobs, safe, 1)
     places = [*victims, reader]
     nemesis = Nemesis(servers, victims, chance)
     try:
         for each in places:
             each.start()
         _begun(notes_folder, [victim.job.name for victim in victims[:writers]])
-        nemesis.run_until(time.monotonic() + seconds)
+        if calm:
+            time.sleep(seconds)
+        else:
+            nemesis.run_until(time.monotonic() + seconds)
         stop.touch()
         complaints = list(_ended(places))
     finally:
@@ -141,6 +165,7 @@ def _round(servers: Setup, seconds: float, seed: int, folder: Path, *, writers: 
     report.figures["rolled back or compacted"] = sum(
         len(note["instants"]) for role in ("cleaner", "compactor") for note in _of(notes_folder, role, "done")
     )
+    report.waits = [_longest(notes_folder, what) for what in ("lock_s", "gate_s")]
     report.violations = [f"{name}: {violation}" for violation in check(history)]
     return report
 
@@ -237,6 +262,25 @@ def _rows(told: Sequence[Sequence[str]]) -> list[Row]:
 def _of(folder: Path, role: str, what: str) -> list[dict]:
     paths = sorted(folder.glob(f"{role}*.jsonl"))
     return [dict(note) for path in paths for note in notes(path) if note["what"] == what]
+
+
+def _longest(folder: Path, what: str) -> str:
+    """The middle one, one in a hundred, and the longest of each writer."""
+    waits = [
+        (note[what], path.name.split(".")[0])
+        for path in folder.glob("writer*.jsonl")
+        for note in notes(path)
+        if what in note
+    ]
+    if not waits:
+        return f"{what}: nobody wrote"
+    times = sorted(seconds for seconds, _ in waits)
+    each = sorted({name: max(s for s, n in waits if n == name) for _, name in waits}.items())
+    told = ", ".join(f"{name} {seconds:.2f}" for name, seconds in each)
+    return (
+        f"{what} of a write: {times[len(times) // 2]:.3f} in the middle, {times[len(times) * 99 // 100]:.3f} of one in a hundred; "
+        f"the longest: {told}"
+    )
 
 
 def _errors(folder: Path) -> Counter[str]:

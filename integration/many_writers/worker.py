@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Thread
 from zlib import crc32
 
 import hoodie
+from hoodie.cli.__main__ import main as command
 from hoodie.lock import holder
 from integration.many_writers.history import Kind, Outcome
 from integration.many_writers.journal import Journal
 from integration.many_writers.table import read_changes, read_now, read_pull
+from integration.many_writers.waits import Waits
 
 NOTE = "_soak.op"
 """The entry of a commit's metadata that says which op it is."""
@@ -76,6 +81,7 @@ def _open(job: Job) -> hoodie.HoodieTable:
 
 def _write(job: Job, journal: Journal, chance: random.Random) -> None:
     table = _open(job)
+    waits = Waits(table)
     for number, _ in enumerate(_turns(job, chance)):
         op = f"{job.name}-{number}"
         kind = Kind.DELETE if chance.random() < 0.2 else Kind.UPSERT
@@ -89,6 +95,7 @@ def _write(job: Job, journal: Journal, chance: random.Random) -> None:
             journal.note(Outcome.FAILED, error=type(error).__name__, message=str(error))
         else:
             journal.note(Outcome.OK, instant=instant)
+        journal.note("waited", **waits.taken())
 
 
 def _run(table: hoodie.HoodieTable, op: str, kind: Kind, rows: dict[str, int]) -> str | None:
@@ -118,6 +125,28 @@ def _rows(job: Job, kind: Kind, chance: random.Random) -> Iterator[tuple[str, in
 
 def _compact(job: Job, journal: Journal, chance: random.Random) -> None:
     _repeat(job, journal, chance, lambda table: [each.instant for each in table.compact()])
+
+
+def _serve(job: Job, journal: Journal, chance: random.Random) -> None:
+    """The command itself, in this process; told to end as a service manager does it."""
+
+    def end() -> None:
+        while not Path(job.stop).exists():
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    Thread(target=end, daemon=True).start()
+    asked = {
+        **job.storage_options,
+        **job.options,
+        "hoodie.compact.inline.max.delta.commits": "4",
+        "hoodie.clean.commits.retained": str(CLEAN_TO),
+        "hoodie.keep.min.commits": str(ARCHIVE_TO),
+        "hoodie.keep.max.commits": str(ARCHIVE_TO + 5),
+    }
+    given = [part for name, value in asked.items() for part in ("-o", f"{name}={value}")]
+    journal.note("began")
+    sys.exit(command(["services", job.uri, "--every", f"{job.pause_s}s", "--budget", "10s", "--json", *given]))
 
 
 def _clean(job: Job, journal: Journal, chance: random.Random) -> None:
@@ -162,6 +191,6 @@ def _read(job: Job, journal: Journal, chance: random.Random) -> None:
             journal.note("error", error=type(error).__name__, message=str(error))
 
 
-_ROLES = {"writer": _write, "compactor": _compact, "cleaner": _clean, "reader": _read}
+_ROLES = {"writer": _write, "services": _serve, "compactor": _compact, "cleaner": _clean, "reader": _read}
 if __name__ == "__main__":
     main(sys.argv[1])

@@ -92,6 +92,7 @@ def verbs(at: Asker) -> None:
     at.step("history", lambda: [result.operation.value for result in table.history()])
     at.step("files", lambda: [len(table.files()), table.partitions()])
     at.step("rollback", table.rollback)
+    at.step("services", lambda: served(table))
     at.step("insert", lambda: table.insert(at.rows(("k20", "c", 20, 1))).inserted)
     at.step("bulk insert", lambda: table.bulk_insert(at.rows(("k21", "c", 21, 1))).inserted)
     at.step("insert overwrite", lambda: table.insert_overwrite(at.rows(("k22", "c", 22, 1))).inserted)
@@ -127,6 +128,14 @@ def sql_and_other_formats(at: Asker) -> None:
     at.step("overwritten", at.read)
     at.step("parquet", lambda: frame.write.format("parquet").save(at.path + "_plain"))
     at.step("parquet read", lambda: at.spark.read.parquet(at.path + "_plain").count())
+
+
+def served(table: pyspark_hoodie.HoodieTable) -> list[int]:
+    """Rounds of a job in a thread of its own, and errors of them."""
+    with table.services(every_s=1000, options={"hoodie.clean.commits.retained": "3"}) as job:
+        while job.last is None:
+            job.join(0.01)
+    return [len(job.last.did), len(job.last.errors)]
 
 
 def ask(url: str, folder: Path, table_types: Sequence[str]) -> Mapping[str, Told]:

@@ -96,6 +96,10 @@ def test_what_the_table_object_says_of_the_table(told):
     assert (told["files"], told["rollback"]) == ([2, ["a", "b"]], [])
 
 
+def test_a_services_job_works_in_a_thread_of_a_session(told):
+    assert told["services"] == [1, 0]  # a clean
+
+
 def test_inserts_and_overwrites_of_the_table_object(told):
     assert [told[name] for name in ("insert", "bulk insert", "insert overwrite")] == [1, 1, 1]
     assert told["overwritten partition"] == {"k22": 22}

@@ -1,0 +1,103 @@
+"""Expiry of partitions beside Apache Hudi's, which is asked after one of its writes: of two equal tables the same partitions go.
+
+`call run_ttl` of 1.2.0 fails where something has expired: it never begins the commit ("Commit instant was not created").
+"""
+
+import os
+import shutil
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.options.parse import parse_write_options
+from hoodie.storage.local import LocalStorage
+from hoodie.table import open_at
+from hoodie.write.create import create_at
+from integration.views import View, by_hudi, by_rust, ours
+
+DAY_S = 24 * 3600.0
+DAYS = 5
+SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), ("part", pa.string()), ("fare", pa.int64())])
+TABLE = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+}
+BY_CREATION = {"hoodie.partition.ttl.management.strategy.type": "KEEP_BY_CREATION_TIME"}
+
+
+class Earlier(LocalStorage):
+    """A disk whose clock was so many days ago, also in what it writes."""
+
+    days = 0.0
+
+    def now_s(self):
+        return super().now_s() - self.days * DAY_S
+
+
+def make(path, table_type, writes):
+    """`writes`: how many days ago, and the rows as (id, part)."""
+    storage = Earlier(path)
+    options = {**TABLE, "hoodie.datasource.write.table.type": table_type}
+    storage.days = writes[0][0]
+    create_at(storage, parse_write_options(options).to_create(), schema=SCHEMA)
+    for number, (days, rows) in enumerate(writes):
+        storage.days = days
+        before = {file for file in path.rglob("*") if file.is_file()}
+        rows = [{"id": key, "part": part, "fare": number} for key, part in rows]
+        open_at(storage, options={"hoodie.table.services.enabled": "false"}).upsert(pa.Table.from_pylist(rows, SCHEMA))
+        for file in {file for file in path.rglob("*") if file.is_file()} - before:
+            at = file.stat().st_mtime - days * DAY_S  # Apache Hudi takes that of a completed file for its completion
+            os.utime(file, (at, at))
+
+
+WRITES = [
+    (20, [("k0", "old"), ("k1", "changed"), ("k2", "untouched")]),
+    (10, [("k3", "old too")]),
+    (2, [("k1", "changed"), ("k4", "new")]),
+    (1, [("k5", "new")]),
+]
+"""On copy-on-write a change makes a new base file."""
+
+
+def by_hudis_write(hudi, path, table_type, options):
+    """The partitions that have no rows any more after a write of Apache Hudi's that lets partitions expire."""
+    before = set(hoodie.open_table(path).scan(["part"]).to_arrow()["part"].to_pylist())
+    asked = {
+        **TABLE,
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.metadata.enable": "false",
+        "hoodie.partition.ttl.inline": "true",
+        "hoodie.partition.ttl.strategy.days.retain": str(DAYS),
+        **options,
+    }
+    row = pa.Table.from_pylist([{"id": "k9", "part": "hudi", "fare": 9}], SCHEMA)
+    hudi.write(path, row, asked)
+    return sorted(before - {row["part"] for row in by_hudi(hudi)(path, View())})
+
+
+@pytest.mark.parametrize("options", [{}, BY_CREATION], ids=["by time", "by creation"])
+def test_the_same_partitions_expire(hudi, tmp_path, options):
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    make(mine, "COPY_ON_WRITE", WRITES)
+    shutil.copytree(mine, theirs)
+    result = hoodie.open_table(mine).expire_partitions(DAYS, options)
+    assert by_hudis_write(hudi, theirs, "COPY_ON_WRITE", options) == sorted(result.partitions)
+    expected = ["old", "old too", "untouched"] if not options else ["changed", "old", "old too", "untouched"]
+    assert sorted(result.partitions) == expected
+    kept = {"k1", "k4", "k5"} if not options else {"k4", "k5"}
+    for path, more in ((mine, set()), (theirs, {"k9"})):
+        for reader in (ours, by_hudi(hudi), by_rust):
+            assert {row["id"] for row in reader(path, View())} == kept | more
+    # Either goes on with what the other one left.
+    assert hoodie.open_table(theirs).expire_partitions(DAYS, options).instant is None
+    assert by_hudis_write(hudi, mine, "COPY_ON_WRITE", options) == []
+
+
+def test_rows_that_changed_in_a_log_are_kept_by_us_and_not_by_hudi(hudi, tmp_path):
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    make(mine, "MERGE_ON_READ", WRITES)
+    shutil.copytree(mine, theirs)
+    assert sorted(hoodie.open_table(mine).expire_partitions(DAYS).partitions) == ["old", "old too", "untouched"]
+    assert by_hudis_write(hudi, theirs, "MERGE_ON_READ", {}) == ["changed", "old", "old too", "untouched"]
