@@ -135,6 +135,11 @@ class HudiPeer:
         """Run one statement of Spark SQL with Hudi's extensions."""
         return self._table("sql", query=query)
 
+    def expired(self, path: str | Path, options: Mapping[str, str]) -> list[str]:
+        """The partitions that Apache Hudi would delete because they have expired; leaves a pending instant."""
+        found: list[str] = self._ask("expired", path=str(path), options=dict(options))["partitions"]
+        return found
+
     def run_compaction(self, path: str | Path, *, op: str = "run", options: Mapping[str, str] | None = None) -> Answer:
         """Hudi's procedure `run_compaction`: `op` is `run`, `schedule`, `execute` or `scheduleAndExecute`."""
         given = ",".join(

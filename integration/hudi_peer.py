@@ -171,6 +171,20 @@ class Peer:
             writer.write_table(table)
         return {"schema": {}}
 
+    def expired(self, *, path: str, options: dict[str, str]) -> dict[str, object]:
+        """The partitions that have expired. Its commit is begun and not completed, as inline: so it is asked on a copy."""
+        java = self.spark._jvm
+        conf = java.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.spark._jsc.hadoopConfiguration())
+        meta = java.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(conf).setBasePath(path).build()
+        given = java.PythonUtils.toScalaMap({**WRITE_DEFAULTS, **options})
+        make = java.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
+        client = make(self.spark._jsparkSession, path, given, java.scala.Option.empty())
+        try:
+            found = client.managePartitionTTL(client.startDeletePartitionCommit(meta))
+            return {"partitions": sorted(found.getPartitionToReplaceFileIds().keySet())}
+        finally:
+            client.close()
+
     def sql(self, *, query: str, out: str) -> dict[str, object]:
         """Run a statement; its result goes into the Arrow file `out`."""
         frame = self.spark.sql(query)
@@ -186,6 +200,7 @@ def serve(bundle_jar: str) -> None:
     peer = Peer(spark)
     calls = {"read": peer.read, "keys": peer.keys, "read_many": peer.read_many, "write": peer.write, "sql": peer.sql}
     calls["stream"] = peer.stream
+    calls["expired"] = peer.expired
     print(json.dumps({"ok": {"spark": spark.version}}), file=answers)
     for line in sys.stdin:
         request = json.loads(line)

@@ -1,6 +1,7 @@
-"""Expiry of partitions beside Apache Hudi's, which is asked after one of its writes: of two equal tables the same partitions go.
+"""Expiry of partitions beside Apache Hudi's, whose write client is asked: of two equal tables the same partitions go.
 
-`call run_ttl` of 1.2.0 fails where something has expired: it never begins the commit ("Commit instant was not created").
+Its other doors do not get there in 1.2.0. `call run_ttl` fails where something has expired ("Commit instant was not created"), and
+after a write the replacecommit is begun and was not seen to complete.
 """
 
 import os
@@ -61,20 +62,9 @@ WRITES = [
 """On copy-on-write a change makes a new base file."""
 
 
-def by_hudis_write(hudi, path, table_type, options):
-    """The partitions that have no rows any more after a write of Apache Hudi's that lets partitions expire."""
-    before = set(hoodie.open_table(path).scan(["part"]).to_arrow()["part"].to_pylist())
-    asked = {
-        **TABLE,
-        "hoodie.datasource.write.table.type": table_type,
-        "hoodie.metadata.enable": "false",
-        "hoodie.partition.ttl.inline": "true",
-        "hoodie.partition.ttl.strategy.days.retain": str(DAYS),
-        **options,
-    }
-    row = pa.Table.from_pylist([{"id": "k9", "part": "hudi", "fare": 9}], SCHEMA)
-    hudi.write(path, row, asked)
-    return sorted(before - {row["part"] for row in by_hudi(hudi)(path, View())})
+def by_hudi_expired(hudi, path, options):
+    days = {"hoodie.partition.ttl.strategy.days.retain": str(DAYS)}
+    return hudi.expired(path, {"hoodie.metadata.enable": "false", **days, **options})
 
 
 @pytest.mark.parametrize("options", [{}, BY_CREATION], ids=["by time", "by creation"])
@@ -83,16 +73,12 @@ def test_the_same_partitions_expire(hudi, tmp_path, options):
     make(mine, "COPY_ON_WRITE", WRITES)
     shutil.copytree(mine, theirs)
     result = hoodie.open_table(mine).expire_partitions(DAYS, options)
-    assert by_hudis_write(hudi, theirs, "COPY_ON_WRITE", options) == sorted(result.partitions)
+    assert by_hudi_expired(hudi, theirs, options) == sorted(result.partitions)
     expected = ["old", "old too", "untouched"] if not options else ["changed", "old", "old too", "untouched"]
     assert sorted(result.partitions) == expected
     kept = {"k1", "k4", "k5"} if not options else {"k4", "k5"}
-    for path, more in ((mine, set()), (theirs, {"k9"})):
-        for reader in (ours, by_hudi(hudi), by_rust):
-            assert {row["id"] for row in reader(path, View())} == kept | more
-    # Either goes on with what the other one left.
-    assert hoodie.open_table(theirs).expire_partitions(DAYS, options).instant is None
-    assert by_hudis_write(hudi, mine, "COPY_ON_WRITE", options) == []
+    for reader in (ours, by_hudi(hudi), by_rust):
+        assert {row["id"] for row in reader(mine, View())} == kept
 
 
 def test_rows_that_changed_in_a_log_are_kept_by_us_and_not_by_hudi(hudi, tmp_path):
@@ -100,4 +86,4 @@ def test_rows_that_changed_in_a_log_are_kept_by_us_and_not_by_hudi(hudi, tmp_pat
     make(mine, "MERGE_ON_READ", WRITES)
     shutil.copytree(mine, theirs)
     assert sorted(hoodie.open_table(mine).expire_partitions(DAYS).partitions) == ["old", "old too", "untouched"]
-    assert by_hudis_write(hudi, theirs, "MERGE_ON_READ", {}) == ["changed", "old", "old too", "untouched"]
+    assert by_hudi_expired(hudi, theirs, {}) == ["changed", "old", "old too", "untouched"]

@@ -779,7 +779,6 @@ EXPIRY_STRATEGY = Key(
     choice({strategy.value: strategy for strategy in ExpiryStrategy}),
     ExpiryStrategy.KEEP_BY_TIME,
     "From when a partition's days are counted: from its last change, or from its creation.",
-    also=("hoodie.partition.ttl.strategy.type",),
 )
 EXPIRY_CLASS: Key[ExpiryStrategy | None] = Key(
     "hoodie.partition.ttl.strategy.class",

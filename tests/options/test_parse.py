@@ -121,6 +121,8 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.CLEAN_TRIGGER_COMMITS: write.cleaning.trigger_commits,
         keys.CLEAN_AT_ONCE: write.cleaning.at_once,
         keys.KEEP_MIN_COMMITS: write.archiving.min_commits,
+        keys.EXPIRY_DAYS: write.expiry.days,
+        keys.EXPIRY_MOST: write.expiry.most,
         keys.KEEP_MAX_COMMITS: write.archiving.max_commits,
         keys.HEARTBEAT_INTERVAL: round(write.concurrency.heartbeat_interval_s * 1000),
         keys.HEARTBEAT_MISSES: write.concurrency.heartbeat_misses,
