@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hoodie.model.enums import Action
+from hoodie.model.findings import RepairResult
 from hoodie.model.instant import Instant
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult
 from hoodie.options.arguments import archive_options, check_seconds, clean_options, parse_options
@@ -15,7 +16,9 @@ from hoodie.services.archiving import archive
 from hoodie.services.cleaning import CLEANING, nothing_cleaned, preview, summed
 from hoodie.services.compaction import COMPACTION
 from hoodie.services.recovery import rollback_failed
+from hoodie.services.repairs import kinds_of, repair, undo
 from hoodie.services.rollback import rollback_instant
+from hoodie.services.stray_files import YOUNG_S
 from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import undisturbed
@@ -188,6 +191,55 @@ class TableServices(ABC):
         if instant is None:
             return rollback_failed(context)
         return [instant] if rollback_instant(context, instant) else []
+
+    @undisturbed()
+    @said_plainly
+    def repair(
+        self, what: str | Sequence[str] | None = None, *, dry_run: bool = True, older_than_s: float = YOUNG_S
+    ) -> RepairResult:
+        """Find what is damaged beside the rows, and with `dry_run=False` mend it.
+
+        "partition-metadata" are the files that make folders partitions: missing and damaged ones are written anew. "stray-files" are
+        data files that no completed instant explains: they are moved away, and `undo_repair` puts them back. "plans" are damaged
+        plans of cleans, rollbacks and compactions: they are removed, and planned anew the next time.
+
+        Args:
+            what: one of these, or several; None: all of them.
+            dry_run: change nothing, and say what would be done.
+            older_than_s: younger files are left alone, whatever the timeline says of them.
+
+        Returns:
+            What is repaired, and what was left alone with the reason.
+
+        Raises:
+            OptionError: there is no such repair.
+            CorruptFileError: metadata of an instant do not decode, so that nothing can be told of files.
+
+        Example:
+            >>> table.repair()
+            >>> table.repair("stray-files", dry_run=False).set_aside
+        """
+        check_seconds(older_than_s, "older_than_s")
+        context, _ = self._at_work()
+        return repair(context, kinds_of(what), dry_run=dry_run, older_than_s=older_than_s)
+
+    @undisturbed()
+    @said_plainly
+    def undo_repair(self, set_aside: str) -> list[str]:
+        """Put back the files that a repair moved away.
+
+        Args:
+            set_aside: as the result of the repair has it.
+
+        Returns:
+            The paths of the files, relative to the table.
+
+        Raises:
+            InstantNotFoundError: there is no such set of files.
+            OptionError: readers would take a file for data by now, or another one stands in its place. Nothing was moved.
+        """
+        context, _ = self._at_work()
+        return undo(context, set_aside)
 
     def pending_compactions(self) -> tuple[Instant, ...]:
         """The compactions that were scheduled and have not been run to their end."""
