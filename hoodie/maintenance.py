@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from os import PathLike
 
+from hoodie.lock.providers import coordinate
 from hoodie.model.enums import Action
-from hoodie.model.findings import RepairResult
+from hoodie.model.findings import Diagnosis, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.instant import Instant
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult
 from hoodie.options.arguments import archive_options, check_seconds, clean_options, parse_options
+from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.archiving import archive
 from hoodie.services.cleaning import CLEANING, nothing_cleaned, preview, summed
 from hoodie.services.compaction import COMPACTION
+from hoodie.services.doctor import diagnose
+from hoodie.services.properties_repair import plan_properties, repair_at
 from hoodie.services.recovery import rollback_failed
 from hoodie.services.repairs import kinds_of, repair, undo
 from hoodie.services.rollback import rollback_instant
 from hoodie.services.stray_files import YOUNG_S
+from hoodie.services.validation import validate
 from hoodie.storage.refusals import said_plainly
+from hoodie.storage.uri import open_storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.context import TableContext
@@ -241,6 +248,75 @@ class TableServices(ABC):
         context, _ = self._at_work()
         return undo(context, set_aside)
 
+    @said_plainly
+    def validate(self, *, deep: bool = False) -> ValidationResult:
+        """Whether the newest state of the table is whole: every file that a commit wrote is there with the bytes that it states,
+        and every folder with files is a partition.
+
+        Args:
+            deep: also read all rows. Keys are unique in each partition, files decode, and their footers and bloom filters agree with
+                the rows in them.
+
+        Returns:
+            What was looked at, and every problem; it is true where there is none.
+
+        Example:
+            >>> assert table.validate(deep=True)
+        """
+        context, _ = self._at_work()
+        return validate(context, deep=deep)
+
+    @said_plainly
+    def doctor(self) -> Diagnosis:
+        """What is wrong with the table, or will be, and what mends it.
+
+        Returns:
+            The findings, worst first. Nothing is changed.
+
+        Example:
+            >>> print(table.doctor())
+        """
+        context, write = self._at_work()
+        return diagnose(context, write)
+
     def pending_compactions(self) -> tuple[Instant, ...]:
         """The compactions that were scheduled and have not been run to their end."""
         return self.timeline.pending(Action.COMPACTION)
+
+
+def repair_properties(
+    path: str | PathLike[str],
+    known: Mapping[str, str] | None = None,
+    *,
+    dry_run: bool = True,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> PropertiesRepair:
+    """Find out the properties of a table whose `hoodie.properties` is missing or damaged, and with `dry_run=False` write them.
+
+    They are taken from the file's backup, from the lines that are left, and from what the files of the table say for sure. The rest
+    has to be said. The damaged file is kept in `.hoodie/.hoodie_py/set-aside/`.
+
+    Args:
+        path: the table's folder, as `open_table` takes it.
+        known: properties by their names; they win over what is found, and an empty text says that there is none.
+        dry_run: change nothing, and say what is known, from where, and what is not.
+        storage_options: how to reach the storage.
+        options: Hudi's options of locks.
+
+    Returns:
+        The properties, each with its source, and what is not known.
+
+    Raises:
+        TableNotFoundError: there is nothing of a table at the path.
+        OptionError: something is not known (only without `dry_run`), or the properties contradict each other.
+
+    Example:
+        >>> hoodie.repair_properties("/data/trips", {"hoodie.table.ordering.fields": "ts"}, dry_run=False)
+    """
+    storage = open_storage(path, storage_options)
+    if dry_run:
+        return plan_properties(storage, known)
+    concurrency = parse_write_options(parse_options(options), defaults=load_defaults()).write.concurrency
+    with undisturbed():
+        return repair_at(storage, coordinate(storage, concurrency).lock, known, timeout_s=concurrency.lock_timeout_s)

@@ -22,11 +22,13 @@ class Level(StrEnum):
 
 
 class RepairKind(StrEnum):
-    """What can be repaired in a table that opens. Its properties have a repair of their own."""
+    """What can be repaired."""
 
     PARTITION_METADATA = "partition-metadata"
     STRAY_FILES = "stray-files"
     PLANS = "plans"
+    PROPERTIES = "properties"
+    """By `repair_properties` only."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class PropertiesRepair:
         if self.unknown:
             return f"{self.damage}; not known: {', '.join(each.partition(':')[0] for each in self.unknown)}"
         would = "would be" if self.dry_run else "were"
-        return f"{self.damage}; {format_count(len(self.properties), 'property').replace('propertys', 'properties')} {would} put back"
+        return f"{self.damage}; {len(self.properties)} properties {would} put back"
 
     def __repr__(self) -> str:
         return f"<PropertiesRepair {self}>"

@@ -138,8 +138,8 @@ def kinds_of(what: str | Sequence[str] | None) -> frozenset[RepairKind]:
     Raises:
         OptionError: there is no such repair.
     """
-    asked = list(RepairKind) if what is None else [what] if isinstance(what, str) else list(what)
-    known = {kind.value: kind for kind in RepairKind}
+    known = {kind.value: kind for kind in RepairKind if kind is not RepairKind.PROPERTIES}
+    asked = list(known) if what is None else [what] if isinstance(what, str) else list(what)
     for each in asked:
         if str(each) not in known:
             raise OptionError(f"there is no repair {each!r}: take one of {', '.join(known)}")
