@@ -228,7 +228,9 @@ def _rest(
         )
     except ValueError:
         raise OptionError(f"{_TYPE}={kind!r} is neither COPY_ON_WRITE nor MERGE_ON_READ") from None
-    implied = {key: Known(value, "what a table of this kind has") for key, value in table_properties(asked).items()}
+    implied = {
+        key: Known(value, "the default: no file says otherwise") for key, value in table_properties(asked).items()
+    }
     if version != "6":
         # Versions 8 and 9 say how they merge by a mode.
         mode = "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"

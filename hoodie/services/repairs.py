@@ -69,9 +69,12 @@ def repair(
             plans = found.plans
             found = replace(_find(context, kinds, files, now, older_than_s), plans=plans)
         rewrite_partition_metadata(context, found.partitions, now)
-        if found.strays.found:
-            name = new_name(context.storage, context.clock.now(), found.strays.found)
-            move_away(context.storage, name, [each.path for each in found.strays.found])
+        # Two may have found the same, one after the other.
+        there = tuple(each for each in found.strays.found if context.storage.exists(each.path))
+        found = replace(found, strays=replace(found.strays, found=there))
+        if there:
+            name = new_name(context.storage, context.clock.now(), there)
+            move_away(context.storage, name, [each.path for each in there])
     context.kept_view()  # what this process listed before may have them
     return replace(found.result, dry_run=False, set_aside=name)
 
