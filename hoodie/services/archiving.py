@@ -31,8 +31,8 @@ from hoodie.services.archive_plan import (
     leaving_others,
 )
 from hoodie.services.cleaning import CHECKPOINT, last_clean
-from hoodie.storage.many import for_each
 from hoodie.storage.base import Storage
+from hoodie.storage.many import for_each
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.layout import LAYOUTS
 from hoodie.timeline.timeline import Timeline
@@ -272,16 +272,16 @@ def _drop_row_copies(context: TableContext, start: str | None) -> None:
     Each look opens a file, and where nothing is compacted no copy goes: so the oldest ones are looked at, and some others in turn.
     """
     found = row_copies_of(context.storage)
-    old = sorted((time for time in found if start is not None and sort_key(time) < sort_key(start)), key=sort_key)
+    old = sorted((each for each in found if start is not None and sort_key(each) < sort_key(start)), key=sort_key)
     turn = int(sort_key(start or "0")) % len(old) if old else 0
     gone: set[str] = set()
     for times in (old, old[turn:] + old[:turn]):
         needed = 0
-        for time in times:
-            if needed >= _COPIES_NEEDED or time in gone:
+        for each in times:
+            if needed >= _COPIES_NEEDED or each in gone:
                 continue
-            if all([_drop_if_done(context.storage, path) for path in found[time]]):
-                gone.add(time)
+            if all(_drop_if_done(context.storage, path) for path in found[each]):
+                gone.add(each)
                 needed = 0
             else:
                 needed += 1
