@@ -58,8 +58,8 @@ def test_what_a_killed_writer_of_hudi_left_is_found(hudi, tmp_path):
     assert sorted(each.path for each in table.repair("stray-files", older_than_s=0).repairs) == written
     table.repair("stray-files", dry_run=False, older_than_s=0)
     assert not [f for f in killed.rglob(f"*_{newest}.parquet") if ".hoodie" not in f.parts]
-    assert hudi.read(killed).num_rows == table.scan().count() == 12
+    assert hudi.read(killed).table.num_rows == table.scan().count() == 12
     strays = put_strays(LocalStorage(killed))
     table.repair("stray-files", dry_run=False, older_than_s=0)
-    assert hudi.read(killed).num_rows == 12
+    assert hudi.read(killed).table.num_rows == 12
     assert strays
