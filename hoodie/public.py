@@ -20,8 +20,10 @@ from hoodie.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
+from hoodie.maintenance import repair_properties
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
+from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.instant import Instant, InstantRange
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History
 from hoodie.options.mergers import register_merger
@@ -46,8 +48,10 @@ __all__ = [
     "CommitOutcomeUnknownError",
     "CommitResult",
     "CorruptFileError",
+    "Diagnosis",
     "DuplicateKeyError",
     "FileSlice",
+    "Finding",
     "History",
     "HoodieError",
     "HoodieTable",
@@ -60,8 +64,10 @@ __all__ = [
     "MissingFileError",
     "Moment",
     "OptionError",
+    "PropertiesRepair",
     "QueryType",
     "ReadOptions",
+    "RepairResult",
     "Rows",
     "Scan",
     "SchemaError",
@@ -75,6 +81,7 @@ __all__ = [
     "TableVersion",
     "Timeline",
     "UnsupportedTableError",
+    "ValidationResult",
     "Where",
     "WriteOperation",
     "WriteOptions",
@@ -82,4 +89,5 @@ __all__ = [
     "is_table",
     "open_table",
     "register_merger",
+    "repair_properties",
 ]

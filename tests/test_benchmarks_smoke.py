@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.goals import Ratio, Seconds
+from benchmarks.metadata_size import CASES
+from benchmarks.metadata_size import run as run_metadata
 from benchmarks.meter import Cost, Meter
 from benchmarks.plan import SYSTEMS, chosen
 from benchmarks.records import At, Run, pair, read
@@ -166,6 +168,13 @@ def test_the_digest_knows_every_row_and_no_order(tmp_path):
     others = [rows.slice(1), pa.concat_tables([rows, rows.slice(0, 1)])]
     swapped = rows.set_column(2, "updated_at", rows.column("updated_at").take(pa.array([1, 0, *range(2, 1000)])))
     assert len({digest(rows), *(digest(other) for other in (*others, swapped))}) == 4
+
+
+def test_metadata_do_not_grow_where_compaction_runs_and_do_where_it_does_not():
+    kept, grown = (list(run_metadata(case, 60, f"smoke-{number}")) for number, case in enumerate(CASES))
+    assert kept[-1].commit_bytes < 1.5 * kept[0].commit_bytes
+    assert grown[-1].commit_bytes > 2 * kept[-1].commit_bytes
+    assert grown[-1].archive_bytes > 0
 
 
 def test_the_meter_counts_a_child_that_has_ended():

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import hoodie
-from hoodie.cli import check, daemon, expiry, services, show
-from hoodie.cli.arguments import Command
+from hoodie.cli import check, daemon, expiry, repair, services, show
+from hoodie.cli.arguments import Command, Opening, StorageCommand
+from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError
 from hoodie.options.parse import load_defaults, parse_write_options
+from hoodie.options.services import ConcurrencyOptions
+from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
@@ -38,10 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(args, "alone"):  # not one report of one table
             status: int = args.alone(args, options, reached_by)
             return status
-        context = TableContext.open(open_storage(args.path, reached_by), LocalEngine())
-        concurrency = parse_write_options(options, defaults=load_defaults()).write.concurrency
-        command: Command = args.command
-        report = command(context.with_concurrency(concurrency), HoodieTable(context, options), args)
+        report = _run(args, _opening(open_storage(args.path, reached_by), options))
         print(report.text(as_json=args.json), flush=True)
     except BrokenPipeError:  # `hoodie … | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,7 +52,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("hoodie: interrupted", file=sys.stderr)
         return FAILED
-    return DONE
+    return FAILED if report.failed else DONE
+
+
+def _opening(storage: Storage, options: Mapping[str, str]) -> Opening:
+    def concurrency() -> ConcurrencyOptions:
+        return parse_write_options(options, defaults=load_defaults()).write.concurrency
+
+    def table() -> tuple[TableContext, HoodieTable]:
+        context = TableContext.open(storage, LocalEngine())
+        return context.with_concurrency(concurrency()), HoodieTable(context, options)
+
+    return Opening(storage, concurrency, table)
+
+
+def _run(args: argparse.Namespace, opening: Opening) -> Report:
+    from_storage: StorageCommand | None = getattr(args, "storage_command", None)
+    if from_storage is not None:
+        return from_storage(opening, args)
+    command: Command = args.command
+    return command(*opening.table(), args)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -65,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     daemon.register(commands)
     expiry.register(commands)
     check.register(commands)
+    repair.register(commands)
     return parser
 
 

@@ -5,13 +5,29 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from hoodie.cli.report import Report
+from hoodie.options.services import ConcurrencyOptions
+from hoodie.storage.base import Storage
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
 Command = Callable[[TableContext, HoodieTable, argparse.Namespace], Report]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A table that is not open yet, for commands that mend what keeps it from being opened."""
+
+    storage: Storage
+    concurrency: Callable[[], ConcurrencyOptions]
+    table: Callable[[], tuple[TableContext, HoodieTable]]
+    """Opens it."""
+
+
+StorageCommand = Callable[[Opening, argparse.Namespace], Report]
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where commands are added."""
 
@@ -46,6 +62,17 @@ def add_options(to: argparse.ArgumentParser) -> None:
     to.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_storage_command(to: Commands, name: str, text: str, command: StorageCommand) -> argparse.ArgumentParser:
+    """The same for a command that may find a table which does not open."""
+
+    def never(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
+        raise AssertionError("the command opens the table itself")
+
+    added = add_command(to, name, text, never)
+    added.set_defaults(storage_command=command)
+    return added
+
+
 def add_limit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
@@ -66,6 +93,11 @@ def duration(text: str) -> float:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90s, 5m or 1h")
     return float(found[1]) * _SECONDS[found[2]]
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """`KEY=VALUE`; the value may be empty."""
+    return _option(text)
 
 
 def table_path(text: str) -> str:

@@ -1,23 +1,28 @@
-"""The command `check`: whether a table, such as a copy of one, is whole."""
+"""The commands `check`, `validate` and `doctor`: whether a table, such as a copy of one, is whole, and what it lacks."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from hoodie.cli.arguments import Commands, add_command
+from hoodie.cli.arguments import Commands, Opening, add_command, add_storage_command
 from hoodie.cli.report import Report, format_pairs
 from hoodie.errors import CorruptFileError
-from hoodie.model.files import FileGroupId
-from hoodie.model.payloads import CommitMetadata
-from hoodie.model.results import format_size
+from hoodie.model.findings import Diagnosis, Finding, Level
+from hoodie.model.results import format_count, format_size
+from hoodie.services.doctor import diagnose_properties
+from hoodie.services.validation import problems
 from hoodie.table import HoodieTable
-from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.context import TableContext
 
 
 def register(to: Commands) -> None:
     added = add_command(to, "check", "whether the table, or a copy of it, is whole", check)
     added.add_argument("--rows", action="store_true", help="read all rows of the newest state, too")
+    added = add_command(to, "validate", "every file and, with --deep, every row of the newest state", validate)
+    added.add_argument("--deep", action="store_true", help="read all rows: keys, footers and bloom filters")
+    add_storage_command(to, "doctor", "what is wrong with the table, and what mends it", doctor)
 
 
 def check(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
@@ -27,43 +32,76 @@ def check(context: TableContext, table: HoodieTable, args: argparse.Namespace) -
         CorruptFileError: something is wrong; the text names the file and what to do.
     """
     snapshot = context.snapshot()
-    timeline = snapshot.timeline
-    commits = {i.time: m for i, m in zip(timeline.commits, context.active.read_commits(timeline.commits), strict=True)}
-    slices = snapshot.view.latest_slices()  # which refuses files that are gone or cut
-    _require_times(context, snapshot, commits)
+    for problem in problems(context, snapshot):
+        raise problem
+    commits, slices = len(snapshot.timeline.commits), snapshot.view.latest_slices()
     size = sum(each.size_bytes for each in slices)
-    data: dict[str, object] = {"commits": len(commits), "file_groups": len(slices), "bytes": size}
-    pairs = [("commits", f"{len(commits):,}"), ("file groups", f"{len(slices):,}"), ("size", format_size(size))]
+    data: dict[str, object] = {"commits": commits, "file_groups": len(slices), "bytes": size}
+    pairs = [("commits", f"{commits:,}"), ("file groups", f"{len(slices):,}"), ("size", format_size(size))]
     if args.rows:
         data["rows"] = sum(batch.num_rows for batch in table.scan().to_reader())
         pairs.append(("rows read", f"{data['rows']:,}"))
     return Report(data, ("the table is whole", *format_pairs(pairs)))
 
 
-def _require_times(context: TableContext, snapshot: Snapshot, commits: Mapping[str, CommitMetadata]) -> None:
-    """No commit looks as if it was completed after a compaction of what it wrote was planned.
-
-    Apache Hudi 1.x takes the modification time for the time of completion, and would read such logs after the compaction.
-    """
-    timeline = snapshot.timeline
-    if timeline.by_completion:
-        return
-    compacted: dict[FileGroupId, list[str]] = {}
-    for time in timeline.compactions & commits.keys():
-        for group in _groups(commits[time]):
-            compacted.setdefault(group, []).append(time)
-    for instant in timeline.commits:
-        older_than = [
-            t for group in _groups(commits[instant.time]) for t in compacted.get(group, ()) if t > instant.time
-        ]
-        path = context.active.path(instant)
-        if older_than and not context.clock.ahead_of(context.storage.stat(path).mtime_s, min(older_than)):
-            raise CorruptFileError(
-                f"{path} of table {context.storage.uri} was modified after the compaction {min(older_than)} of what it wrote was "
-                "planned: it is a copy that did not keep modification times, by which Apache Hudi 1.x orders log files; hoodie "
-                "reads it all the same, for Apache Hudi copy it again, such as with `rsync -t`"
-            )
+def validate(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
+    """All problems of the newest state at once; the status is 1 when there is one."""
+    found = table.validate(deep=args.deep)
+    data: dict[str, object] = {
+        "valid": found.is_valid,
+        "problems": _finding_data(found.problems),
+        "commits": found.commits,
+        "partitions": found.partitions,
+        "file_groups": found.file_groups,
+        "bytes": found.size_bytes,
+        "rows": found.rows,
+    }
+    pairs = [
+        ("commits", f"{found.commits:,}"),
+        ("partitions", f"{found.partitions:,}"),
+        ("file groups", f"{found.file_groups:,}"),
+        ("size", format_size(found.size_bytes)),
+        *([] if found.rows is None else [("rows read", f"{found.rows:,}")]),
+    ]
+    head = "the table is whole" if found else format_count(len(found.problems), "problem")
+    return Report(data, (head, *map(str, found.problems), *format_pairs(pairs)), failed=not found)
 
 
-def _groups(metadata: CommitMetadata) -> set[FileGroupId]:
-    return {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats()}
+def doctor(opening: Opening, args: argparse.Namespace) -> Report:
+    """What is wrong with the table, also when it cannot be opened; the status is 1 when something asks for a mend."""
+    try:
+        _, table = opening.table()
+    except CorruptFileError:
+        found = diagnose_properties(opening.storage)
+        if found is None:
+            raise
+    except FileNotFoundError:
+        found = diagnose_properties(opening.storage)
+        if found is None:
+            raise
+    else:
+        found = table.doctor()
+    return _doctor_report(found)
+
+
+def _doctor_report(found: Diagnosis) -> Report:
+    data = {"healthy": found.is_healthy, "findings": _finding_data(found.findings)}
+    lines: list[str] = []
+    for level, head in ((Level.DAMAGE, "damaged"), (Level.NEGLECT, "neglected"), (Level.NOTE, "worth knowing")):
+        those = [each for each in found.findings if each.level is level]
+        if those:
+            lines.append(f"{head}:")
+            lines += [line for each in those for line in _lines(each)]
+    return Report(
+        data, ("the table is healthy", *lines) if found.is_healthy else tuple(lines), failed=not found.is_healthy
+    )
+
+
+def _lines(finding: Finding) -> Iterable[str]:
+    yield f"  - {finding.what}"
+    if finding.mend:
+        yield f"    {finding.mend}"
+
+
+def _finding_data(findings: Iterable[Finding]) -> list[Mapping[str, Any]]:
+    return [{"kind": f.kind, "level": f.level.value, "what": f.what, "path": f.path, "mend": f.mend} for f in findings]

@@ -14,6 +14,8 @@ class Report:
 
     data: Mapping[str, Any]
     lines: tuple[str, ...]
+    failed: bool = False
+    """Whether the exit status is 1: what was looked for was found, and it is bad."""
 
     def text(self, *, as_json: bool) -> str:
         return json.dumps(self.data, ensure_ascii=False, indent=2) if as_json else "\n".join(self.lines)

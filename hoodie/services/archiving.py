@@ -31,6 +31,7 @@ from hoodie.services.archive_plan import (
     leaving_others,
 )
 from hoodie.services.cleaning import CHECKPOINT, last_clean
+from hoodie.storage.base import Storage
 from hoodie.storage.many import for_each
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.layout import LAYOUTS
@@ -41,6 +42,8 @@ from hoodie.view.context import TableContext, load_config
 
 log = logging.getLogger("hoodie")
 
+_COPIES_NEEDED = 16
+"""After so many row copies in a row that are needed still, no further ones are opened."""
 _STAMPS_MAY_DIFFER_S = 2.0
 """Of two files that came at the same time. Storages tell times to the second."""
 _AT_A_TIME = 32
@@ -285,12 +288,30 @@ def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Seque
 
 
 def _drop_row_copies(context: TableContext, start: str | None) -> None:
-    """Remove copies of archived commits of which no log is left; a clean goes by active commits."""
-    storage = context.storage
-    for instant, paths in row_copies_of(storage).items():
-        if start is None or sort_key(instant) >= sort_key(start):
-            continue
-        for path in paths:
-            copy = read_row_copy(storage, path, storage.stat(path).size_bytes)
-            if copy is None or not any(storage.exists(share.log) for share in copy.shares):
-                storage.delete(path)
+    """Remove copies of archived commits of which no log is left; a clean goes by active commits.
+
+    Each look opens a file, and where nothing is compacted no copy goes: so the oldest ones are looked at, and some others in turn.
+    """
+    found = row_copies_of(context.storage)
+    old = sorted((each for each in found if start is not None and sort_key(each) < sort_key(start)), key=sort_key)
+    turn = int(sort_key(start or "0")) % len(old) if old else 0
+    gone: set[str] = set()
+    for times in (old, old[turn:] + old[:turn]):
+        needed = 0
+        for each in times:
+            if needed >= _COPIES_NEEDED or each in gone:
+                continue
+            if all(_drop_if_done(context.storage, path) for path in found[each]):
+                gone.add(each)
+                needed = 0
+            else:
+                needed += 1
+
+
+def _drop_if_done(storage: Storage, path: str) -> bool:
+    """Whether no log of a copy was left, so that it was removed."""
+    copy = read_row_copy(storage, path, storage.stat(path).size_bytes)
+    if copy is not None and any(storage.exists(share.log) for share in copy.shares):
+        return False
+    storage.delete(path)
+    return True

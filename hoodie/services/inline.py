@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Hashable
 from threading import Lock, Thread
 
-from hoodie.errors import CommitConflictError
+from hoodie.errors import CommitConflictError, HoodieError
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
@@ -33,7 +33,33 @@ def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
             _say(service, exc)
     for upkeep in UPKEEP:
         _keep_up(upkeep, context, options)
+    _warn_of_many_logs(context)
     return results
+
+
+MANY_LOGS = 200
+"""Each commit names all logs of its slices, so that what commits say grows with the square of their number."""
+_warned: set[Hashable] = set()
+
+
+def _warn_of_many_logs(context: TableContext) -> None:
+    """Once for each table in a process."""
+    timeline = context.active.last_loaded()
+    if context.storage.identity in _warned or timeline is None or timeline.latest_commit is None:
+        return
+    try:
+        metadata = context.active.read_commit(timeline.latest_commit)
+    except (HoodieError, OSError):
+        return  # the next reader says so
+    most = max((len(stat.log_files) for stat in metadata.stats()), default=0)
+    if most > MANY_LOGS:
+        _warned.add(context.storage.identity)
+        log.warning(
+            "a file slice of table %s has %s log files and was not compacted: each query merges them, and each commit names them all. "
+            "Run `hoodie compaction run PATH`, or set hoodie.compact.inline=true",
+            context.storage.uri,
+            f"{most:,}",
+        )
 
 
 def _keep_up(upkeep: Upkeep, context: TableContext, options: WriteOptions) -> None:

@@ -110,11 +110,11 @@ def _remove_remains(context: TableContext) -> None:
 
     They died before their instant was on the timeline, after it was completed, or at the end of a rollback.
     """
-    if not _remains(context):
+    if not dead_remains(context):
         return
     storage = context.storage
     with context.lock.held(context.lock_timeout_s):  # a writer makes its staging folder and its mark under the lock
-        for name in _remains(context):
+        for name in dead_remains(context):
             context.publisher.forget(name)
             if is_instant_time(name):
                 storage.delete(heartbeat_path(name))
@@ -138,7 +138,7 @@ def _names(context: TableContext) -> frozenset[str]:
     return frozenset.union(*together(context.storage, context.liveness.marks, context.publisher.remains))
 
 
-def _remains(context: TableContext) -> list[str]:
+def dead_remains(context: TableContext) -> list[str]:
     """Names of marks and staging folders whose writer is dead, but for those of pending instants."""
     marks, staged, timeline = together(
         context.storage, context.liveness.marks, context.publisher.remains, context.active.load

@@ -196,7 +196,8 @@ class FileSystemView:
                 if then is None and partition_path not in marked:
                     raise MissingFileError(
                         f"{join(partition_path, PARTITION_METADATA)} of table {self._listing.uri} is gone, without which no engine "
-                        f"sees the files of partition {partition_path!r}: restore it from a copy, or write a row into the partition"
+                        f"sees the files of partition {partition_path!r}: `hoodie repair PATH partition-metadata` writes "
+                        "it anew, and so does a row written into the partition"
                     )
                 found.append(file_slice)
         return found

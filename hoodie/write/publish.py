@@ -35,13 +35,22 @@ def ensure_partition(storage: Storage, partition_path: str, instant: str) -> Non
     path = join(partition_path, PARTITION_METADATA)
     if storage.exists(path):
         return
-    depth = len([part for part in partition_path.split("/") if part])
-    comment = ["partition metadata", datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")]
-    text = format_properties({"commitTime": instant, "partitionDepth": str(depth)}, comment=comment)
     try:
-        storage.create_new(path, text.encode())
+        storage.create_new(path, partition_metadata(partition_path, instant))
     except FileExistsError:
         return  # another writer was first; the content is the same but for its instant
+
+
+def partition_metadata(partition_path: str, instant: str) -> bytes:
+    """The content of that file; `instant`: the first commit that wrote into the partition."""
+    comment = ["partition metadata", datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")]
+    said = {"commitTime": instant, "partitionDepth": str(depth_of(partition_path))}
+    return format_properties(said, comment=comment).encode()
+
+
+def depth_of(partition_path: str) -> int:
+    """How many folders below the table's own a partition lies."""
+    return len([part for part in partition_path.split("/") if part])
 
 
 def commit_metadata(

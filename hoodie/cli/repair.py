@@ -1,0 +1,121 @@
+"""The command `repair`: what is damaged beside the rows. A dry run unless --yes is given."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from hoodie.cli.arguments import Commands, Opening, add_storage_command, assignment, duration
+from hoodie.cli.report import Report, format_table
+from hoodie.errors import OptionError
+from hoodie.lock.providers import coordinate
+from hoodie.model.findings import PropertiesRepair, Repair, RepairKind, RepairResult
+from hoodie.model.results import format_count
+from hoodie.services.properties_repair import plan_properties, repair_at
+from hoodie.services.stray_files import YOUNG_S
+from hoodie.txn.heartbeat import undisturbed
+
+_DRY = "dry run: nothing was changed; add --yes to do it"
+
+
+def register(to: Commands) -> None:
+    added = add_storage_command(
+        to, "repair", "mend what is damaged beside the rows; a dry run unless --yes is given", repair
+    )
+    added.add_argument(
+        "what",
+        metavar="WHAT",
+        nargs="?",
+        choices=[kind.value for kind in RepairKind],
+        help="partition-metadata, stray-files, plans or properties (default: the first three)",
+    )
+    added.add_argument(
+        "--set",
+        dest="known",
+        metavar="PROPERTY=VALUE",
+        type=assignment,
+        action="append",
+        default=[],
+        help="properties: a value that you know; it wins over what is found. An empty one says that there is none",
+    )
+    added.add_argument(
+        "--older-than",
+        metavar="TIME",
+        type=duration,
+        default=YOUNG_S,
+        help="younger files are left alone: 90s, 5m, 1h (default 1h)",
+    )
+    added.add_argument("--undo", metavar="NAME", help="put back the files that the repair of this name moved away")
+    added.add_argument("--yes", action="store_true", help="do it")
+
+
+def repair(opening: Opening, args: argparse.Namespace) -> Report:
+    """Mend, or say what would be mended."""
+    if args.known and args.what != RepairKind.PROPERTIES:
+        raise OptionError("--set goes with `hoodie repair PATH properties`")
+    if args.undo:
+        _, table = opening.table()
+        paths = table.undo_repair(args.undo)
+        return Report({"put_back": paths}, (f"{format_count(len(paths), 'file')} put back", *paths))
+    if args.what == RepairKind.PROPERTIES:
+        return _properties(opening, dict(args.known), really=args.yes)
+    _, table = opening.table()
+    found = table.repair(args.what, dry_run=not args.yes, older_than_s=args.older_than)
+    return _told(found)
+
+
+def _told(found: RepairResult) -> Report:
+    data = {
+        "dry_run": found.dry_run,
+        "repairs": _data(found.repairs),
+        "left_alone": _data(found.left),
+        "set_aside": found.set_aside,
+    }
+    lines = [f"{each.path}: {each.why}" for each in found.repairs]
+    lines += [f"left alone: {each.path}: {each.why}" if each.path else each.why for each in found.left]
+    if found.set_aside:
+        lines.append(
+            f"moved away as {found.set_aside}: `hoodie repair PATH --undo {found.set_aside}` puts the files back"
+        )
+    lines.append(_DRY if found.dry_run and found.repairs else str(found))
+    return Report(data, tuple(lines))
+
+
+def _data(repairs: Iterable[Repair]) -> list[dict[str, object]]:
+    return [{"kind": r.kind.value, "path": r.path, "why": r.why, "bytes": r.size_bytes} for r in repairs]
+
+
+def _properties(opening: Opening, known: dict[str, str], *, really: bool) -> Report:
+    if really:
+        concurrency = opening.concurrency()
+        lock = coordinate(opening.storage, concurrency).lock
+        with undisturbed():
+            found = repair_at(opening.storage, lock, known, timeout_s=concurrency.lock_timeout_s)
+    else:
+        found = plan_properties(opening.storage, known)
+    return _properties_report(found)
+
+
+def _properties_report(found: PropertiesRepair) -> Report:
+    data = {
+        "dry_run": found.dry_run,
+        "damage": found.damage,
+        "properties": [{"key": p.key, "value": p.value, "source": p.source} for p in found.properties],
+        "unknown": list(found.unknown),
+        "set_aside": found.set_aside,
+    }
+    if found.damage is None:
+        return Report(data, (str(found),))
+    lines = [found.damage]
+    if found.properties:
+        lines += format_table(("property", "value", "from"), [(p.key, p.value, p.source) for p in found.properties])
+    lines += [f"not known, {each}" for each in found.unknown]
+    if found.unknown:
+        lines.append("say what is not known: --set PROPERTY=VALUE; an empty value says that there is none")
+    elif found.dry_run:
+        lines.append(_DRY)
+    else:
+        lines.append(
+            "the properties were written" + (f"; the old file is kept as {found.set_aside}" if found.set_aside else "")
+        )
+    return Report(data, tuple(lines))

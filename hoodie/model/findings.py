@@ -1,0 +1,195 @@
+"""What a look at a table found wrong, and what a repair did about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie.model.html import html_rows
+from hoodie.model.results import format_count, format_size
+
+
+class Level(StrEnum):
+    """How bad a finding is."""
+
+    DAMAGE = "damage"
+    """Something is missing or cannot be read."""
+    NEGLECT = "neglect"
+    """All rows are there; the table costs more than it has to, or will."""
+    NOTE = "note"
+    """Worth knowing; nothing is wrong."""
+
+
+class RepairKind(StrEnum):
+    """What can be repaired."""
+
+    PARTITION_METADATA = "partition-metadata"
+    STRAY_FILES = "stray-files"
+    PLANS = "plans"
+    PROPERTIES = "properties"
+    """By `repair_properties` only."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found."""
+
+    kind: str
+    level: Level
+    what: str
+    """A sentence for people."""
+    path: str | None = None
+    """Relative to the table."""
+    mend: str | None = None
+    """What to do about it."""
+
+    def __str__(self) -> str:
+        return f"{self.what}. {self.mend}" if self.mend else self.what
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One file that a repair mends."""
+
+    kind: RepairKind
+    path: str
+    """Relative to the table."""
+    why: str
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class RepairResult:
+    """What a repair did, or in a dry run would do."""
+
+    repairs: tuple[Repair, ...] = ()
+    left: tuple[Repair, ...] = ()
+    """Files that are not as they should be and were left alone, with the reason."""
+    dry_run: bool = True
+    set_aside: str | None = None
+    """Under this name the files that were moved away can be put back; None: nothing was moved."""
+
+    def of(self, kind: RepairKind) -> tuple[Repair, ...]:
+        """The repairs of one kind."""
+        return tuple(each for each in self.repairs if each.kind is kind)
+
+    def __str__(self) -> str:
+        if not self.repairs:
+            return "repair: nothing to do" + self._left()
+        size = sum(each.size_bytes for each in self.of(RepairKind.STRAY_FILES))
+        parts = []
+        for kind, noun in (
+            (RepairKind.PARTITION_METADATA, "partition metadata file"),
+            (RepairKind.STRAY_FILES, "stray file"),
+            (RepairKind.PLANS, "damaged plan"),
+        ):
+            count = len(self.of(kind))
+            if count:
+                parts.append(
+                    format_count(count, noun) + (f" ({format_size(size)})" if kind is RepairKind.STRAY_FILES else "")
+                )
+        what = ", ".join(parts)
+        if self.dry_run:
+            return f"repair, dry run: would mend {what}{self._left()}"
+        aside = f"; moved away as {self.set_aside}" if self.set_aside else ""
+        return f"repair: {what}{aside}{self._left()}"
+
+    def _left(self) -> str:
+        return f"; {format_count(len(self.left), 'file')} left alone" if self.left else ""
+
+    def __repr__(self) -> str:
+        return f"<RepairResult {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(each.kind.value, each.path, each.why) for each in self.repairs]
+        return html_rows(str(self), ("repair", "file", "why"), rows)
+
+
+@dataclass(frozen=True)
+class PropertySource:
+    """One property of a table, and from where it is known."""
+
+    key: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, repr=False)
+class PropertiesRepair:
+    """What is wrong with a table's properties, and what they would be."""
+
+    damage: str | None
+    """None: nothing is wrong with the file."""
+    properties: tuple[PropertySource, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """What only the user can say, each a sentence that begins with the property."""
+    dry_run: bool = True
+    set_aside: str | None = None
+    """Where the damaged file was put."""
+
+    def __str__(self) -> str:
+        if self.damage is None:
+            return "the properties are whole: nothing to repair"
+        if self.unknown:
+            return f"{self.damage}; not known: {', '.join(each.partition(':')[0] for each in self.unknown)}"
+        would = "would be" if self.dry_run else "were"
+        return f"{self.damage}; {len(self.properties)} properties {would} put back"
+
+    def __repr__(self) -> str:
+        return f"<PropertiesRepair {self}>"
+
+
+@dataclass(frozen=True, repr=False)
+class ValidationResult:
+    """What was looked at, and what is wrong with it."""
+
+    problems: tuple[Finding, ...] = ()
+    commits: int = 0
+    partitions: int = 0
+    file_groups: int = 0
+    size_bytes: int = 0
+    rows: int | None = None
+    """Rows that were read; None: not asked for."""
+
+    @property
+    def is_valid(self) -> bool:
+        return not self.problems
+
+    def __bool__(self) -> bool:
+        return self.is_valid
+
+    def __str__(self) -> str:
+        read = "" if self.rows is None else f", {format_count(self.rows, 'row')}"
+        seen = f"{format_count(self.file_groups, 'file group')}{read}"
+        if self.is_valid:
+            return f"valid: {seen}"
+        return f"{format_count(len(self.problems), 'problem')} in {seen}: {self.problems[0]}"
+
+    def __repr__(self) -> str:
+        return f"<ValidationResult {self}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """Everything that was found on a table, worst first."""
+
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing asks for a mend; notes do not count."""
+        return all(each.level is Level.NOTE for each in self.findings)
+
+    @classmethod
+    def of(cls, findings: Sequence[Finding]) -> Diagnosis:
+        order = list(Level)
+        return cls(tuple(sorted(findings, key=lambda each: order.index(each.level))))
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return "healthy"
+        return "\n".join(f"{each.level.value}: {each}" for each in self.findings)
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis {self}>"

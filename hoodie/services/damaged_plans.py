@@ -1,0 +1,108 @@
+"""Plans on the timeline that do not decode: their planner died while it wrote them, on a storage that shows a file before it is whole.
+
+Apache Hudi's `repair corrupted clean files` is the model. Cleans and rollbacks are planned anew when their damaged plan is gone. So
+are compactions, as long as nothing is named after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from hoodie.errors import CorruptFileError
+from hoodie.model.enums import Action, State
+from hoodie.model.findings import Repair, RepairKind
+from hoodie.model.instant import Instant
+from hoodie.model.names import heartbeat_path, parse_base_file, parse_log_file
+from hoodie.services.stray_files import Strays
+from hoodie.storage.base import FileInfo
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.heartbeat import Life, life_of
+from hoodie.view.context import TableContext
+
+_PLANNED = (Action.CLEAN, Action.ROLLBACK, Action.COMPACTION, Action.LOGCOMPACTION)
+
+
+def find_damaged_plans(
+    context: TableContext, files: Mapping[str, Sequence[FileInfo]], timeline: Timeline, *, older_than_s: float
+) -> Strays:
+    """Pending plans, and what completed cleans say, that do not decode; `files`: data files by folder, listed before the timeline."""
+    found, left = [], []
+    for instant, path, why in _damaged(context, timeline):
+        repair = Repair(RepairKind.PLANS, path, why)
+        reason = _in_the_way(context, instant, path, files, older_than_s)
+        if reason is None:
+            found.append(repair)
+        else:
+            left.append(Repair(repair.kind, path, f"{why}; {reason}"))
+    return Strays(tuple(found), tuple(left))
+
+
+def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timeline: Timeline) -> None:
+    """Take them off the timeline; call it under the table lock. Who dies on the way has left less of the same."""
+    wanted = {each.path for each in repairs}
+    for instant, path, _ in list(_damaged(context, timeline)):
+        if path not in wanted:
+            continue
+        # A completed clean becomes a pending one that is carried out once more, if its plan is whole.
+        states = (State.COMPLETED,) if instant.is_completed else (State.INFLIGHT, State.REQUESTED)
+        for state in states:
+            context.active.remove(instant._replace(state=state))
+        context.publisher.forget(instant.time)
+        context.storage.delete(heartbeat_path(instant.time))
+        context.liveness.release(instant.time)
+
+
+def _damaged(context: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, str, str]]:
+    for instant in timeline:
+        if instant.is_completed and instant.action is Action.CLEAN:
+            why = _error(context, instant)
+        elif not instant.is_completed and instant.action in _PLANNED:
+            why = _error(context, instant._replace(state=State.REQUESTED))
+        else:
+            continue
+        if why is not None:
+            at = instant if instant.is_completed else instant._replace(state=State.REQUESTED)
+            yield instant, context.active.path(at), why
+
+
+def _error(context: TableContext, instant: Instant) -> str | None:
+    """Why the file does not decode; None when it does."""
+    active = context.active
+    try:
+        match instant.action:
+            case Action.CLEAN if instant.is_completed:
+                active.read_clean(instant)
+            case Action.CLEAN:
+                active.read_clean_plan(instant.time)
+            case Action.ROLLBACK:
+                active.read_rollback_plan(instant.time)
+            case _:
+                active.read_compaction_plan(instant.time, instant.action)
+    except FileNotFoundError:
+        return None if instant.is_completed else f"the plan of {instant.time}.{instant.action} is gone"
+    except CorruptFileError:
+        empty = not context.storage.stat(active.path(instant)).size_bytes
+        return f"{instant} is empty" if empty else f"{instant} does not decode"
+    return None
+
+
+def _in_the_way(
+    context: TableContext, instant: Instant, path: str, files: Mapping[str, Sequence[FileInfo]], older_than_s: float
+) -> str | None:
+    """Why the plan has to stay; None where it may go."""
+    if not instant.is_completed and life_of(instant.time, context) is not Life.DEAD:
+        return "its process lives"
+    try:
+        if context.storage.stat(path).mtime_s > context.storage.now_s() - older_than_s:
+            return "but it is young, and may just be written"
+    except FileNotFoundError:
+        pass
+    if instant.action not in (Action.COMPACTION, Action.LOGCOMPACTION):
+        return None
+    for infos in files.values():
+        for info in infos:
+            name = info.path.rpartition("/")[2]
+            base, log = parse_base_file(name), parse_log_file(name)
+            if instant.time in (base.instant if base else "", log.base_instant if log else ""):
+                return f"{info.path} is named after it, so that it cannot go: restore it from a copy"
+    return None

@@ -1,0 +1,276 @@
+"""What the files of a table say about its properties, when the properties themselves are lost.
+
+Only what they say for sure: a column counts as the record key if it is the only one whose values are the keys of the rows that were
+looked at. What was set once and left no trace, such as the ordering column, is not guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.format.avro_schema import record_names
+from hoodie.format.commit_avro import decode_commit_file
+from hoodie.format.parquet_file import open_parquet, read_batches
+from hoodie.model.enums import Action, WriteOperation
+from hoodie.model.instant import Instant, sort_key
+from hoodie.model.meta_fields import META_COLUMNS, RECORD_KEY
+from hoodie.model.names import HOODIE, is_partition_path, join, parse_base_file, parse_instant_file, parse_log_file
+from hoodie.model.payloads import CommitMetadata
+from hoodie.storage.base import FileInfo, Storage
+from hoodie.view.listing import StorageListing
+
+_SAMPLED_FILES = 5
+_SAMPLED_ROWS = 10_000
+_READ_COMMITS = 50
+_OURS = "hoodie.python."
+
+
+@dataclass(frozen=True)
+class Known:
+    """A value, and where it was found; `value` None: it was not, and `source` says why."""
+
+    value: str | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of each property, by the name that `TableOptions` has for it."""
+
+    name: Known
+    version: Known
+    table_type: Known
+    record_key: Known
+    partition: Known
+    hive_style: bool = False
+    is_ours: bool = False
+    """The newest commits were written by hoodie."""
+    archive_folder: str | None = None
+    change_logs: bool = False
+
+
+def gather(storage: Storage) -> Evidence:
+    """Look at the timeline, the folders, and some rows. Lists the whole table."""
+    timeline = [i for name in storage.names(HOODIE) if (i := parse_instant_file(name, 1)) is not None]
+    newer = [i for name in storage.names(join(HOODIE, "timeline")) if (i := parse_instant_file(name, 2)) is not None]
+    completed = sorted((i for i in (newer or timeline) if i.is_completed), key=lambda i: sort_key(i.time), reverse=True)
+    folder = join(HOODIE, "timeline") if newer else HOODIE
+    commits = list(_read_commits(storage, folder, completed, 2 if newer else 1))
+    files = {
+        path: [info for info in infos if not info.is_folder]
+        for path, infos in StorageListing(storage).all_files().files.items()
+        if is_partition_path(path) and any(_is_data(info.path) for info in infos)
+    }
+    rows = list(_samples(storage, files))
+    hive, partition = _partition(rows, sorted(files))
+    folders = {info.path.rpartition("/")[2] for info in storage.list(HOODIE) if info.is_folder}
+    return Evidence(
+        name=_name(commits),
+        version=_version(timeline, newer),
+        table_type=_type(timeline, newer, files, commits),
+        record_key=_record_key(rows),
+        partition=partition,
+        hive_style=hive,
+        is_ours=any(key.startswith(_OURS) for metadata in commits for key in metadata.extra),
+        archive_folder=next((each for each in ("history", "archived") if each in folders), None),
+        change_logs=any(info.path.endswith(".cdc") for infos in files.values() for info in infos),
+    )
+
+
+def _is_data(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return parse_base_file(name) is not None or parse_log_file(name) is not None
+
+
+def _read_commits(storage: Storage, folder: str, completed: Sequence[Instant], layout: int) -> Iterator[CommitMetadata]:
+    """The newest commits that decode, newest first."""
+    names = {parse_instant_file(name, layout): name for name in storage.names(folder)}
+    for instant in [i for i in completed if i.action in (Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT)][
+        :_READ_COMMITS
+    ]:
+        path = join(folder, names[instant])
+        with suppress(CorruptFileError, UnsupportedTableError, FileNotFoundError):
+            yield decode_commit_file(storage.read(path), instant.action, path=path, time=instant.time)
+
+
+def _name(commits: Iterable[CommitMetadata]) -> Known:
+    for metadata in commits:
+        try:
+            schema = json.loads(metadata.schema_json or "null")
+        except ValueError:
+            continue
+        namespace = schema.get("namespace") if isinstance(schema, dict) else None
+        if isinstance(namespace, str) and namespace.startswith("hoodie."):
+            name = namespace.removeprefix("hoodie.")
+            if "__" in name:
+                return Known(
+                    None, f"the schema in the newest commit has {name}, where __ may stand for another character"
+                )
+            if record_names(name) == (schema.get("name"), namespace):
+                return Known(name, "the schema in the newest commit")
+    return Known(None, "no commit states a schema by which the table is named")
+
+
+def _version(timeline: Sequence[Instant], newer: Sequence[Instant]) -> Known:
+    if newer:
+        return Known(None, "the timeline is that of version 8 or 9, and looks the same in both")
+    if timeline:
+        return Known("6", "the form of the timeline")
+    return Known(None, "there is no instant on the timeline")
+
+
+def _type(
+    timeline: Sequence[Instant],
+    newer: Sequence[Instant],
+    files: Mapping[str, Sequence[FileInfo]],
+    commits: Sequence[CommitMetadata],
+) -> Known:
+    found = [*timeline, *newer]
+    if any(i.action in (Action.DELTACOMMIT, Action.COMPACTION) for i in found):
+        return Known("MERGE_ON_READ", "delta commits or compactions on the timeline")
+    if any(parse_log_file(f.path.rpartition("/")[2]) for infos in files.values() for f in infos):
+        return Known("MERGE_ON_READ", "log files")
+    rows = {WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE}
+    if any(i.action is Action.COMMIT for i in found) and any(m.operation in rows for m in commits):
+        return Known("COPY_ON_WRITE", "commits of rows on the timeline, where merge-on-read has delta commits")
+    return Known(None, "no commit on the timeline tells it")
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sample:
+    partition_path: str
+    keys: pa.Array
+    texts: dict[str, pa.Array] = field(default_factory=dict)
+    """The values of each flat column, as the texts that keys and paths are made of."""
+
+
+def _samples(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> Iterator[_Sample]:
+    """Rows of the newest base file of some partitions."""
+    taken = 0
+    for path in sorted(files):
+        if taken == _SAMPLED_FILES:
+            return
+        bases = [info.path for info in files[path] if parse_base_file(info.path.rpartition("/")[2])]
+        for name in sorted(bases, reverse=True):
+            with suppress(CorruptFileError, UnsupportedTableError):
+                sample = _sample(storage, path, name)
+                if sample is not None:
+                    taken += 1
+                    yield sample
+                    break
+
+
+def _sample(storage: Storage, partition_path: str, path: str) -> _Sample | None:
+    with storage.open_input(path) as source, open_parquet(source, path=path) as file:
+        schema = file.schema_arrow
+        flat = [each.name for each in schema if _is_flat(each.type) and each.name not in META_COLUMNS]
+        if RECORD_KEY not in schema.names or file.metadata.num_rows == 0:
+            return None
+        batch = next(iter(read_batches(file, [RECORD_KEY, *flat], batch_rows=_SAMPLED_ROWS, path=path)))
+    keys = batch.column(RECORD_KEY).cast(pa.string())
+    if keys.null_count:
+        return None
+    return _Sample(partition_path, keys, {name: _texts(batch.column(name)) for name in flat})
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_boolean(kind)
+    )
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    return column.cast(pa.string())
+
+
+def _record_key(samples: Sequence[_Sample]) -> Known:
+    if not samples:
+        return Known(None, "there is no base file with record keys")
+    rows = sum(len(sample.keys) for sample in samples)
+    named = _named_in_keys(samples)
+    if named is not None:
+        return Known(",".join(named), f"the keys of {rows:,} rows, which name their columns")
+    columns = _columns_equal(samples, lambda sample: sample.keys)
+    if len(columns) == 1:
+        return Known(columns[0], f"the only column whose values are the keys of {rows:,} rows")
+    if columns:
+        return Known(None, f"several columns have the values of the keys: {', '.join(columns)}")
+    return Known(
+        None, "no column has the values of the keys; the table may have no key columns, then give an empty text"
+    )
+
+
+def _named_in_keys(samples: Sequence[_Sample]) -> list[str] | None:
+    """The columns of composite keys, `a:1,b:2`, if they are what they seem to be in every row."""
+    first = samples[0].keys[0].as_py()
+    names = [part.partition(":")[0] for part in str(first).split(",")]
+    if not all(":" in part for part in str(first).split(",")):
+        return None
+    for sample in samples:
+        if not all(name in sample.texts for name in names):
+            return None
+        parts = [pc.binary_join_element_wise(pa.scalar(name), sample.texts[name], ":") for name in names]
+        made = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
+        if not _all_equal(made, sample.keys):
+            return None
+    return names
+
+
+def _columns_equal(samples: Sequence[_Sample], wanted: Callable[[_Sample], pa.Array | pa.Scalar]) -> list[str]:
+    columns = set(samples[0].texts)
+    for sample in samples:
+        columns &= {name for name in columns & sample.texts.keys() if _all_equal(sample.texts[name], wanted(sample))}
+    return sorted(columns)
+
+
+def _all_equal(one: pa.Array, other: pa.Array | pa.Scalar) -> bool:
+    return bool(pc.all(pc.fill_null(pc.equal(one, other), fill_value=False)).as_py())
+
+
+def _level(sample: _Sample, *, number: int) -> pa.Scalar:
+    return pa.scalar(sample.partition_path.split("/")[number])
+
+
+def _partition(samples: Sequence[_Sample], paths: Sequence[str]) -> tuple[bool, Known]:
+    """Whether paths name their columns, and the partition columns."""
+    if not paths:
+        return False, Known(None, "there is no data file")
+    if list(paths) == [""]:
+        return False, Known("", "data files lie in the table's own folder")
+    split = [path.split("/") for path in paths]
+    depths = {len(parts) for parts in split}
+    if len(depths) > 1 or "" in paths:
+        return False, Known(None, "folders with data files lie at several depths")
+    levels = list(zip(*split, strict=True))
+    prefixes = [
+        {part.partition("=")[0] for part in level} if all("=" in p for p in level) else set() for level in levels
+    ]
+    if all(len(each) == 1 for each in prefixes):
+        names = [next(iter(each)) for each in prefixes]
+        return True, Known(",".join(names), "the names of the folders")
+    names = []
+    for number in range(len(levels)):
+        at = partial(_level, number=number)
+        columns = _columns_equal(samples, at) if samples else []
+        if len(columns) != 1:
+            several = (
+                f"several columns have its values: {', '.join(columns)}" if columns else "no column has its values"
+            )
+            return False, Known(None, f"the folders do not name their columns, and of level {number + 1} {several}")
+        names += columns
+    rows = sum(len(sample.keys) for sample in samples)
+    return False, Known(",".join(names), f"the only columns whose values are the folders of {rows:,} rows")

@@ -1,0 +1,274 @@
+"""A damaged `hoodie.properties`: what can be put back, and from where.
+
+In this order: what the user says; the backup that Apache Hudi's update leaves, if it is whole; the lines that are left; what the
+files of the table say for sure (`properties_evidence.py`). Nothing is guessed: what none of them says is asked for.
+
+The damaged file is kept before another one takes its place, and that happens in one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from hoodie.errors import CorruptFileError, HoodieError, OptionError, TableNotFoundError, UnsupportedTableError
+from hoodie.format.properties import format_properties, parse_properties, parse_properties_file
+from hoodie.lock.base import Lock
+from hoodie.model.enums import TableType
+from hoodie.model.findings import PropertiesRepair, PropertySource, Repair, RepairKind
+from hoodie.model.instant import format_instant
+from hoodie.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP, parse_instant_file
+from hoodie.options.table import TableOptions, parse_table_config, table_checksum, table_properties
+from hoodie.services.properties_evidence import Evidence, Known, gather
+from hoodie.services.set_aside import keep_copy, new_name
+from hoodie.storage.base import Storage
+
+_NAME = "hoodie.table.name"
+_DATABASE = "hoodie.database.name"
+_TYPE = "hoodie.table.type"
+_VERSION = "hoodie.table.version"
+_LAYOUT = "hoodie.timeline.layout.version"
+_CHECKSUM = "hoodie.table.checksum"
+_KEY = "hoodie.table.recordkey.fields"
+_PARTITION = "hoodie.table.partition.fields"
+_ORDERING = "hoodie.table.ordering.fields"
+_PRECOMBINE = "hoodie.table.precombine.field"
+_TIMEZONE = "hoodie.table.timeline.timezone"
+_ARCHIVE = "hoodie.archivelog.folder"
+_MERGE_MODE = "hoodie.record.merge.mode"
+_REQUIRED = (_NAME, _TYPE, _VERSION)
+_USER = "you"
+
+
+def find_damage(storage: Storage) -> str | None:
+    """What is wrong with the properties; None when they are whole, or hoodie does not read such tables.
+
+    Raises:
+        TableNotFoundError: there is nothing of a table.
+    """
+    data = _read(storage, PROPERTIES)
+    if data is not None and data.strip():
+        return _why_damaged(storage, PROPERTIES, data)
+    backup = _read(storage, PROPERTIES_BACKUP)
+    if data is None and backup is None and not _has_timeline(storage):
+        raise TableNotFoundError(f"no table at {storage.uri}: there is neither {PROPERTIES} nor a timeline in it")
+    what = f"{PROPERTIES} is {'missing' if data is None else 'empty'}"
+    return f"{what}, and its backup is there: an update died on the way" if backup is not None else what
+
+
+def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> PropertiesRepair:
+    """What the properties would be. Nothing is changed.
+
+    Args:
+        said: properties that the user knows; they win. An empty text says that there is none.
+
+    Raises:
+        OptionError: the properties that are found contradict each other, or hoodie knows no such table.
+    """
+    said = {key.strip(): value.strip() for key, value in (said or {}).items()}
+    damage = find_damage(storage)
+    if damage is None:
+        return PropertiesRepair(None)
+    found = _backed_up(storage) or _uncut(storage)
+    unknown: tuple[str, ...] = ()
+    if found is None:
+        found, unknown = _gathered(storage, said)
+    found |= {key: PropertySource(key, value, _USER) for key, value in said.items()}
+    if not unknown:
+        found = _summed(found)
+        _require_sound(storage, found)
+    stated = tuple(each for each in found.values() if each.value)
+    return PropertiesRepair(damage, stated, unknown)
+
+
+def repair_at(
+    storage: Storage, lock: Lock, said: Mapping[str, str] | None = None, *, timeout_s: float
+) -> PropertiesRepair:
+    """Put the properties back.
+
+    Raises:
+        OptionError: something is not known and was not said; the message names the properties.
+    """
+    with lock.held(timeout_s):
+        plan = plan_properties(storage, said)
+        if plan.damage is None:
+            return PropertiesRepair(None, dry_run=False)
+        if plan.unknown:
+            raise OptionError(
+                f"{plan.damage} in table {storage.uri}, and nothing says {'; nor '.join(plan.unknown)}. Say them, such as by "
+                f"--set {plan.unknown[0].partition(':')[0]}=…; an empty text says that there is none"
+            )
+        now = datetime.fromtimestamp(storage.now_s(), UTC)
+        name = new_name(storage, format_instant(now), [Repair(RepairKind.PROPERTIES, PROPERTIES, plan.damage)])
+        for path in (PROPERTIES, PROPERTIES_BACKUP):
+            data = _read(storage, path)
+            if data is not None:
+                keep_copy(storage, name, path, data)
+        comment = [f"Repaired at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+        text = format_properties({each.key: each.value for each in plan.properties}, comment=comment)
+        storage.replace(PROPERTIES, text.encode())
+        # Only now: until then a reader goes by the backup.
+        storage.delete(PROPERTIES_BACKUP)
+    return PropertiesRepair(plan.damage, plan.properties, dry_run=False, set_aside=name)
+
+
+def _read(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except FileNotFoundError:
+        return None
+
+
+def _has_timeline(storage: Storage) -> bool:
+    return any(
+        parse_instant_file(name, layout)
+        for folder, layout in ((HOODIE, 1), (f"{HOODIE}/timeline", 2))
+        for name in storage.names(folder)
+    )
+
+
+def _why_damaged(storage: Storage, path: str, data: bytes) -> str | None:
+    try:
+        values = parse_properties_file(data, path=path)
+        lacking = [key for key in _REQUIRED if not values.get(key, "").strip()]
+        if lacking:
+            return f"{path} has no {', '.join(lacking)}"
+        parse_table_config(values, uri=storage.uri)
+    except CorruptFileError as exc:
+        return str(exc).removeprefix(f"{storage.uri}/")
+    except HoodieError:
+        return None  # whole, and of a table that this release does not read
+    return None
+
+
+def _backed_up(storage: Storage) -> dict[str, PropertySource] | None:
+    """The properties of a backup that is whole."""
+    data = _read(storage, PROPERTIES_BACKUP)
+    if data is None or not data.strip() or _why_damaged(storage, PROPERTIES_BACKUP, data) is not None:
+        return None
+    values = parse_properties_file(data, path=PROPERTIES_BACKUP)
+    return {key: PropertySource(key, value, PROPERTIES_BACKUP) for key, value in values.items()}
+
+
+def _uncut(storage: Storage) -> dict[str, PropertySource] | None:
+    """The properties where all lines are there, and only what one of them says is wrong: what is absent was never there."""
+    data = _read(storage, PROPERTIES) or b""
+    try:
+        values = parse_properties_file(data, path=PROPERTIES)
+    except CorruptFileError:
+        return None
+    if not all(values.get(key, "").strip() for key in _REQUIRED):
+        return None
+    return {key: PropertySource(key, value, PROPERTIES) for key, value in values.items()}
+
+
+def _lines_left(storage: Storage) -> dict[str, PropertySource]:
+    """What can still be read: lines that ended, each by itself."""
+    found: dict[str, PropertySource] = {}
+    for path in (PROPERTIES_BACKUP, PROPERTIES):
+        data = _read(storage, path) or b""
+        whole = data[: max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
+        for line in whole.decode("latin-1").splitlines(keepends=True):
+            try:
+                values = parse_properties(line, path=path)
+            except CorruptFileError:
+                continue
+            # A line of noise is a property, too, for Java; ours have names like these.
+            good = {k: v for k, v in values.items() if k.startswith("hoodie.") and k.isascii() and k.isprintable()}
+            found |= {key: PropertySource(key, value, f"what is left of {path}") for key, value in good.items()}
+    return found
+
+
+def _gathered(storage: Storage, said: Mapping[str, str]) -> tuple[dict[str, PropertySource], tuple[str, ...]]:
+    """The properties as far as they are known, and what nobody says."""
+    found = _lines_left(storage)
+    evidence = gather(storage)
+    unknown = []
+
+    def settle(key: str, known: Known, also: str | None = None) -> str | None:
+        """The value of a property: said, left, or known by the files."""
+        for each in (key, also):
+            if each and each in said:
+                return said[each]
+            if each and each in found:
+                return found[each].value
+        if known.value is None:
+            unknown.append(f"{key}: {known.source}")
+        else:
+            found[key] = PropertySource(key, known.value, known.source)
+        return known.value
+
+    name = settle(_NAME, evidence.name)
+    kind = settle(_TYPE, evidence.table_type)
+    version = settle(_VERSION, evidence.version)
+    keys = settle(_KEY, evidence.record_key)
+    partition = settle(_PARTITION, evidence.partition)
+    ordering = settle(_ORDERING, Known(None, "no file says whether there is an ordering column"), _PRECOMBINE)
+    if unknown or None in (name, kind, version, keys, partition, ordering):
+        return found, tuple(unknown)
+    for key, known in _rest(
+        evidence, str(name), str(kind), str(version), str(keys), str(partition), str(ordering)
+    ).items():
+        found.setdefault(key, PropertySource(key, str(known.value), known.source))
+    return found, ()
+
+
+def _rest(
+    evidence: Evidence, name: str, kind: str, version: str, keys: str, partition: str, ordering: str
+) -> dict[str, Known]:
+    """What follows from what is known: what a new table of this kind has, and what the files say besides."""
+    try:
+        asked = TableOptions(
+            name=name,
+            table_type=TableType(kind),
+            record_key_fields=_names(keys),
+            partition_fields=_names(partition),
+            ordering_fields=_names(ordering),
+            hive_style=evidence.hive_style,
+        )
+    except ValueError:
+        raise OptionError(f"{_TYPE}={kind!r} is neither COPY_ON_WRITE nor MERGE_ON_READ") from None
+    implied = {
+        key: Known(value, "the default: no file says otherwise") for key, value in table_properties(asked).items()
+    }
+    if version != "6":
+        # Versions 8 and 9 say how they merge by a mode.
+        mode = "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"
+        implied[_MERGE_MODE] = Known(mode, "the ordering column" if ordering else "no ordering column")
+        implied[_LAYOUT] = Known("2", "the version")
+        for key in ("hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id") if version == "9" else ():
+            implied.pop(key, None)
+    if not evidence.is_ours:
+        implied[_TIMEZONE] = Known("LOCAL", "Apache Hudi's default, as the commits are not hoodie's")
+    if evidence.archive_folder:
+        implied[_ARCHIVE] = Known(evidence.archive_folder, "the folder that is there")
+    if evidence.change_logs:
+        implied["hoodie.table.cdc.enabled"] = Known("true", "change logs among the data files")
+    return {key: known for key, known in implied.items() if key != _CHECKSUM}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _summed(found: dict[str, PropertySource]) -> dict[str, PropertySource]:
+    """With the checksum of name and database, and both names of the ordering column."""
+    stated = {key: each.value for key, each in found.items()}
+    checksum = str(table_checksum(stated.get(_NAME, ""), stated.get(_DATABASE, "")))
+    if stated.get(_CHECKSUM) != checksum:
+        found[_CHECKSUM] = PropertySource(_CHECKSUM, checksum, "computed from the names of table and database")
+    if stated.get(_PRECOMBINE, "") != stated.get(_ORDERING, ""):
+        newer = found.get(_ORDERING) or found[_PRECOMBINE]
+        for key in (_ORDERING, _PRECOMBINE):
+            found[key] = PropertySource(key, newer.value, newer.source)
+    return found
+
+
+def _require_sound(storage: Storage, found: Mapping[str, PropertySource]) -> None:
+    values = {key: each.value for key, each in found.items() if each.value}
+    try:
+        parse_table_config(values, uri=storage.uri)
+    except (CorruptFileError, UnsupportedTableError) as exc:
+        raise OptionError(
+            f"the properties that were found do not make a table: {exc}. Say the right ones by --set"
+        ) from exc

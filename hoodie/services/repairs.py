@@ -1,0 +1,149 @@
+"""Repairs of a table that opens: what each of them finds and does, in one order. A run that dies is gone on with by the next one.
+
+Plans come first, because nothing can be told of files without them. Everything is found without the table lock, found again under
+it where the timeline has moved on, and done under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hoodie.errors import InstantNotFoundError, OptionError
+from hoodie.model.enums import Action
+from hoodie.model.findings import Repair, RepairKind, RepairResult
+from hoodie.options.fits import check_version
+from hoodie.services.damaged_plans import find_damaged_plans, remove_damaged_plans
+from hoodie.services.partition_files import find_partition_repairs, rewrite_partition_metadata
+from hoodie.services.set_aside import forget, move_away, new_name, put_back, set_aside_files, set_aside_names
+from hoodie.services.stray_files import (
+    NOTHING,
+    YOUNG_S,
+    Strays,
+    counts_without_its_instant,
+    data_files_of,
+    find_strays,
+)
+from hoodie.storage.base import FileInfo
+from hoodie.txn.same_table import require_same_table
+from hoodie.view.context import Snapshot, TableContext, load_config
+
+Files = Mapping[str, Sequence[FileInfo]]
+
+
+@dataclass(frozen=True)
+class _Found:
+    plans: Strays = NOTHING
+    partitions: tuple[Repair, ...] = ()
+    strays: Strays = NOTHING
+
+    @property
+    def result(self) -> RepairResult:
+        return RepairResult(
+            (*self.plans.found, *self.partitions, *self.strays.found), (*self.plans.left, *self.strays.left)
+        )
+
+
+def repair(
+    context: TableContext, kinds: Collection[RepairKind], *, dry_run: bool, older_than_s: float = YOUNG_S
+) -> RepairResult:
+    """Find what is to be repaired, and do it unless it is a dry run.
+
+    Raises:
+        UnsupportedTableError: the table is not of version 6. CorruptFileError: metadata of an instant do not decode.
+    """
+    check_version(context.config)
+    # The files first: whose instant is not on a timeline that is loaded later, that file has none.
+    files = context.listing.all_files().files
+    snapshot = context.snapshot()
+    found = _find(context, kinds, files, snapshot, older_than_s)
+    if dry_run or not found.result.repairs:
+        return replace(found.result, dry_run=dry_run)
+    name = None
+    with context.lock.held(context.lock_timeout_s):
+        require_same_table(context.config, load_config(context.storage))
+        if found.plans.found:
+            remove_damaged_plans(context, found.plans.found, snapshot.timeline)
+        now = context.snapshot()
+        if now.timeline != snapshot.timeline:
+            plans = found.plans
+            found = replace(_find(context, kinds, files, now, older_than_s), plans=plans)
+        rewrite_partition_metadata(context, found.partitions, now)
+        # Two may have found the same, one after the other.
+        there = tuple(each for each in found.strays.found if context.storage.exists(each.path))
+        found = replace(found, strays=replace(found.strays, found=there))
+        if there:
+            name = new_name(context.storage, context.clock.now(), there)
+            move_away(context.storage, name, [each.path for each in there])
+    context.kept_view()  # what this process listed before may have them
+    return replace(found.result, dry_run=False, set_aside=name)
+
+
+def _find(
+    context: TableContext, kinds: Collection[RepairKind], files: Files, snapshot: Snapshot, older_than_s: float
+) -> _Found:
+    data = data_files_of(files)
+    plans = find_damaged_plans(context, data, snapshot.timeline, older_than_s=older_than_s)
+    partitions: tuple[Repair, ...] = ()
+    strays = NOTHING
+    if RepairKind.PARTITION_METADATA in kinds:
+        partitions = find_partition_repairs(context, files, snapshot)
+    if RepairKind.STRAY_FILES in kinds:
+        if any(snapshot.timeline.pending(Action.RESTORE)):
+            strays = Strays(left=(_untold("a restore is pending, which deletes files"),))
+        elif plans.found or plans.left:
+            strays = Strays(left=(_untold("a plan on the timeline does not decode; mend that first"),))
+        else:
+            strays = find_strays(context, data, snapshot, older_than_s=older_than_s)
+    return _Found(plans if RepairKind.PLANS in kinds else NOTHING, partitions, strays)
+
+
+def _untold(why: str) -> Repair:
+    return Repair(RepairKind.STRAY_FILES, "", f"stray files cannot be told now: {why}")
+
+
+def undo(context: TableContext, name: str) -> list[str]:
+    """Put back what a repair moved away; gives the paths.
+
+    Raises:
+        InstantNotFoundError: there is no such set. OptionError: readers would take a file for data by now, or another file stands in
+            its place.
+    """
+    storage = context.storage
+    if name not in set_aside_names(storage):
+        known = ", ".join(set_aside_names(storage)) or "none"
+        raise InstantNotFoundError(
+            f"no repair {name} of table {storage.uri} moved files away; those that did are: {known}"
+        )
+    with context.lock.held(context.lock_timeout_s):
+        files = set_aside_files(storage, name)
+        snapshot = context.snapshot()
+        for path, info in files.items():
+            if counts_without_its_instant(snapshot, context, info.path):
+                raise OptionError(
+                    f"{path} of table {storage.uri} was not put back: its instant is older than the timeline by now, so that readers "
+                    f"would count its rows. It stays in {info.path}; nothing was moved"
+                )
+            if storage.exists(path) and storage.read(path) != storage.read(info.path):
+                raise OptionError(
+                    f"{path} of table {storage.uri} was not put back: another file stands there. It stays in {info.path}; "
+                    "nothing was moved"
+                )
+        put_back(storage, name, list(files))
+        forget(storage, name)
+    context.kept_view()
+    return sorted(files)
+
+
+def kinds_of(what: str | Sequence[str] | None) -> frozenset[RepairKind]:
+    """The repairs that a user names; None: all of them.
+
+    Raises:
+        OptionError: there is no such repair.
+    """
+    known = {kind.value: kind for kind in RepairKind if kind is not RepairKind.PROPERTIES}
+    asked = list(known) if what is None else [what] if isinstance(what, str) else list(what)
+    for each in asked:
+        if str(each) not in known:
+            raise OptionError(f"there is no repair {each!r}: take one of {', '.join(known)}")
+    return frozenset(known[str(each)] for each in asked)

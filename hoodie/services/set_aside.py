@@ -1,0 +1,106 @@
+"""Files that a repair takes out of a table are not deleted: they are moved below our private folder, and can be put back.
+
+`.hoodie/.hoodie_py/set-aside/<name>/<path in the table>`: a file's place says where it came from, so nothing else has to be kept.
+Beside the folder `<name>.json` says why each went. It is written first, for people; the way back does not need it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+from hoodie.model.findings import Repair
+from hoodie.model.instant import is_instant_time, next_instant, parse_instant
+from hoodie.model.names import SET_ASIDE, join
+from hoodie.storage.base import CopyingStorage, FileInfo, RenamingStorage, Storage
+from hoodie.storage.many import for_each
+
+_NOTE = ".json"
+
+
+def new_name(storage: Storage, now: str, why: Sequence[Repair]) -> str:
+    """Begin a set of files that are moved away; its name is a moment."""
+    note = json.dumps([{"path": each.path, "why": each.why, "size_bytes": each.size_bytes} for each in why], indent=1)
+    name = now
+    while True:
+        try:
+            storage.create_new(join(SET_ASIDE, f"{name}{_NOTE}"), note.encode())
+        except FileExistsError:
+            name = next_instant(parse_instant(name), name)
+            continue
+        return name
+
+
+def move_away(storage: Storage, name: str, paths: Sequence[str]) -> None:
+    """Move files of the table into the set; one that is gone by now is gone."""
+    for_each(lambda path: _move(storage, path, _kept(name, path)), paths, at_once=storage.at_once)
+
+
+def put_back(storage: Storage, name: str, paths: Sequence[str]) -> None:
+    """Move files of the set to where they came from.
+
+    Raises:
+        FileExistsError: another file stands there.
+    """
+    for_each(lambda path: _move(storage, _kept(name, path), path), paths, at_once=storage.at_once)
+
+
+def forget(storage: Storage, name: str) -> None:
+    """Remove the note and the folder of a set that is empty."""
+    if not set_aside_files(storage, name):
+        storage.delete_folder(join(SET_ASIDE, name))
+        storage.delete(join(SET_ASIDE, f"{name}{_NOTE}"))
+
+
+def set_aside_names(storage: Storage) -> tuple[str, ...]:
+    """The sets that there are, oldest first."""
+    names = {info.path.rpartition("/")[2].removesuffix(_NOTE) for info in storage.list(SET_ASIDE)}
+    return tuple(sorted(name for name in names if is_instant_time(name)))
+
+
+def set_aside_files(storage: Storage, name: str) -> dict[str, FileInfo]:
+    """The files of a set, by where they stood in the table."""
+    folder = join(SET_ASIDE, name)
+    found = (info for info in storage.list(folder, recursive=True) if not info.is_folder)
+    return {info.path.removeprefix(f"{folder}/"): info for info in found}
+
+
+def keep_copy(storage: Storage, name: str, path: str, data: bytes) -> None:
+    """Keep these bytes in the set as the file of the table that they are; who died on the way has done so."""
+    try:
+        storage.create_new(_kept(name, path), data)
+    except FileExistsError:
+        return
+
+
+def _kept(name: str, path: str) -> str:
+    return join(SET_ASIDE, name, path)
+
+
+def _move(storage: Storage, source: str, target: str) -> None:
+    """Where there are no renames: a copy, and then the file goes. Who dies in between leaves both, and the next one ends it."""
+    if isinstance(storage.lock_root, RenamingStorage):
+        try:
+            cast(RenamingStorage, storage).move_new(source, target)
+        except FileNotFoundError:
+            return
+        except FileExistsError:
+            if not _are_same(storage, source, target):
+                raise
+            storage.delete(source)
+        return
+    try:
+        if storage.exists(target):
+            if not _are_same(storage, source, target):
+                raise FileExistsError(target)
+        else:
+            cast(CopyingStorage, storage).copy_file(source, target)
+    except FileNotFoundError:
+        return
+    storage.delete(source)
+
+
+def _are_same(storage: Storage, one: str, other: str) -> bool:
+    """Whether a move between the two was begun before: a crash can leave the file under both names."""
+    return storage.stat(one).size_bytes == storage.stat(other).size_bytes and storage.read(one) == storage.read(other)

@@ -1,0 +1,316 @@
+"""Data files that no completed instant explains: found against the timeline, and moved away, never deleted.
+
+A stray is what a task that was tried twice left beside the file that its commit names, or what a write left that was rolled back or
+never came to anything. Our readers leave such files out. Apache Hudi's may take one for data: a second base file of one instant, a
+log whose instant has left the active timeline.
+
+Files are listed before the timeline is. So a file that was seen belongs to an instant that is on the timeline by then, if its writer
+is at work. What cannot be told for sure stays where it is, and is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
+from hoodie.format.plan_avro import decode_rollback_plan
+from hoodie.model.enums import Action, BlockKind, HeaderKey, State
+from hoodie.model.findings import Repair, RepairKind
+from hoodie.model.instant import Instant, sort_key
+from hoodie.model.names import (
+    BaseFileName,
+    LogFileName,
+    is_partition_path,
+    join,
+    parse_base_file,
+    parse_log_file,
+)
+from hoodie.storage.base import FileInfo
+from hoodie.timeline.timeline import WRITES
+from hoodie.view.context import Snapshot, TableContext
+
+YOUNG_S = 3600.0
+"""Younger files are left alone, whatever the timeline says."""
+
+
+@dataclass(frozen=True)
+class Strays:
+    """What no completed instant explains."""
+
+    found: tuple[Repair, ...] = ()
+    """To be moved away."""
+    left: tuple[Repair, ...] = ()
+    """To be left alone, because somebody may need them, or nobody can tell."""
+
+
+NOTHING = Strays()
+
+
+def data_files_of(files: Mapping[str, Sequence[FileInfo]]) -> dict[str, list[FileInfo]]:
+    """Base and log files among all files of a table, by their folders."""
+    found: dict[str, list[FileInfo]] = {}
+    for folder, infos in files.items():
+        data = [info for info in infos if not info.is_folder and _is_data(info.path)]
+        if data and is_partition_path(folder):
+            found[folder] = data
+    return found
+
+
+def find_strays(
+    context: TableContext, files: Mapping[str, Sequence[FileInfo]], snapshot: Snapshot, *, older_than_s: float = YOUNG_S
+) -> Strays:
+    """The strays among files that were listed before the snapshot was taken.
+
+    Raises:
+        CorruptFileError: metadata of an instant do not decode: nothing can be told without them.
+    """
+    evidence = _Evidence(context, snapshot)
+    found, left = [], []
+    young_since_s = context.storage.now_s() - older_than_s
+    for folder in sorted(files):
+        for info, verdict in _judge(evidence, folder, files[folder]):
+            entry = Repair(RepairKind.STRAY_FILES, info.path, verdict.why, info.size_bytes)
+            if not verdict.is_stray:
+                left.append(entry)
+            elif info.mtime_s > young_since_s:
+                left.append(Repair(entry.kind, entry.path, f"{entry.why}; but it is young", entry.size_bytes))
+            else:
+                found.append(entry)
+    return Strays(tuple(found), tuple(left))
+
+
+def counts_without_its_instant(snapshot: Snapshot, context: TableContext, path: str) -> bool:
+    """Whether readers would take a file that was moved away for data, should it come back now.
+
+    Its instant may have been inside the active timeline then, and before it by now.
+    """
+    name = path.rpartition("/")[2]
+    base = parse_base_file(name)
+    if base is not None:
+        return base.instant not in snapshot.timeline.commit_at and snapshot.timeline.sees(base.instant)
+    start = snapshot.timeline.start
+    times = _LogContent.of(context, path).times if start is not None else frozenset()
+    return any(sort_key(time) < sort_key(start) for time in times) if start is not None else False
+
+
+def _is_data(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return parse_base_file(name) is not None or parse_log_file(name) is not None
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    is_stray: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class _LogContent:
+    """What the blocks of a log file say."""
+
+    times: frozenset[str] = frozenset()
+    """Instants of blocks with rows or deletes."""
+    undone: frozenset[str] = frozenset()
+    """Instants that its rollback blocks disarm."""
+    is_rollback: bool = False
+
+    @classmethod
+    def of(cls, context: TableContext, path: str) -> _LogContent:
+        try:
+            blocks = list(scan_blocks(context.storage.read(path)))
+        except (FileNotFoundError, CorruptFileError):
+            return cls()
+        whole = [block for block in blocks if not isinstance(block, CorruptBlock)]
+        commands = [block for block in whole if block.kind is BlockKind.COMMAND]
+        return cls(
+            frozenset(_times(whole, HeaderKey.INSTANT_TIME, but=BlockKind.COMMAND)),
+            frozenset(_times(commands, HeaderKey.TARGET_INSTANT_TIME)),
+            bool(commands),
+        )
+
+
+def _times(blocks: Iterable[LogBlock], key: HeaderKey, but: BlockKind | None = None) -> Iterator[str]:
+    return (time for block in blocks if block.kind is not but and (time := block.header.get(key)))
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What explains files, read as far as it is asked for."""
+
+    context: TableContext
+    snapshot: Snapshot
+    _logs: dict[str, _LogContent] = field(default_factory=dict)
+
+    @cached_property
+    def pending(self) -> frozenset[str]:
+        """Instants that somebody is at, or that a rollback will look for."""
+        context = self.context
+        marks = context.liveness.marks() | context.publisher.remains()
+        return frozenset(i.time for i in self.snapshot.timeline.pending()) | marks
+
+    @cached_property
+    def held(self) -> Mapping[str, str]:
+        """Path, or bare name, of a file that somebody relies on -> who."""
+        active, timeline = self.context.active, self.snapshot.timeline
+        found: dict[str, str] = dict.fromkeys(active.savepointed_files(timeline), "a savepoint holds it")
+        found.update(dict.fromkeys(active.clustered_files(timeline), "a pending clustering reads it"))
+        for instant in timeline.pending(Action.COMPACTION, Action.LOGCOMPACTION):
+            for operation in active.read_compaction_plan(instant.time, instant.action).operations:
+                names = [*([operation.data_file] if operation.data_file else ()), *operation.log_files]
+                found.update(dict.fromkeys((join(operation.partition_path, n) for n in names), f"{instant} reads it"))
+        for instant in timeline.pending(Action.CLEAN):
+            for partition, doomed in self._clean_files(instant).items():
+                found.update(dict.fromkeys((join(partition, n) for n in doomed), f"{instant} deletes it"))
+        for instant in timeline.pending(Action.ROLLBACK):
+            found.update(dict.fromkeys(self._rollback_files(instant), f"{instant} undoes it"))
+        return found
+
+    def _clean_files(self, instant: Instant) -> Mapping[str, Sequence[str]]:
+        try:
+            return self.context.active.read_clean_plan(instant.time).files
+        except (CorruptFileError, FileNotFoundError):
+            return {}
+
+    def _rollback_files(self, instant: Instant) -> Iterator[str]:
+        path = self.context.active.path(instant._replace(state=State.REQUESTED))
+        try:
+            plan = decode_rollback_plan(self.context.storage.read(path), path=path)
+        except (CorruptFileError, FileNotFoundError):
+            return
+        for request in plan.requests:
+            names = [full.rpartition("/")[2] for full in request.files_to_delete]
+            yield from (join(request.partition_path, name) for name in (*names, *request.log_blocks))
+
+    @cached_property
+    def _archived(self) -> Mapping[str, Instant]:
+        return {instant.time: instant for instant in self.snapshot.archived.instants if instant.action in WRITES}
+
+    def is_before(self, time: str) -> bool:
+        """Whether an instant lies before the active timeline."""
+        start = self.snapshot.timeline.start
+        return start is not None and sort_key(time) < sort_key(start)
+
+    def archived_names(self, time: str) -> frozenset[str] | None:
+        """Paths that an archived commit names; None where the archive has no such commit."""
+        instant = self._archived.get(time)
+        if instant is None:
+            return None
+        metadata = self.snapshot.archived.read_commits([instant])[time]
+        logs = {join(s.partition_path, name) for s in metadata.stats() for name in s.log_files}
+        return frozenset(stat.path for stat in metadata.stats()) | logs
+
+    def log(self, path: str) -> _LogContent:
+        if path not in self._logs:
+            self._logs[path] = _LogContent.of(self.context, path)
+        return self._logs[path]
+
+
+def _judge(evidence: _Evidence, folder: str, infos: Sequence[FileInfo]) -> Iterator[tuple[FileInfo, _Verdict]]:
+    there = {info.path for info in infos}
+    for info in infos:
+        name = info.path.rpartition("/")[2]
+        base, log = parse_base_file(name), parse_log_file(name)
+        verdict = None
+        if base is not None:
+            verdict = _judge_base(evidence, folder, info, base, there)
+        elif log is not None and not log.suffix:
+            verdict = _judge_log(evidence, folder, info, log, infos)
+        if verdict is None:
+            continue
+        holder = evidence.held.get(info.path) or evidence.held.get(name)
+        yield info, verdict if holder is None else _Verdict(False, holder)
+
+
+def _judge_base(
+    evidence: _Evidence, folder: str, info: FileInfo, base: BaseFileName, there: set[str]
+) -> _Verdict | None:
+    """None where the file is as it should be, or a rollback to come takes it."""
+    time, committed = base.instant, evidence.snapshot.view.committed.of(folder)
+    if info.path in committed.sizes or time in evidence.pending:
+        return None
+    if time in evidence.snapshot.timeline.commit_at:
+        return _beside(time, _same_slice(committed.sizes, base), there)
+    if not evidence.is_before(time):
+        return _Verdict(True, _no_instant(time))
+    names = evidence.archived_names(time)
+    if names is None:
+        return _Verdict(False, _unknown(time))
+    if info.path in names:
+        return None
+    return _beside(time, _same_slice((n for n in names if n.rpartition("/")[0] == folder), base), there)
+
+
+def _same_slice(paths: Iterable[str], base: BaseFileName) -> str | None:
+    """The file that the commit names for the file group of a stray."""
+    for path in paths:
+        other = parse_base_file(path.rpartition("/")[2])
+        if other is not None and (other.file_id, other.instant) == (base.file_id, base.instant):
+            return path
+    return None
+
+
+def _beside(time: str, instead: str | None, there: set[str]) -> _Verdict:
+    if instead is not None and instead not in there:
+        # A clean may have taken the other one, or somebody renamed it: then this may be the only copy.
+        return _Verdict(False, f"commit {time} names {instead} in its place, which is not there")
+    return _Verdict(True, f"commit {time} does not name it: a task was tried twice, or left it behind")
+
+
+def _judge_log(
+    evidence: _Evidence, folder: str, info: FileInfo, log: LogFileName, infos: Sequence[FileInfo]
+) -> _Verdict | None:
+    committed = evidence.snapshot.view.committed.of(folder)
+    if committed.log_size(info.path) is not None:
+        return None
+    content = evidence.log(info.path)
+    if content.is_rollback or content.times & evidence.pending:
+        return None
+    if not content.times:
+        if evidence.snapshot.timeline.pending():
+            return _Verdict(False, "it holds no whole block, and work is pending that may have begun it")
+        return _Verdict(True, "it holds no whole block, and no commit names it")
+    reasons = []
+    for time in sorted(content.times):
+        verdict = _judge_blocks(evidence, info, log, time, infos)
+        if verdict is None or not verdict.is_stray:
+            return verdict
+        reasons.append(verdict.why)
+    return _Verdict(True, reasons[-1])
+
+
+def _judge_blocks(
+    evidence: _Evidence, info: FileInfo, log: LogFileName, time: str, infos: Sequence[FileInfo]
+) -> _Verdict | None:
+    """The blocks of one instant in a log file that no active commit names."""
+    if time in evidence.snapshot.timeline.commit_at:
+        return _Verdict(True, f"commit {time} does not name it: a task was tried twice, or left it behind")
+    names = evidence.archived_names(time) if evidence.is_before(time) else None
+    if names is not None:
+        if info.path in names:
+            return None
+        return _Verdict(True, f"commit {time} does not name it: a task was tried twice, or left it behind")
+    if _is_disarmed(evidence, log, time, infos):
+        return None
+    return _Verdict(False, _unknown(time)) if evidence.is_before(time) else _Verdict(True, _no_instant(time))
+
+
+def _is_disarmed(evidence: _Evidence, log: LogFileName, time: str, infos: Sequence[FileInfo]) -> bool:
+    """Whether a rollback block in the file slice tells every reader not to count the blocks of an instant."""
+    for info in infos:
+        other = parse_log_file(info.path.rpartition("/")[2])
+        if other is None or (other.file_id, other.base_instant) != (log.file_id, log.base_instant):
+            continue
+        if time in evidence.log(info.path).undone:
+            return True
+    return False
+
+
+def _no_instant(time: str) -> str:
+    return f"there is no instant {time}: its write was undone, or died before anybody knew of it"
+
+
+def _unknown(time: str) -> str:
+    return f"instant {time} is older than the timeline and not in the archive, so that readers count the file"
