@@ -20,6 +20,7 @@ from hoodie.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
+from hoodie.model.compaction import CompactionCandidate
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, InstantRange
@@ -45,6 +46,7 @@ __all__ = [
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CommitResult",
+    "CompactionCandidate",
     "CorruptFileError",
     "DuplicateKeyError",
     "FileSlice",

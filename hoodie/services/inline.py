@@ -57,6 +57,8 @@ def _archive(context: TableContext, options: WriteOptions) -> None:
 
 def _serve(service: Service[object], context: TableContext, options: WriteOptions) -> list[object]:
     schedule(service, context, options, wait_s=0)
+    if service.only_schedules(options):
+        return []
     return run_pending(service, context, options)
 
 
