@@ -18,7 +18,6 @@ SECONDS = "hoodie.python.compaction.seconds"
 ASSUMED_BYTES_A_S = 8 * 1024 * 1024
 """Of logs and base files that are read and written, where no compaction of the table says it: a slow store."""
 _PLANS_A_BUDGET = 4
-_LEAST_BYTES = 1024 * 1024
 
 
 class Budget:
@@ -60,7 +59,7 @@ def part_bytes(context: TableContext, timeline: Timeline, budget_s: float) -> in
         io_bytes = sum(s.total_log_bytes_compacted + 2 * s.file_size_bytes for s in metadata.stats())
         if took_s and io_bytes:
             rate = io_bytes / took_s
-    return max(_LEAST_BYTES, int(rate * budget_s / _PLANS_A_BUDGET))
+    return max(context.tuning.least_plan_bytes, int(rate * budget_s / _PLANS_A_BUDGET))
 
 
 def _number(text: str) -> float:

@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from functools import partial
 
+from hoodie.engine.local import TASK_BYTES
 from hoodie.errors import CommitConflictError, HoodieError, OptionError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.filegroup.run import run_compact
@@ -109,11 +110,16 @@ class CompactionService:
                 raise HoodieError(
                     f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema"
                 )
+            memory_bytes = options.compaction.memory_bytes
+            engine = context.engine.within(memory_bytes)
+            at_once = max(1, min(len(slices), memory_bytes // TASK_BYTES)) if engine.shares_memory else 1
             write_context = replace(
-                transaction.write_context(schema, options.file_options()), visible=snapshot.timeline.visible()
+                transaction.write_context(schema, options.file_options()),
+                visible=snapshot.timeline.visible(),
+                memory_bytes=max(memory_bytes // at_once, context.tuning.least_room_bytes),
             )
             tasks = [CompactTask(number, file_slice) for number, file_slice in enumerate(slices)]
-            results = context.engine.run(
+            results = engine.run(
                 partial(run_compact, context.storage, write_context), tasks, label=f"compact {context.config.name}"
             )
             publish_files(context, instant.time, results)

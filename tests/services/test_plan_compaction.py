@@ -108,4 +108,5 @@ def test_no_strategy_takes_a_slice_twice_or_one_that_was_excluded(strategy):
     slices = [file_slice(f"f{n}", n % 4 * MB, base=n * MB, partition=f"2025/12/{n + 20}") for n in range(1, 9)]
     found = plans(slices, strategies=(strategy,), target_io_mb=40, days=5, partition_regex="2")
     taken = [name for plan in found for name in ids(plan)]
-    assert taken and len(taken) == len(set(taken))
+    assert taken
+    assert len(taken) == len(set(taken))
