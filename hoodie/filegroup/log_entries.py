@@ -92,8 +92,6 @@ class BoundedEntries(CollectedEntries):
             self._spilled = SpilledRows(self._stored, self._parts_needed(), folder=self._room.folder)
             self.keys_there = KeySet(self._room.memory_bytes // 16)
         rows = self._entries()
-        if self._plain:
-            rows = latest(rows, self.rule)
         hashes = key_hash(rows.column(RECORD_KEY))
         if self.keys_there is not None:
             self.keys_there.add(hashes)
@@ -155,7 +153,10 @@ def _hand_over(entries: pa.Table, to: CollectedEntries) -> None:
 
 
 def latest(entries: pa.Table, rule: MergeRule) -> pa.Table:
-    """Of entries in merge order those that count among them, one a key; what comes later decides over them as it would over all."""
+    """Of a key's first entries, in merge order, the one that counts; what comes later decides over it as it would over all of them.
+
+    Not of entries from the middle: a delete that counts in any case cuts off what came before it, even if it was replaced since.
+    """
     deleted = entries.column(_DELETED).combine_chunks().to_numpy(zero_copy_only=False)
     ordering = None
     if _ORDERING in entries.column_names:

@@ -47,7 +47,7 @@ def said(records):
     }
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(deadline=None, max_examples=100, derandomize=True)
 @given(blocks=BLOCKS, memory=st.sampled_from([1, 200, 700, 3000, 10**9]))
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
 def test_entries_from_disk_come_to_what_they_come_to_in_memory(rule, blocks, memory):
