@@ -21,6 +21,7 @@ from hoodie.errors import (
     UnsupportedTableError,
 )
 from hoodie.maintenance import repair_properties
+from hoodie.model.compaction import CompactionCandidate
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
@@ -47,6 +48,7 @@ __all__ = [
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CommitResult",
+    "CompactionCandidate",
     "CorruptFileError",
     "Diagnosis",
     "DuplicateKeyError",

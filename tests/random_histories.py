@@ -1,6 +1,7 @@
 """Random histories of one table in memory beside a plain model of it."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import strategies as st
@@ -8,12 +9,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action
+from hoodie.model.tuning import TUNING
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from tests.change_feed import check_feed, check_in_order
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
 from tests.scan_files import check as check_scan_files
-from tests.small_files import treat_small_files
+from tests.small_files import SIZED, treat_small_files
 
 IDS = st.sampled_from([f"k{n}" for n in range(5)])
 PARTS = st.sampled_from(["a", "b/c"])
@@ -23,6 +25,13 @@ BATCHES = st.lists(ROWS, min_size=1, max_size=8)
 DIFFERENT = st.lists(ROWS, min_size=1, max_size=4, unique_by=lambda row: row[:2])
 KEYS = st.lists(st.builds(Input, IDS, PARTS, st.just(0), st.just(0), st.just(False)), min_size=1, max_size=4)
 PARQUET_BLOCKS = {"hoodie.logfile.data.block.format": "parquet"}
+SOME_PARTITIONS = {"hoodie.compaction.partition.path.regex": "^a$"}
+CRAMPED = {"hoodie.memory.compaction.max.size": "200"}
+"""Bytes: a compaction puts all on disk, a row or two at a time."""
+STRATEGIES = st.sampled_from(
+    ["log_file_size", "log_file_num", "bounded_io", "unbounded", "partition_regex", lambda slices: slices[::-2]]
+)
+BUDGETS = st.sampled_from([None, 0, 0, 1000])
 MOMENTS = st.sampled_from(["before", "torn", "after"])
 
 
@@ -41,14 +50,17 @@ class Histories(RuleBasedStateMachine):
     kept_from = ""
     """Older commits were cleaned."""
 
-    @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans())
-    def begin(self, pack, parquet, cheap):
+    @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans(), cramped=st.booleans())
+    def begin(self, pack, parquet, cheap, cramped=False):
         treat_small_files(self.patch, as_small=cheap)
         self.storage, self.clock = self.new_table()
         # Without small files to fill, every batch of new keys makes a file group of its own.
         self.options = {} if pack else {"hoodie.parquet.small.file.limit": "0"}
         if parquet:
             self.options |= PARQUET_BLOCKS
+        self.tuning = replace(TUNING if cheap else SIZED, least_room_bytes=1, least_plan_bytes=1)
+        if cramped:
+            self.options |= CRAMPED
         self.model = Model(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
         self.fresh = 0
         self.known: list[str] = []
@@ -116,9 +128,9 @@ class Histories(RuleBasedStateMachine):
         return self.table_type == "MERGE_ON_READ"
 
     @precondition(is_merge_on_read)
-    @rule()
-    def schedule_compaction(self):
-        self._table().schedule_compaction()
+    @rule(strategy=STRATEGIES)
+    def schedule_compaction(self, strategy="log_file_size"):
+        self._table().schedule_compaction(SOME_PARTITIONS, strategy=strategy)
         self._learn((), delete=False)
 
     @precondition(is_merge_on_read)
@@ -145,14 +157,22 @@ class Histories(RuleBasedStateMachine):
 
     @precondition(is_merge_on_read)
     @rule()
-    def compact(self):
-        self._table().compact()
+    def run_one_compaction(self):
+        waiting = len(self.model.planned)
+        assert len(self._table().run_compaction(budget_s=0)) == min(1, waiting)
+        self._learn((), delete=False)
+        assert len(self.model.planned) == max(0, waiting - 1)
+
+    @precondition(is_merge_on_read)
+    @rule(strategy=STRATEGIES, budget=BUDGETS)
+    def compact(self, strategy, budget):
+        self._table().compact(SOME_PARTITIONS, strategy=strategy, budget_s=budget)
         self._learn((), delete=False)
 
     @precondition(is_merge_on_read)
-    @rule(at=st.integers(1, 30), moment=MOMENTS)
-    def compaction_dies(self, at, moment):
-        self._write((), lambda table: table.compact(), fault=Fault(at, moment))
+    @rule(at=st.integers(1, 30), moment=MOMENTS, budget=BUDGETS)
+    def compaction_dies(self, at, moment, budget=None):
+        self._write((), lambda table: table.compact(budget_s=budget), fault=Fault(at, moment))
 
     # -- cleaning ----------------------------------------------------------------------------------------------------
 
@@ -277,7 +297,7 @@ class Histories(RuleBasedStateMachine):
         assert found == self.model.incremental(begin, end), (begin, end, [str(i) for i in self._table().timeline])
 
     def _table(self):
-        return opened(self.storage, self.clock, self.options)
+        return opened(self.storage, self.clock, self.options, tuning=self.tuning)
 
     def _new_rows(self, count, part):
         self.fresh += count
@@ -292,7 +312,7 @@ class Histories(RuleBasedStateMachine):
             assert [result.instant] == landed or (result.instant is None and not landed)
             return
         try:
-            act(opened(FaultStorage(self.storage, [fault]), self.clock, self.options))
+            act(opened(FaultStorage(self.storage, [fault]), self.clock, self.options, tuning=self.tuning))
             self.recovered = True
         except InjectedFault:
             self.recovered = False

@@ -329,11 +329,12 @@ def test_a_compaction_leaves_out_the_file_groups_that_a_pending_write_names():
 
 def test_a_compaction_has_one_runner():
     storage, clock = table_with_logs()
-    opened(storage, clock).schedule_compaction()
+    compaction = opened(storage, clock).schedule_compaction()
 
     def second():
+        assert opened(storage, clock).run_compaction() == []
         with pytest.raises(CommitConflictError, match="is being run by another process"):
-            opened(storage, clock).run_compaction()
+            opened(storage, clock).run_compaction(compaction)
 
     engine = Meanwhile("compact t", second)
     open_at(storage, engine=engine, sleep=clock.sleep).run_compaction()

@@ -23,15 +23,27 @@ from hoodie.view.context import TableContext
 def register(to: Commands) -> None:
     compaction = to.add_parser("compaction", help="merge log files into base files")
     acts = compaction.add_subparsers(metavar="plan|run", required=True)
-    add_command(acts, "plan", "schedule a compaction and list what is pending", lambda c, t, _: plan_compaction(c, t))
+    plan = add_command(
+        acts,
+        "plan",
+        "schedule a compaction and list what is pending",
+        lambda c, t, a: plan_compaction(c, t, strategy=a.strategy),
+    )
     run = add_command(
         acts,
         "run",
         "run what is pending; schedule it first when nothing is",
-        lambda _, t, a: run_compaction(t, instant=a.instant, budget_s=a.budget),
+        lambda _, t, a: run_compaction(
+            t, instant=a.instant, budget_s=a.budget, strategy=a.strategy, memory_mb=a.memory
+        ),
     )
+    for each in (plan, run):
+        each.add_argument(
+            "--strategy", metavar="NAME", help="which slices are taken, such as log_file_num or day_based"
+        )
+    run.add_argument("--memory", metavar="MB", type=int, help="hold no more than about so much in memory")
     run.add_argument(
-        "--budget", metavar="TIME", type=duration, help="begin no further compaction after this time: 90s, 5m, 1h"
+        "--budget", metavar="TIME", type=duration, help="run what fits into this time, at least one plan: 90s, 5m, 1h"
     )
     run.add_argument("--instant", metavar="T", help="only the compaction scheduled at T")
     clean = add_command(
@@ -68,9 +80,9 @@ def register(to: Commands) -> None:
     undo.add_argument("--yes", action="store_true", help="do it")
 
 
-def plan_compaction(context: TableContext, table: HoodieTable) -> Report:
+def plan_compaction(context: TableContext, table: HoodieTable, *, strategy: str | None) -> Report:
     """Schedule a compaction, and list every plan that waits to be run."""
-    scheduled = table.schedule_compaction()
+    scheduled = table.schedule_compaction(strategy=strategy)
     waiting: list[dict[str, Any]] = [
         {
             "instant": instant.time,
@@ -104,15 +116,24 @@ def _operation_data(operation: CompactionOperation) -> dict[str, Any]:
     }
 
 
-def run_compaction(table: HoodieTable, *, instant: str | None, budget_s: float | None) -> Report:
+def run_compaction(
+    table: HoodieTable,
+    *,
+    instant: str | None,
+    budget_s: float | None,
+    strategy: str | None,
+    memory_mb: int | None,
+) -> Report:
     """Run what is pending, or, when nothing is, schedule a compaction and run it."""
     scheduled = None
     if instant is None and not table.pending_compactions():
-        scheduled = table.schedule_compaction()
-        if scheduled is None:
+        results = table.compact(strategy=strategy, budget_s=budget_s, memory_mb=memory_mb)
+        if not results:
             data: dict[str, Any] = {"scheduled": None, "commits": [], "pending": []}
             return Report(data, ("nothing to compact: no file group has logs to merge",))
-    results = table.run_compaction(instant, budget_s=budget_s)
+        scheduled = results[0].instant
+    else:
+        results = table.run_compaction(instant, budget_s=budget_s, memory_mb=memory_mb)
     left = [i.time for i in table.pending_compactions()]
     lines = [
         f"{r.instant} compacted: {format_count(r.files, 'base file')}, {format_size(r.bytes_written)}, {r.seconds:.2f} s"

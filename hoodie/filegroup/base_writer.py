@@ -29,6 +29,7 @@ from hoodie.storage.base import Storage
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes of small pieces that are collected before they are written as one row group."""
+_LEAST_GROUP_BYTES = 4 * 1024 * 1024
 _SAMPLE_ROWS = 8192
 
 
@@ -40,6 +41,7 @@ class BaseFileWriter:
         file_name: the final name, which every row carries in `_hoodie_file_name`.
         more_rows: a bound on the rows that come besides those of the file that this one follows.
         large: row groups are half as large, and memory is given back after each of them.
+        group_bytes: row groups are no larger than this, where that is less; memory is given back then, too.
     """
 
     def __init__(
@@ -54,8 +56,12 @@ class BaseFileWriter:
         options: FileOptions,
         more_rows: int = 0,
         large: bool = False,
+        group_bytes: int | None = None,
     ) -> None:
         self._schema = schema
+        self._group_bytes = ROW_GROUP_BYTES // 2 if large else ROW_GROUP_BYTES
+        if group_bytes is not None and group_bytes < self._group_bytes:
+            self._group_bytes, large = max(group_bytes, _LEAST_GROUP_BYTES), True
         at = schema.get_field_index(FILE_NAME)
         self._without_name = schema if at < 0 else schema.remove(at)
         self._file_name = pa.array([file_name], pa.string())
@@ -109,7 +115,7 @@ class BaseFileWriter:
         self.rows += table.num_rows
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
-        if self._waiting_bytes >= (ROW_GROUP_BYTES // 2 if self._large else ROW_GROUP_BYTES):
+        if self._waiting_bytes >= self._group_bytes:
             self._flush()
 
     def _flush(self) -> None:

@@ -7,11 +7,12 @@ that commit metadata states is an error and not skipped: only what lies behind c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.missing_file import missing_file_error
-from hoodie.format.log_block import LogBlock, scan_blocks
+from hoodie.format.log_block import HEAD_BYTES, MAGIC, LogBlock, decode_block, scan_blocks, whole_size
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants, is_instant_time
@@ -30,8 +31,13 @@ class LiveBlocks(NamedTuple):
     """Blocks of some instants stand for those of others."""
 
 
-def live_blocks(storage: Storage, logs: tuple[LogFile, ...], visible: VisibleInstants) -> LiveBlocks:
+def live_blocks(
+    storage: Storage, logs: tuple[LogFile, ...], visible: VisibleInstants, *, at_once: bool = True
+) -> LiveBlocks:
     """Data and delete blocks that count, grouped by instant in order of first appearance.
+
+    Args:
+        at_once: with their contents; else without, for `loaded_block`: logs may be larger than memory.
 
     Raises:
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
@@ -39,7 +45,7 @@ def live_blocks(storage: Storage, logs: tuple[LogFile, ...], visible: VisibleIns
     """
     groups: dict[str, Blocks] = {}
     for log in logs:
-        for block in _whole_blocks(storage, log):
+        for block in _whole_blocks(storage, log) if at_once else _block_heads(storage, log):
             instant = block.header.get(HeaderKey.INSTANT_TIME, "")
             if not is_instant_time(instant):
                 raise _damaged(storage, log, block, f"instant {instant!r}")
@@ -113,6 +119,36 @@ def _damaged(storage: Storage, log: LogFile, block: LogBlock, what: str) -> Corr
         f"{log.path} of table {storage.uri}: the {block.kind.name} block at byte {block.offset} has {what}; "
         "the file is damaged, restore it from a copy"
     )
+
+
+def loaded_block(storage: Storage, block: LogBlock, path: str) -> LogBlock:
+    """A block with its content."""
+    try:
+        data = storage.read(path, block.offset, block.size_bytes)
+        return decode_block(data, 0)[0]
+    except FileNotFoundError as exc:
+        raise missing_file_error(storage, path) from exc
+    except CorruptFileError as exc:
+        raise CorruptFileError(f"{path} of table {storage.uri}: {exc}") from exc
+
+
+def _block_heads(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
+    """The blocks of a log without their contents; one at a time is in memory, unless the file is damaged."""
+    try:
+        size = storage.stat(log.path).size_bytes
+        heads, offset = [], 0
+        while size - offset >= len(MAGIC):
+            length = whole_size(storage.read(log.path, offset, HEAD_BYTES))
+            data = storage.read(log.path, offset, length)
+            block, after = decode_block(data, 0)
+            heads.append(replace(block, content=b"", offset=offset))
+            del data, block  # before the next one is read
+            offset += after
+    except FileNotFoundError as exc:
+        raise missing_file_error(storage, log.path) from exc
+    except CorruptFileError:
+        heads = [replace(block, content=b"") for block in _whole_blocks(storage, log)]
+    yield from heads
 
 
 def _whole_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:

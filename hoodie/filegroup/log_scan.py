@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,18 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.deletes import delete_flags, flag_columns
 from hoodie.filegroup.fold import Entries, Usable, fold, folded_rows, usable_values
-from hoodie.filegroup.log_blocks import DATA, live_blocks
+from hoodie.filegroup.log_blocks import DATA, live_blocks, loaded_block
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, without_value
 from hoodie.filegroup.ordering import ordering_of, ordering_type
 from hoodie.filegroup.renamed import renames_for
 from hoodie.format.log_block import LogBlock
-from hoodie.format.log_content import decode_avro_data, decode_deletes, decode_parquet_data, field_names
+from hoodie.format.log_content import (
+    avro_data_pieces,
+    decode_deletes,
+    decode_parquet_data,
+    field_names,
+    parquet_data_pieces,
+)
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileSlice, LogFile
@@ -28,6 +35,8 @@ from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.plans import MergeRule
 from hoodie.storage.base import Storage
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,9 @@ def read_log_records(
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
         UnsupportedTableError: a block, or a way of merging, that this release does not have.
     """
-    return _collected(storage, file_slice.logs, schema, rule=rule, visible=visible, history=history).reduced()
+    found = CollectedEntries(schema, rule, history)
+    collect(storage, file_slice.logs, found, visible=visible)
+    return found.reduced()
 
 
 def read_log_rows(
@@ -83,38 +94,44 @@ def read_log_rows(
     Raises:
         CorruptFileError, UnsupportedTableError: as `read_log_records`.
     """
-    found = _collected(storage, (log,), schema, rule=rule, visible=visible)
+    found = CollectedEntries(schema, rule)
+    collect(storage, (log,), found, visible=visible)
     return pa.concat_tables(found.tables) if found.tables else schema.empty_table()
 
 
-def _collected(
+def collect(
     storage: Storage,
     logs: tuple[LogFile, ...],
-    schema: pa.Schema,
+    found: CollectedEntries,
     *,
-    rule: MergeRule,
     visible: VisibleInstants,
-    history: ColumnHistory | None = None,
-) -> _Collected:
-    found = _Collected(schema, rule, history)
+    piece_bytes: int | None = None,
+) -> None:
+    """Hand the entries of all blocks that count to `found`, in merge order.
+
+    Args:
+        piece_bytes: read one block at a time, and decode about so many bytes of it at once; None: all blocks are in memory.
+    """
     merged: Counter[str] = Counter()
-    live = live_blocks(storage, logs, visible)
+    live = live_blocks(storage, logs, visible, at_once=piece_bytes is None)
     for block, path in live.blocks:
         before = found.entries
-        if rule.mode is MergeMode.CUSTOM:
+        if found.rule.mode is MergeMode.CUSTOM:
+            merger = found.rule.merger
             raise UnsupportedTableError(
                 f"{path} of table {storage.uri} is to be merged by "
-                f"{rule.merger.name if rule.merger else 'a class of its own'}, which cannot be run on log files; "
+                f"{merger.name if merger else 'a class of its own'}, which cannot be run on log files; "
                 "compact the table with the engine that wrote it"
             )
+        whole = block if piece_bytes is None else loaded_block(storage, block, path)
         if block.kind in DATA:
-            found.add_data(block, path)
+            found.add_data(whole, path, piece_bytes)
         else:
-            found.add_deletes(block, path)
+            found.add_deletes(whole, path)
+        del whole  # before the next one is read
         merged[block.header[HeaderKey.INSTANT_TIME]] += found.entries - before
     if not live.log_compacted:  # the outputs of a log compaction stand for the blocks of other instants
         _refuse_lost_blocks(storage, logs, merged, visible)
-    return found
 
 
 def _refuse_lost_blocks(
@@ -141,7 +158,7 @@ def _refuse_lost_blocks(
             )
 
 
-class _Collected:
+class CollectedEntries:
     """The entries of blocks, in merge order."""
 
     def __init__(self, schema: pa.Schema, rule: MergeRule, history: ColumnHistory | None = None) -> None:
@@ -157,23 +174,26 @@ class _Collected:
         self.missing: list[tuple[int, int, frozenset[str]]] = []
         """Of blocks that hold some columns only: first row, row after the last, the columns they lack."""
 
-    def add_data(self, block: LogBlock, path: str) -> None:
+    def add_data(self, block: LogBlock, path: str, piece_bytes: int | None = None) -> None:
         extra = [field for field in flag_columns(self.schema, self.rule) if field.name not in self.schema.names]
         names = [*self.schema.names, *(field.name for field in extra)]
         renames = None
         if self.history is not None:
             renames = renames_for(self.history, block.header.get(HeaderKey.INSTANT_TIME, ""), path=path)
-        decoded = _decode_data(block, path, names if renames is None else renames.sources(names))
-        named = decoded if renames is None else renames.apply(decoded)
-        wanted = pa.schema([*self.schema, *(field for field in extra if field.name in named.column_names)])
-        table = conform(named, wanted, path=path)
+        for decoded in _decode_data(block, path, names if renames is None else renames.sources(names), piece_bytes):
+            named = decoded if renames is None else renames.apply(decoded)
+            wanted = pa.schema([*self.schema, *(field for field in extra if field.name in named.column_names)])
+            table = conform(named, wanted, path=path)
+            _check_meta(table, block, path)
+            if block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+                has = _columns_of(block, path)
+                lacks = frozenset(self.schema.names).difference(has if renames is None else renames.targets(has))
+                self.missing.append((self.offset, self.offset + table.num_rows, lacks))
+            self._add_rows(table, delete_flags(table, self.rule))
+        self.blocks += 1
+
+    def _add_rows(self, table: pa.Table, flags: np.ndarray) -> None:
         count = table.num_rows
-        _check_meta(table, block, path)
-        flags = delete_flags(table, self.rule)
-        if block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
-            has = _columns_of(block, path)
-            lacks = frozenset(self.schema.names).difference(has if renames is None else renames.targets(has))
-            self.missing.append((self.offset, self.offset + count, lacks))
         self.tables.append(table.select(self.schema.names))
         self.keys.extend(table.column(RECORD_KEY).chunks)
         self._add(
@@ -188,16 +208,19 @@ class _Collected:
         found = _named(path, partial(decode_deletes, block.content, stored))
         if found.column("record_key").null_count:
             raise CorruptFileError(f"{path}: a delete has no record key; the file is damaged, restore it from a copy")
-        every = np.ones(found.num_rows, dtype=bool)
-        self.keys.extend(found.column("record_key").chunks)
         ordering = found.column("ordering").combine_chunks() if stored is not None else None
         if ordering is None and self.kind is not None:
             ordering = pa.array([None] * found.num_rows, self.kind)
-        self._add(ordering, every, np.full(found.num_rows, -1))
+        self._add_keys(found.column("record_key"), ordering)
+        self.blocks += 1
+
+    def _add_keys(self, keys: pa.ChunkedArray, ordering: pa.Array | None) -> None:
+        every = np.ones(len(keys), dtype=bool)
+        self.keys.extend(keys.chunks)
+        self._add(ordering, every, np.full(len(keys), -1))
         self.from_block.append(every)
 
     def _add(self, ordering: pa.Array | None, deleted: np.ndarray, rows: np.ndarray) -> None:
-        self.blocks += 1
         self.entries += len(deleted)
         if ordering is not None:
             self.orderings.append(ordering)
@@ -260,13 +283,17 @@ def _columns_of(block: LogBlock, path: str) -> Sequence[str]:
     return _named(path, lambda: decode_parquet_data(block.content)).column_names
 
 
-def _decode_data(block: LogBlock, path: str, columns: Sequence[str]) -> pa.Table:
+def _decode_data(block: LogBlock, path: str, columns: Sequence[str], piece_bytes: int | None) -> Iterator[pa.Table]:
+    """The rows of a data block, in pieces of about so many encoded bytes."""
     schema = block.header.get(HeaderKey.SCHEMA)
     if block.kind is BlockKind.PARQUET_DATA:
-        return _named(path, lambda: decode_parquet_data(block.content, schema, columns))
-    if schema is None:
+        pieces = parquet_data_pieces(block.content, schema, columns, piece_bytes=piece_bytes)
+    elif schema is None:
         raise CorruptFileError(f"{path}: the data block at byte {block.offset} has no schema in its header")
-    return _named(path, lambda: decode_avro_data(block.content, schema, columns))
+    else:
+        pieces = avro_data_pieces(block.content, schema, columns, piece_bytes=piece_bytes)
+    while (piece := _named(path, lambda: next(pieces, None))) is not None:
+        yield piece
 
 
 def _check_meta(table: pa.Table, block: LogBlock, path: str) -> None:
@@ -287,7 +314,7 @@ def _check_meta(table: pa.Table, block: LogBlock, path: str) -> None:
             )
 
 
-def _named(path: str, decode: Callable[[], pa.Table]) -> pa.Table:
+def _named(path: str, decode: Callable[[], T]) -> T:
     try:
         return decode()
     except CorruptFileError as exc:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from hoodie.filegroup.conform import conform
+from hoodie.filegroup.hashing import key_hash
+from hoodie.filegroup.log_entries import BoundedEntries
+from hoodie.filegroup.log_scan import collect
 from hoodie.filegroup.slice_reader import (
     MIN_BATCH_ROWS,
     SliceMerge,
@@ -17,10 +20,13 @@ from hoodie.filegroup.slice_reader import (
     open_base_file,
     with_encoded,
 )
+from hoodie.filegroup.spill import KeySet, SpilledRows
+from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.parquet_file import plain_columns, row_bytes
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.model.plans import ReadContext
+from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.plans import MergeRule, ReadContext, Room
 from hoodie.storage.base import Storage
 
 REWRITE_BYTES = 16 * 1024 * 1024
@@ -40,37 +46,134 @@ class Carried(NamedTuple):
 
 
 def read_for_rewrite(
-    storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema, *, encode: Collection[str] = ()
+    storage: Storage,
+    context: ReadContext,
+    file_slice: FileSlice,
+    schema: pa.Schema,
+    *,
+    encode: Collection[str] = (),
+    room: Room | None = None,
 ) -> Iterator[Carried]:
     """Merged rows of a slice with the columns of `schema`, as `slice_reader.read_slice` has them.
 
     Args:
         encode: columns that may come as dictionary arrays: those whose values nobody looks at on the way.
+        room: what may be held in memory, however large the logs are; None: all of them.
     """
-    merge, wanted = None, schema
-    if file_slice.logs:
-        wanted = merge_columns(schema, context.rule, context.schema)
+    if not file_slice.logs:
+        yield from _merged(storage, file_slice.base, schema, None, encode)
+        return
+    wanted = merge_columns(schema, context.rule, context.schema)
+    if room is None:
         merge = SliceMerge(log_records(storage, context, file_slice, wanted), context.rule)
-    for carried in _merged(storage, file_slice.base, wanted, merge, encode):
+        found = _merged(storage, file_slice.base, wanted, merge, encode)
+    else:
+        found = _merged_within(storage, context, file_slice, wanted, encode, room)
+    for carried in found:
         yield carried if wanted.names == schema.names else carried._replace(rows=carried.rows.select(schema.names))
 
 
 def _merged(
-    storage: Storage, base: BaseFile | None, schema: pa.Schema, merge: SliceMerge | None, encode: Collection[str]
+    storage: Storage,
+    base: BaseFile | None,
+    schema: pa.Schema,
+    merge: SliceMerge | None,
+    encode: Collection[str],
+    batch_bytes: int = REWRITE_BYTES,
 ) -> Iterator[Carried]:
     if base is not None:
-        where = f"{base.path} of table {storage.uri}"
-        with open_base_file(storage, base, encode=encode) as (file, metadata):
-            before: BaseFileFooter | None = read_footer(metadata, path=where)
-            plain = plain_columns(metadata)
-            encoded = with_encoded(schema, file.schema_arrow)
-            at_least = MIN_BATCH_ROWS if merge is None else merge.batch_rows
-            rows = max(at_least, int(REWRITE_BYTES / row_bytes(file, path=where)))
-            for batch in base_batches(file, schema.names, size_bytes=base.size_bytes, batch_rows=rows, path=where):
-                whole = conform(batch, encoded, path=where)
-                for part in (whole,) if merge is None else merge.replaced(whole):
-                    yield Carried(part, before, plain)
+        at_least = MIN_BATCH_ROWS if merge is None else merge.batch_rows
+        if batch_bytes < REWRITE_BYTES:
+            at_least = 1
+        for whole, before, plain, _ in _stored(storage, base, schema, encode, batch_bytes, at_least):
+            for part in (whole,) if merge is None else merge.replaced(whole):
+                yield Carried(part, before, plain)
                 before = None
     if merge is not None:
         for part in merge.fresh():
             yield Carried(part, new=True)
+
+
+def _stored(
+    storage: Storage, base: BaseFile, schema: pa.Schema, encode: Collection[str], batch_bytes: int, at_least: int
+) -> Iterator[Carried]:
+    """The rows of a base file as they are."""
+    where = f"{base.path} of table {storage.uri}"
+    with open_base_file(storage, base, encode=encode) as (file, metadata):
+        before: BaseFileFooter | None = read_footer(metadata, path=where)
+        plain = plain_columns(metadata)
+        encoded = with_encoded(schema, file.schema_arrow)
+        rows = max(at_least, int(batch_bytes / row_bytes(file, path=where)))
+        for batch in base_batches(file, schema.names, size_bytes=base.size_bytes, batch_rows=rows, path=where):
+            yield Carried(conform(batch, encoded, path=where), before, plain)
+            before = None
+
+
+def _merged_within(
+    storage: Storage,
+    context: ReadContext,
+    file_slice: FileSlice,
+    schema: pa.Schema,
+    encode: Collection[str],
+    room: Room,
+) -> Iterator[Carried]:
+    encoded_bytes = sum(log.size_bytes for log in file_slice.logs)
+    batch_bytes = min(REWRITE_BYTES, max(1, room.memory_bytes // 16))
+    expected = sum(count for log in file_slice.logs for _, count in log.committed_entries)
+    with BoundedEntries(schema, context.rule, room, expected=expected) as logs:
+        # What is small is read at once: several calls of the storage are made for a block else.
+        piece_bytes = None if encoded_bytes <= room.memory_bytes // 8 else max(1, room.memory_bytes // 32)
+        collect(storage, file_slice.logs, logs, visible=context.visible, piece_bytes=piece_bytes)
+        logs.finished()
+        if logs.keys_there is None:
+            merge = SliceMerge(logs.reduced(), context.rule)
+            logs.forget()
+            yield from _merged(storage, file_slice.base, schema, merge, encode, batch_bytes)
+        else:
+            yield from _merged_by_parts(
+                storage, file_slice.base, logs, logs.keys_there, context.rule, batch_bytes, room
+            )
+
+
+def _merged_by_parts(
+    storage: Storage,
+    base: BaseFile | None,
+    logs: BoundedEntries,
+    keys_there: KeySet,
+    rule: MergeRule,
+    batch_bytes: int,
+    room: Room,
+) -> Iterator[Carried]:
+    """Stored rows that no log speaks of, as they come; then part by part the others, and what is new."""
+    with SpilledRows(logs.schema, logs.parts, folder=room.folder) as waiting:
+        # Not as dictionary arrays: a file of batches has one dictionary of each column.
+        for rows, before, plain, _ in (
+            _stored(storage, base, logs.schema, (), batch_bytes, 1) if base is not None else ()
+        ):
+            hashes = key_hash(rows.column(RECORD_KEY))
+            waits = keys_there.may_have(hashes)
+            yield Carried(rows.filter(pa.array(~waits)), before, plain)
+            waiting.add(pa.Table.from_batches([rows.filter(pa.array(waits))]), hashes[waits])
+        for part in range(logs.parts):
+            merge = SliceMerge(logs.of_part(part), rule)
+            for batch in gathered(waiting.read(part), batch_bytes):
+                for merged in merge.replaced(batch):
+                    yield Carried(merged)
+            for merged in merge.fresh():
+                yield Carried(merged, new=True)
+            del merge
+            release_unused_memory()
+
+
+def gathered(batches: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The batches as fewer ones of about this size: for each the keys of newer records are hashed."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= size_bytes:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, size = [], 0
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()

@@ -57,6 +57,7 @@ from hoodie.model.plans import (
     MergeTask,
     ReadContext,
     ReadTask,
+    Room,
     RowsTask,
     StagedFile,
     WriteContext,
@@ -192,7 +193,10 @@ def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> 
     full = with_meta_fields(context.schema)
     schema = full.remove(full.get_field_index(FILE_NAME))
     reading = ReadContext(context.table_name, full, context.rule, context.visible)
-    return read_for_rewrite(storage, reading, file_slice, schema, encode=_encodable(context, file_slice))
+    room = None
+    if context.memory_bytes is not None:
+        room = Room(context.memory_bytes, storage.local_path(context.staging))
+    return read_for_rewrite(storage, reading, file_slice, schema, encode=_encodable(context, file_slice), room=room)
 
 
 def _encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
@@ -380,6 +384,7 @@ class NewBaseFile:
             more_rows=more_rows
             + sum(count for log in (file_slice.logs if file_slice else ()) for _, count in log.committed_entries),
             large=file_slice is not None and file_slice.base is not None and file_slice.base.size_bytes > MAPPED_BYTES,
+            group_bytes=None if context.memory_bytes is None else context.memory_bytes // 4,
         )
 
     def __enter__(self) -> NewBaseFile:

@@ -20,7 +20,9 @@ _Ordinal = TypeVar("_Ordinal", BlockKind, HeaderKey)
 _FORMAT_VERSION = 1
 _ROLLBACK_COMMAND = "0"
 _FIND_MAGIC = re.compile(re.escape(MAGIC))  # searches a memoryview without copying it
-_SIZE_END = len(MAGIC) + 8  # the block size counts from here
+HEAD_BYTES = len(MAGIC) + 8
+"""Magic and size of a block; the size counts from here."""
+_SIZE_END = HEAD_BYTES
 _MIN_SIZE = 4 + 4 + 4 + 8 + 4 + 8  # version, kind, empty header, content length, empty footer, total length
 
 
@@ -117,6 +119,18 @@ def decode_block(buffer: memoryview | bytes, offset: int) -> tuple[LogBlock, int
             f"log block at offset {offset} has {inner.remaining} bytes behind its footer", offset=inner.offset
         )
     return LogBlock(kind, header, content, footer, offset, _SIZE_END + size), after
+
+
+def whole_size(head: memoryview | bytes) -> int:
+    """How many bytes the block has that begins with these `HEAD_BYTES`, and the magic behind it, by its own word.
+
+    Raises:
+        CorruptBlockError: no block begins so.
+    """
+    frame = Cursor(memoryview(head).cast("B"), 0)
+    if frame.take(len(MAGIC), "magic of a log block") != MAGIC:
+        raise CorruptBlockError("no log block begins here", offset=0)
+    return max(0, frame.i64("block size")) + HEAD_BYTES + len(MAGIC)
 
 
 def scan_blocks(buffer: bytes | memoryview) -> Iterator[LogBlock | CorruptBlock]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from hoodie.format.avro_wire import Ints, data_of, offsets_in
 from hoodie.format.base_file import AVRO_SCHEMA
 from hoodie.format.cursor import Cursor, i32
 from hoodie.format.delete_codec import decode_deletes, encode_deletes
-from hoodie.format.parquet_file import open_parquet, parquet_writer, read_batches
+from hoodie.format.parquet_file import open_parquet, parquet_writer, read_batches, row_bytes
 
 __all__ = [
+    "avro_data_pieces",
     "decode_avro_data",
     "decode_deletes",
     "decode_parquet_data",
@@ -28,6 +29,7 @@ __all__ = [
     "encode_deletes",
     "encode_parquet_data",
     "field_names",
+    "parquet_data_pieces",
     "record_bounds",
 ]
 
@@ -36,6 +38,8 @@ VERSION = 3
 _READABLE = (1, 2, 3)
 _PARQUET_MAGIC = b"PAR1"
 _BATCH_ROWS = 1 << 20
+_FIRST_RECORD = 8
+"""Behind version and record count."""
 
 
 def encode_avro_data(table: pa.Table, record: AvroType) -> bytes:
@@ -70,9 +74,30 @@ def decode_avro_data(content: memoryview | bytes, schema_text: str, columns: Col
         CorruptFileError: the content is not whole records of that schema, to its last byte.
         UnsupportedTableError: another block version, or a schema that is not read.
     """
+    (table,) = avro_data_pieces(content, schema_text, columns)
+    return table
+
+
+def avro_data_pieces(
+    content: memoryview | bytes,
+    schema_text: str,
+    columns: Collection[str] | None = None,
+    *,
+    piece_bytes: int | None = None,
+) -> Iterator[pa.Table]:
+    """As `decode_avro_data`, in pieces of about so many bytes; one piece where it is None."""
     record = record_type(schema_text)
-    starts, ends = record_bounds(content)
-    return decode_records(content, starts, ends, record, columns)
+    if piece_bytes is None:
+        starts, ends = record_bounds(content)
+        yield decode_records(content, starts, ends, record, columns)
+        return
+    count = _record_count(content)
+    view, at = memoryview(content).cast("B"), _FIRST_RECORD
+    while count:
+        starts, ends, after = _frames(view, count, at=at, most_bytes=piece_bytes)
+        count, at = count - len(starts), after
+        yield decode_records(view, starts, ends, record, columns)
+    _check_end(view, at)
 
 
 def record_bounds(content: memoryview | bytes) -> tuple[Ints, Ints]:
@@ -81,6 +106,14 @@ def record_bounds(content: memoryview | bytes) -> tuple[Ints, Ints]:
     Raises:
         CorruptFileError, UnsupportedTableError: as `decode_avro_data`.
     """
+    count = _record_count(content)
+    view = memoryview(content).cast("B")
+    starts, ends, after = _frames(view, count)
+    _check_end(view, after)
+    return starts, ends
+
+
+def _record_count(content: memoryview | bytes) -> int:
     cursor = Cursor(content)
     version = cursor.i32("version of an Avro data block")
     if version not in _READABLE:
@@ -88,29 +121,41 @@ def record_bounds(content: memoryview | bytes) -> tuple[Ints, Ints]:
     count = cursor.i32("record count of an Avro data block")
     if not 0 <= count <= cursor.remaining // 4:
         raise CorruptFileError(f"an Avro data block of {len(content)} bytes claims {count} records")
-    return _frames(memoryview(content).cast("B"), count)
+    return count
 
 
-def _frames(content: memoryview, count: int) -> tuple[Ints, Ints]:
-    """Start and end of each record. A row loop: only a record's length says where the next begins (0.1 µs each)."""
+def _frames(
+    content: memoryview, count: int, *, at: int = _FIRST_RECORD, most_bytes: int | None = None
+) -> tuple[Ints, Ints, int]:
+    """Start and end of each record from `at` on, and where the next one begins; no more records once there are so many bytes.
+
+    A row loop: only a record's length says where the next begins (0.1 µs each).
+    """
     length_at = struct.Struct(">i").unpack_from
-    starts = [0] * count
-    at = 8
+    stop = None if most_bytes is None else at + most_bytes
+    starts = []
     try:
-        for row in range(count):
+        for _ in range(count):
             (length,) = length_at(content, at)
             at += 4
-            starts[row] = at
+            starts.append(at)
             at += length
+            if stop is not None and at >= stop:
+                break
     except struct.error as exc:
         raise CorruptFileError(f"an Avro data block of {len(content)} bytes ends within its {count} records") from exc
     begin = np.array(starts, dtype=np.int64)
-    end = np.append(begin[1:] - 4, at)[:count]
+    end = np.append(begin[1:] - 4, at)[: len(begin)]
     if (end < begin).any():
         raise CorruptFileError("an Avro data block has a record of negative length")
+    if at > len(content):
+        raise CorruptFileError(f"an Avro data block of {len(content)} bytes ends within its {count} records")
+    return begin, end, at
+
+
+def _check_end(content: memoryview, at: int) -> None:
     if at != len(content):
-        raise CorruptFileError(f"the {count} records of an Avro data block end at byte {at} of {len(content)}")
-    return begin, end
+        raise CorruptFileError(f"the records of an Avro data block end at byte {at} of {len(content)}")
 
 
 def encode_parquet_data(
@@ -149,6 +194,18 @@ def decode_parquet_data(
     Raises:
         CorruptFileError: it is not a whole Parquet file, or its columns are not those that the header says.
     """
+    (table,) = parquet_data_pieces(content, schema_text, columns)
+    return table
+
+
+def parquet_data_pieces(
+    content: memoryview | bytes,
+    schema_text: str | None = None,
+    columns: Collection[str] | None = None,
+    *,
+    piece_bytes: int | None = None,
+) -> Iterator[pa.Table]:
+    """As `decode_parquet_data`, in pieces of about so many decoded bytes; one piece where it is None."""
     view = memoryview(content)
     if view[:4] != _PARQUET_MAGIC or view[-4:] != _PARQUET_MAGIC:
         raise CorruptFileError(f"a Parquet data block of {len(view)} bytes is no whole Parquet file")
@@ -160,5 +217,11 @@ def decode_parquet_data(
             if apart:
                 raise CorruptFileError(f"{what} has other columns than its header says ({', '.join(apart[:4])})")
         wanted = pa.schema([field for field in stored if columns is None or field.name in columns])
-        batches = list(read_batches(file, wanted.names, batch_rows=_BATCH_ROWS, path=what))
-        return pa.Table.from_batches(batches, wanted).replace_schema_metadata(None)
+        rows = _BATCH_ROWS
+        if piece_bytes is not None:
+            rows = max(1, min(rows, int(piece_bytes / row_bytes(file, path=what))))
+        batches = read_batches(file, wanted.names, batch_rows=rows, path=what, threads=piece_bytes is None)
+        if piece_bytes is None:
+            yield pa.Table.from_batches(list(batches), wanted).replace_schema_metadata(None)
+            return
+        yield from (pa.Table.from_batches([batch]).replace_schema_metadata(None) for batch in batches)

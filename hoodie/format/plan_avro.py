@@ -328,7 +328,7 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
             "version": 2,
             "strategy": None,
             "preserveHoodieMetadata": False,
-            "missingSchedulePartitions": [],
+            "missingSchedulePartitions": list(plan.missing_partitions),
         },
     )
 
@@ -361,7 +361,11 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
         )
         check_operation(found, path)
         operations.append(found)
-    return CompactionPlan(tuple(operations), record["extraMetadata"] or {})
+    return CompactionPlan(
+        tuple(operations),
+        record["extraMetadata"] or {},
+        missing_partitions=tuple(record.get("missingSchedulePartitions") or ()),
+    )
 
 
 def encode_replace_plan(operation: WriteOperation) -> bytes:

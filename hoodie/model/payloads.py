@@ -80,6 +80,8 @@ class CompactionPlan:
     extra: Mapping[str, str] = field(default_factory=dict)
     version: int = 2
     """2: names relative to the partition. Plans of version 1 (full paths) are normalised when decoded."""
+    missing_partitions: tuple[str, ...] = ()
+    """Where slices with logs were left out. Apache Hudi's next planner looks at these, and at what was written since."""
 
 
 @dataclass(frozen=True)

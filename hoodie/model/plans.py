@@ -265,6 +265,15 @@ class FileOptions:
 
 
 @dataclass(frozen=True)
+class Room:
+    """What a task may hold in memory, and where it puts what is more."""
+
+    memory_bytes: int
+    folder: str | None = None
+    """On the machine's disk; None: where it keeps such files."""
+
+
+@dataclass(frozen=True)
 class WriteContext:
     """What all tasks of one write share."""
 
@@ -291,6 +300,8 @@ class WriteContext:
     held_key_bytes: int = 0
     """The keys of a base file of fewer than so many bytes of them come back with its result: to the process that will look into it."""
     tuning: Tuning = TUNING
+    memory_bytes: int | None = None
+    """Compactions: what a task may hold in memory; what is more goes to disk."""
 
 
 @dataclass(frozen=True)

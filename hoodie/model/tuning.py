@@ -32,6 +32,10 @@ class Tuning:
     merged_entries: int = 4_000_000
     """Records and deletes in the logs of an embedded query up to which row copies are used: which rows count is found for all of
     them at once, in about 100 bytes each."""
+    least_room_bytes: int = 16 * _MB
+    """Compactions: so much memory a task has at least, whatever it was given; with less it would cut its work into shreds."""
+    least_plan_bytes: int = _MB
+    """Compactions for a budget: what one of several plans reads and writes at least; each is three files on the timeline."""
 
 
 TUNING = Tuning()

@@ -12,6 +12,8 @@ from hoodie.options.keys import (
     CLEAN_HOURS,
     CLEAN_POLICY,
     CLEAN_VERSIONS,
+    COMPACT_MEMORY,
+    COMPACT_STRATEGY,
     EXPIRY_DAYS,
     KEEP_MAX_COMMITS,
     KEEP_MIN_COMMITS,
@@ -114,6 +116,23 @@ def archive_options(*, min_commits: object, max_commits: object) -> dict[str, st
         asked[KEEP_MAX_COMMITS.name] = str(min_commits + 1)
     if isinstance(max_commits, int) and min_commits is None:
         asked[KEEP_MIN_COMMITS.name] = str(min(KEEP_MIN_COMMITS.default, max(1, max_commits - 1)))
+    return asked
+
+
+def compaction_options(*, strategy: object, memory_mb: object) -> dict[str, str]:
+    """What a compaction is asked to take and to hold, as options; a strategy that is a function is none."""
+    asked = {}
+    if strategy is not None and not callable(strategy):
+        if not isinstance(strategy, str):
+            raise OptionError(
+                f"strategy={strategy!r} is a {type(strategy).__name__}: give a name such as 'log_file_size', or a function of the "
+                "candidate slices that gives those to take"
+            )
+        asked[COMPACT_STRATEGY.name] = strategy
+    if memory_mb is not None:
+        if not isinstance(memory_mb, int) or isinstance(memory_mb, bool) or memory_mb < 1:
+            raise OptionError(f"memory_mb={memory_mb!r} is no whole number of at least 1")
+        asked[COMPACT_MEMORY.name] = str(memory_mb * 1024 * 1024)
     return asked
 
 

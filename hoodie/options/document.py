@@ -103,6 +103,8 @@ def _default(key: Key[object]) -> str:
         return "zstd"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     if isinstance(value, StrEnum):
         return value.lower() if value.value not in key.kind.allowed else value.value
     return str(value)

@@ -25,6 +25,7 @@ from hoodie.model.enums import (
     WriteOperation,
 )
 from hoodie.options import keygen, merging
+from hoodie.options.compaction import Strategy, Trigger, strategies
 from hoodie.options.merging import STRATEGIES
 from hoodie.options.values import (
     KEY_GENERATOR_CLASS,
@@ -47,6 +48,7 @@ from hoodie.options.values import (
     only,
     paths,
     payload_class,
+    regex,
     table_version,
     text,
     whole,
@@ -658,11 +660,84 @@ BLOOM_PRUNE = Key(
 # -- services and concurrency --------------------------------------------------------------------------------------
 
 COMPACT_INLINE = Key("hoodie.compact.inline", boolean(), False, "Compact after a write when it is due.")
+COMPACT_SCHEDULE_INLINE = Key(
+    "hoodie.compact.schedule.inline",
+    boolean(),
+    False,
+    "Schedule a compaction after a write when it is due, and leave it to another process to run it.",
+)
+COMPACT_ASYNC = Key(
+    "hoodie.datasource.compaction.async.enable",
+    boolean(),
+    False,
+    "Compact when it is due in a thread of the writing process, which does not wait for it (Apache Hudi: in streams only, and there "
+    "by default).",
+)
+COMPACT_TRIGGER = Key(
+    "hoodie.compact.inline.trigger.strategy",
+    choice({trigger.value: trigger for trigger in Trigger}),
+    Trigger.NUM_COMMITS,
+    "What makes a compaction due after a write: delta commits since the last one, or since the last plan of one, time since then, "
+    "both, or one of both.",
+)
 COMPACT_DELTA_COMMITS = Key(
     "hoodie.compact.inline.max.delta.commits", whole(1), 5, "Delta commits after which compaction is due."
 )
+COMPACT_DELTA_SECONDS = Key(
+    "hoodie.compact.inline.max.delta.seconds",
+    whole(1),
+    3600,
+    "Seconds after which compaction is due, where the trigger looks at time.",
+)
+COMPACT_STRATEGY: Key[tuple[Strategy, ...]] = Key(
+    "hoodie.compaction.strategy",
+    strategies(),
+    (Strategy.LOG_FILE_SIZE,),
+    "Which file slices a compaction takes.",
+)
 COMPACT_TARGET_IO = Key(
-    "hoodie.compaction.target.io", whole(0), 512_000, "Megabytes that one compaction reads and writes at most."
+    "hoodie.compaction.target.io",
+    whole(0),
+    512_000,
+    "Megabytes that one compaction reads and writes; the slice that passes them is the last one.",
+)
+COMPACT_LOG_SIZE = Key(
+    "hoodie.compaction.logfile.size.threshold",
+    whole(0),
+    0,
+    "Strategy log_file_size: bytes of logs that a slice has at least.",
+)
+COMPACT_LOG_COUNT = Key(
+    "hoodie.compaction.logfile.num.threshold",
+    whole(0),
+    0,
+    "Strategy log_file_num: log files that a slice has at least.",
+)
+COMPACT_DAYS = Key(
+    "hoodie.compaction.daybased.target.partitions",
+    whole(1),
+    10,
+    "Strategy day_based: so many of the newest days. bounded_partition_aware: days back from today; unbounded_partition_aware: the "
+    "days before those.",
+)
+COMPACT_REGEX: Key[str | None] = Key(
+    "hoodie.compaction.partition.path.regex",
+    regex(),
+    None,
+    "Strategy partition_regex: found somewhere in the paths of the partitions that are taken.",
+)
+COMPACT_MEMORY: Key[int | None] = Key(
+    "hoodie.memory.compaction.max.size",
+    whole(1),
+    None,
+    "Bytes that a compaction may hold in memory, on Spark each of its tasks; what is more goes to disk. Unset: a part of "
+    "`hoodie.python.memory.limit.mb`.",
+)
+COMPACT_MEMORY_SHARE = Key(
+    "hoodie.memory.compaction.fraction",
+    fraction(),
+    0.6,
+    "The part of `hoodie.python.memory.limit.mb` that a compaction may hold, where the option above does not say it.",
 )
 CLEAN_AUTOMATIC = Key(
     "hoodie.clean.automatic",
@@ -999,7 +1074,10 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
         ),
         "Services and concurrency": (
             SERVICES_ENABLED,
-            *(COMPACT_INLINE, COMPACT_DELTA_COMMITS, COMPACT_TARGET_IO),
+            *(COMPACT_INLINE, COMPACT_SCHEDULE_INLINE, COMPACT_ASYNC),
+            *(COMPACT_TRIGGER, COMPACT_DELTA_COMMITS, COMPACT_DELTA_SECONDS),
+            *(COMPACT_STRATEGY, COMPACT_TARGET_IO, COMPACT_LOG_SIZE, COMPACT_LOG_COUNT, COMPACT_DAYS, COMPACT_REGEX),
+            *(COMPACT_MEMORY, COMPACT_MEMORY_SHARE),
             *(CLEAN_AUTOMATIC, CLEAN_ASYNC, CLEAN_POLICY, CLEAN_COMMITS, CLEAN_HOURS, CLEAN_VERSIONS),
             *(CLEAN_TRIGGER, CLEAN_TRIGGER_COMMITS, CLEAN_INCREMENTAL, CLEAN_AT_ONCE, CLEAN_MULTIPLE),
             *(ARCHIVE_AUTOMATIC, ARCHIVE_ASYNC, KEEP_MIN_COMMITS, KEEP_MAX_COMMITS),

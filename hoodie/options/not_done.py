@@ -59,11 +59,8 @@ NOT_DONE: tuple[NotDone, ...] = (
         ),
     ),
     NotDone(
-        "compaction does not run by itself beside writers: set hoodie.compact.inline, or call compact()",
-        (
-            *("hoodie.datasource.compaction.async.enable", "hoodie.compact.schedule.inline"),
-            *("hoodie.log.compaction.enable", "hoodie.log.compaction.inline"),
-        ),
+        "log blocks are not compacted into larger ones; compact() merges them into base files",
+        ("hoodie.log.compaction.enable", "hoodie.log.compaction.inline"),
     ),
     NotDone(
         "the metadata table and the indexes in it are not written; one that is there is dropped",

@@ -21,6 +21,7 @@ from hoodie.model.instant import sort_key
 from hoodie.model.plans import DeleteMarker
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
+from hoodie.options.compaction import Strategy
 from hoodie.options.keys import Key
 from hoodie.options.merging import PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
@@ -215,6 +216,30 @@ def _unknown(names: list[str], where: str = "") -> OptionError:
     return OptionError("\n".join(lines))
 
 
+def _compaction(given: _Layers) -> CompactionOptions:
+    get = given.get
+    memory_bytes = get(keys.COMPACT_MEMORY)
+    if Strategy.PARTITION_REGEX in get(keys.COMPACT_STRATEGY) and get(keys.COMPACT_REGEX) is None:
+        raise OptionError(
+            f"the compaction strategy {Strategy.PARTITION_REGEX} needs {keys.COMPACT_REGEX.name}, which says what partitions are taken"
+        )
+    return CompactionOptions(
+        inline=get(keys.COMPACT_INLINE),
+        schedules_only=get(keys.COMPACT_SCHEDULE_INLINE),
+        in_background=get(keys.COMPACT_ASYNC),
+        trigger=get(keys.COMPACT_TRIGGER),
+        max_delta_commits=get(keys.COMPACT_DELTA_COMMITS),
+        max_delta_s=get(keys.COMPACT_DELTA_SECONDS),
+        strategies=get(keys.COMPACT_STRATEGY),
+        target_io_mb=get(keys.COMPACT_TARGET_IO),
+        min_log_bytes=get(keys.COMPACT_LOG_SIZE),
+        min_log_files=get(keys.COMPACT_LOG_COUNT),
+        days=get(keys.COMPACT_DAYS),
+        partition_regex=get(keys.COMPACT_REGEX),
+        memory_bytes=memory_bytes or int(get(keys.MEMORY_LIMIT_MB) * 1024 * 1024 * get(keys.COMPACT_MEMORY_SHARE)),
+    )
+
+
 def _archiving(given: _Layers) -> ArchivingOptions:
     get = given.get
     least, most = get(keys.KEEP_MIN_COMMITS), get(keys.KEEP_MAX_COMMITS)
@@ -301,11 +326,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             prune_by_ranges=get(keys.BLOOM_PRUNE),
         ),
         services_enabled=get(keys.SERVICES_ENABLED),
-        compaction=CompactionOptions(
-            inline=get(keys.COMPACT_INLINE),
-            max_delta_commits=get(keys.COMPACT_DELTA_COMMITS),
-            target_io_mb=get(keys.COMPACT_TARGET_IO),
-        ),
+        compaction=_compaction(given),
         cleaning=CleaningOptions(
             automatic=get(keys.CLEAN_AUTOMATIC),
             in_background=get(keys.CLEAN_ASYNC),

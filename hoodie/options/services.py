@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import CleanPolicy, ExpiryStrategy
 from hoodie.options import keys
+from hoodie.options.compaction import Strategy, Trigger
 from hoodie.options.values import LockProvider
 
 EXPIRY_MARGIN_S = 5.0
@@ -15,8 +17,25 @@ EXPIRY_MARGIN_S = 5.0
 @dataclass(frozen=True)
 class CompactionOptions:
     inline: bool = keys.COMPACT_INLINE.default
+    schedules_only: bool = keys.COMPACT_SCHEDULE_INLINE.default
+    """Where `inline` and `in_background` say no: another process runs what is scheduled after writes."""
+    in_background: bool = keys.COMPACT_ASYNC.default
+    trigger: Trigger = keys.COMPACT_TRIGGER.default
     max_delta_commits: int = keys.COMPACT_DELTA_COMMITS.default
+    max_delta_s: int = keys.COMPACT_DELTA_SECONDS.default
+    strategies: tuple[Strategy, ...] = keys.COMPACT_STRATEGY.default
+    """One after the other, each on what the one before has taken."""
+    chooses: CompactionStrategy | None = None
+    """A function of the user's own in their place."""
     target_io_mb: int = keys.COMPACT_TARGET_IO.default
+    min_log_bytes: int = keys.COMPACT_LOG_SIZE.default
+    min_log_files: int = keys.COMPACT_LOG_COUNT.default
+    days: int = keys.COMPACT_DAYS.default
+    partition_regex: str | None = keys.COMPACT_REGEX.default
+    memory_bytes: int = int(keys.MEMORY_LIMIT_MB.default * 1024 * 1024 * keys.COMPACT_MEMORY_SHARE.default)
+    """Of the process, or of each task of a cluster."""
+    budget_s: float | None = None
+    """So long whoever plans has to run it; then several small plans are made, each a part of that."""
 
 
 @dataclass(frozen=True)

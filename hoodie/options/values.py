@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -234,6 +235,19 @@ def fraction() -> Kind[float]:
         return number
 
     return Kind(allowed, read)
+
+
+def regex() -> Kind[str]:
+    """A pattern of Python's `re`, which common ones share with Java's."""
+
+    def read(value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"is no regular expression: {error}") from None
+        return value
+
+    return Kind("a regular expression", read)
 
 
 def fields(of: str = "columns", *, typed: bool = False) -> Kind[tuple[str, ...]]:

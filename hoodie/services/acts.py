@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.model.enums import State
+from hoodie.model.instant import Instant
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
+from hoodie.services.budget import Budget
 from hoodie.services.recovery import rollback_failed, take_back
 from hoodie.timeline.pending import being_run, no_plan
 from hoodie.txn.gate import PATIENCE_S
+from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import TableContext
 
 R = TypeVar("R")
@@ -33,10 +35,11 @@ def run_pending(
     options: WriteOptions,
     *,
     instant: str | None = None,
-    budget_s: float | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    budget: Budget | None = None,
 ) -> list[R]:
-    """Run one scheduled plan, or all of them, oldest first; no new one is begun after `budget_s` seconds.
+    """Run one scheduled plan, or all of them, oldest first, while the budget allows it. Gives what this call did itself.
+
+    Several processes share the plans of a service that writes files: who finds another at work on one goes on to the next.
 
     Raises:
         InstantNotFoundError: nothing of this service is pending at `instant`.
@@ -44,17 +47,41 @@ def run_pending(
     """
     service.require_fit(context)
     table = context.storage.uri
-    pending = context.active.load().pending(service.action)
     if instant is not None:
-        pending = tuple(i for i in pending if i.time == instant)
-        if not pending:
+        found = next((i for i in _pending(service, context) if i.time == instant), None)
+        if found is None:
             raise InstantNotFoundError(no_plan(service.action, instant, table=table))
-    started = clock()
+        return [_run(service, context, found, options)]
+    budget = budget or Budget(None)
     results: list[R] = []
-    for found in pending:
-        if budget_s is not None and results and clock() - started >= budget_s:
-            break
-        if found.state is State.INFLIGHT and not service.resumes and not take_back(context, service, found.time):
-            raise CommitConflictError(being_run(found, table=table, by=context.liveness.holder(found.time)))
-        results.append(service.run(context, found, options))
+    seen: set[str] = set()
+    while (found := _next(_pending(service, context), seen)) is not None and budget.allows_another():
+        seen.add(found.time)
+        try:
+            results.append(_run(service, context, found, options))
+        except CommitConflictError:
+            if service.resumes or not _is_of_others(service, context, found):
+                raise
+            continue
+        budget.count()
     return results
+
+
+def _pending(service: Service[object], context: TableContext) -> tuple[Instant, ...]:
+    return context.active.load().pending(service.action)
+
+
+def _next(pending: Iterable[Instant], seen: set[str]) -> Instant | None:
+    return next((i for i in pending if i.time not in seen), None)
+
+
+def _run(service: Service[R], context: TableContext, found: Instant, options: WriteOptions) -> R:
+    if found.state is State.INFLIGHT and not service.resumes and not take_back(context, service, found.time):
+        raise CommitConflictError(being_run(found, table=context.storage.uri, by=context.liveness.holder(found.time)))
+    return service.run(context, found, options)
+
+
+def _is_of_others(service: Service[object], context: TableContext, plan: Instant) -> bool:
+    """Whether another process is at work on the plan, or has completed it."""
+    still = any(i.time == plan.time for i in _pending(service, context))
+    return not still or life_of(plan.time, context) is not Life.DEAD

@@ -46,6 +46,9 @@ class Service(Protocol[R_co]):
     def in_background(self, options: WriteOptions) -> bool:
         """Whether the writer after whose commit this is due does not wait for it."""
 
+    def only_schedules(self, options: WriteOptions) -> bool:
+        """Whether what is due after a commit is planned and left to another process to run."""
+
     def plan(self, context: TableContext, options: WriteOptions, *, wait_s: float) -> str | None:
         """Put a plan on the timeline, as a requested instant; gives its time, None when there is nothing to do.
 

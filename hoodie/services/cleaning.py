@@ -123,6 +123,9 @@ class CleaningService:
     def in_background(self, options: WriteOptions) -> bool:
         return options.cleaning.in_background
 
+    def only_schedules(self, options: WriteOptions) -> bool:
+        return False
+
     def plan(self, context: TableContext, options: WriteOptions, *, wait_s: float) -> str | None:
         """Put a plan on the timeline; None when nothing is to be deleted, or another clean is pending.
 

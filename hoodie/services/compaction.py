@@ -12,21 +12,26 @@ import time
 from dataclasses import replace
 from functools import partial
 
+from hoodie.engine.local import TASK_BYTES
 from hoodie.errors import CommitConflictError, HoodieError, OptionError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.filegroup.run import run_compact
 from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.model.enums import Action, State, TableType, WriteOperation
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CompactionPlan
 from hoodie.model.plans import CompactTask
 from hoodie.model.results import CommitResult
+from hoodie.options.compaction import Trigger
 from hoodie.options.fits import check_version
+from hoodie.options.services import CompactionOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
+from hoodie.services.budget import SECONDS, part_bytes
 from hoodie.services.compaction_plan import is_explained, named_by_pending_writes, plan_compaction, planned_slice
 from hoodie.storage.base import Storage
+from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
 from hoodie.txn.gate import PAUSE_S, closed_gate
@@ -38,8 +43,6 @@ from hoodie.view.view import FileSystemView
 from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")
-
-_MB = 1024 * 1024
 
 
 class CompactionService:
@@ -56,16 +59,23 @@ class CompactionService:
             )
 
     def is_due(self, context: TableContext, options: WriteOptions) -> bool:
-        """When enough delta commits have come together and `hoodie.compact.inline` says so."""
-        if not options.compaction.inline or context.config.table_type is not TableType.MERGE_ON_READ:
+        """When a compaction is asked for after writes, and its trigger says so."""
+        compaction = options.compaction
+        asked = compaction.inline or compaction.in_background or compaction.schedules_only
+        if not asked or context.config.table_type is not TableType.MERGE_ON_READ:
             return False
-        return _delta_commits_since_compaction(context.active.load()) >= options.compaction.max_delta_commits
+        # The commit that was just made has loaded the timeline.
+        return _is_triggered(context.active.last_loaded() or context.active.load(), compaction, context.clock)
 
     def in_background(self, options: WriteOptions) -> bool:
-        return False
+        return options.compaction.in_background and not options.compaction.inline
+
+    def only_schedules(self, options: WriteOptions) -> bool:
+        return not (options.compaction.inline or options.compaction.in_background)
 
     def plan(self, context: TableContext, options: WriteOptions, *, wait_s: float) -> str | None:
-        """Put a compaction plan on the timeline; gives its instant, None when no file group has logs to merge.
+        """Put a compaction plan on the timeline, or several small ones where it is made for a budget; gives the instant of the
+        first, None when the strategy finds nothing to take.
 
         File groups that a pending write names are left out: new writes are held back, and pending ones waited for, up to
         `wait_s` seconds. A pending write that does not say which groups it names stands for all.
@@ -73,11 +83,10 @@ class CompactionService:
         Raises:
             CommitConflictError: pending writes named every file group with logs all the time.
         """
-        target_io_bytes = options.compaction.target_io_mb * _MB
         waited = 0.0
         with closed_gate(context):
             while True:
-                instant, busy = _try_to_schedule(context, target_io_bytes, take_what_is_free=waited >= wait_s)
+                instant, busy = _try_to_schedule(context, options, take_what_is_free=waited >= wait_s)
                 if instant is not None or not busy:
                     return instant
                 if waited >= wait_s:
@@ -102,20 +111,27 @@ class CompactionService:
                 raise HoodieError(
                     f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema"
                 )
+            memory_bytes = options.compaction.memory_bytes
+            engine = context.engine.within(memory_bytes)
+            at_once = max(1, min(len(slices), memory_bytes // TASK_BYTES)) if engine.shares_memory else 1
             write_context = replace(
-                transaction.write_context(schema, options.file_options()), visible=snapshot.timeline.visible()
+                transaction.write_context(schema, options.file_options()),
+                visible=snapshot.timeline.visible(),
+                memory_bytes=max(memory_bytes // at_once, context.tuning.least_room_bytes),
             )
             tasks = [CompactTask(number, file_slice) for number, file_slice in enumerate(slices)]
-            results = context.engine.run(
+            results = engine.run(
                 partial(run_compact, context.storage, write_context), tasks, label=f"compact {context.config.name}"
             )
             publish_files(context, instant.time, results)
+            took_s = time.monotonic() - started
             metadata = commit_metadata(
                 results,
                 operation=WriteOperation.COMPACT,
                 schema=schema,
                 table_name=context.config.name,
                 compacted=True,
+                extra={SECONDS: f"{took_s:.3f}"},
             )
             # Its claim, not the slices, decides: writers moved on to the new slice when the plan was made.
             transaction.commit(metadata, Footing())
@@ -132,15 +148,33 @@ class CompactionService:
 COMPACTION: Service[CommitResult] = CompactionService()
 
 
-def _delta_commits_since_compaction(timeline: Timeline) -> int:
-    last = max((i.time for i in timeline.commits if i.time in timeline.compactions), default="")
-    return sum(1 for i in timeline.commits if i.action is Action.DELTACOMMIT and i.time > last)
+def _is_triggered(timeline: Timeline, options: CompactionOptions, clock: Clock) -> bool:
+    """Apache Hudi's triggers: what was committed since the instant of the last compaction, or from the first delta commit on."""
+    begun = [i.time for i in timeline.commits if i.time in timeline.compactions]
+    if options.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:
+        begun += [i.time for i in timeline.pending(Action.COMPACTION)]
+    last = max(begun, key=sort_key, default=None)
+    written = [i.time for i in timeline.commits if i.action is Action.DELTACOMMIT]
+    since = [time for time in written if last is None or sort_key(time) > sort_key(last)]
+    if not written:
+        return False
+    enough = len(since) >= options.max_delta_commits
+    late = clock.age_s(last or written[0]) >= options.max_delta_s
+    match options.trigger:
+        case Trigger.TIME_ELAPSED:
+            return late
+        case Trigger.NUM_AND_TIME:
+            return enough and late
+        case Trigger.NUM_OR_TIME:
+            return enough or late
+    return enough
 
 
 def _try_to_schedule(
-    context: TableContext, target_io_bytes: int, *, take_what_is_free: bool
+    context: TableContext, options: WriteOptions, *, take_what_is_free: bool
 ) -> tuple[str | None, bool]:
-    """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
+    """The instant of the first new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
+    compaction = options.compaction
     # The whole table is listed before writers have to wait. With the gate closed, what was seen mostly holds under the lock.
     seen = context.ask(_listed)
     with context.lock.held(context.lock_timeout_s):
@@ -155,13 +189,22 @@ def _try_to_schedule(
         busy = any(s.group in excluded for s in with_logs)
         if busy and not take_what_is_free:
             return None, True
-        candidates = [s for s in with_logs if is_explained(context, s, snapshot.timeline)]
-        plan = plan_compaction(candidates, excluded=excluded, target_io_bytes=target_io_bytes)
-        if not plan.operations:
-            return None, busy
-        instant = context.clock.allot(snapshot.timeline.latest_time)
-        context.active.create(Instant(instant, Action.COMPACTION, State.REQUESTED), encode_compaction_plan(plan))
-    return instant, busy
+        plans = plan_compaction(
+            [s for s in with_logs if is_explained(context, s, snapshot.timeline)],
+            excluded=excluded,
+            options=compaction,
+            today=context.clock.wall(context.storage.now_s()).date(),
+            new_file_bytes=options.max_file_size_bytes,
+            part_bytes=None
+            if compaction.budget_s is None
+            else part_bytes(context, snapshot.timeline, compaction.budget_s),
+        )
+        latest, instants = snapshot.timeline.latest_time, []
+        for plan in plans:
+            latest = context.clock.allot(latest)
+            context.active.create(Instant(latest, Action.COMPACTION, State.REQUESTED), encode_compaction_plan(plan))
+            instants.append(latest)
+    return next(iter(instants), None), busy
 
 
 def _listed(snapshot: Snapshot) -> FileSystemView:

@@ -84,6 +84,8 @@ def _keep_up(upkeep: Upkeep, context: TableContext, options: WriteOptions) -> No
 
 def _serve(service: Service[object], context: TableContext, options: WriteOptions) -> list[object]:
     schedule(service, context, options, wait_s=0)
+    if service.only_schedules(options):
+        return []
     return run_pending(service, context, options)
 
 

@@ -23,6 +23,7 @@ from hoodie.model.service_results import RECOVERY, ServiceRound, ServiceRun
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
+from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
 from hoodie.services.recovery import rollback_failed
 from hoodie.services.upkeep import UPKEEP, Upkeep
@@ -109,12 +110,16 @@ class Rounds:
             if not service.is_due(context, options) or context.active.load().pending(service.action):
                 return ()  # what is pending was run just now, or another process runs it: its turn is first
             wait_s = self._patience_s.pop(service.action, GATE_S)
+            left_s = self._left_s()
+            # Plans are made so that some fit into the time: one that has begun is not interrupted.
+            fitting = replace(options, compaction=replace(options.compaction, budget_s=left_s))
             try:
-                planned = schedule(service, context, options, wait_s=wait_s)
+                planned = schedule(service, context, fitting, wait_s=wait_s)
             except CommitConflictError:
                 self._patience_s[service.action] = min(2 * wait_s, PATIENCE_S)
                 raise
-            return () if planned is None else run_pending(service, context, options, instant=planned)
+            budget = Budget(left_s, self.clock, is_stopped=self.is_stopped)
+            return () if planned is None else run_pending(service, context, options, budget=budget)
 
         self._do(service.action.value, act, only_if_done=True)
         return True
@@ -144,8 +149,10 @@ class Rounds:
         return run
 
     def _may_begin(self) -> bool:
-        in_time = self.budget_s is None or self.clock() - self._started < self.budget_s
-        return in_time and not self.is_stopped()
+        return self._left_s() != 0 and not self.is_stopped()
+
+    def _left_s(self) -> float | None:
+        return None if self.budget_s is None else max(0.0, self.budget_s - (self.clock() - self._started))
 
 
 def asked_for(options: WriteOptions) -> WriteOptions:

@@ -76,6 +76,10 @@ class Clock:
         """Whether a moment (seconds since the epoch) lies before the instant."""
         return self._behind_s(moment_s, instant_time) > 0
 
+    def age_s(self, instant_time: str) -> float:
+        """Seconds from the instant until now."""
+        return -self._ahead_s(instant_time)
+
     def wall(self, moment_s: float) -> datetime:
         """A moment in seconds since the epoch, as a wall clock in the table's zone shows it."""
         return self._in_zone(moment_s)

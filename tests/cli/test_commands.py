@@ -283,7 +283,9 @@ def test_a_path_without_a_table_is_status_1_and_one_text(tmp_path, capsys):
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("1h", 3600)])
 def test_budget_is_a_number_with_a_unit(make_table, monkeypatch, text, seconds):
     given = []
-    monkeypatch.setattr(hoodie.HoodieTable, "run_compaction", lambda _, instant, budget_s: given.append(budget_s) or [])
+    monkeypatch.setattr(
+        hoodie.HoodieTable, "compact", lambda _, strategy, budget_s, memory_mb: given.append(budget_s) or []
+    )
     assert main(["compaction", "run", make_table().uri, "--budget", text]) == DONE
     assert given == [seconds]
 

@@ -103,6 +103,14 @@ def _run_load(table: HoodieTable) -> object:
     return writer.write(parts, SCHEMA, options.operation, options, engine=Parts(), repeatable=True)
 
 
+def _run_small_plan(table: HoodieTable) -> object:
+    """Two plans, of a file group each, of which one is run; all that is merged goes to the machine's disk and back."""
+    tuning = replace(table._context.tuning, least_plan_bytes=1, least_room_bytes=1)
+    cramped = HoodieTable(replace(table._context, tuning=tuning))
+    options = {"hoodie.memory.compaction.max.size": "100"}
+    return cramped.compact(options, budget_s=0)
+
+
 ACTIONS = {
     action.name: action
     for action in (
@@ -112,6 +120,7 @@ ACTIONS = {
         Action("load in one pass", _prepare("MERGE_ON_READ"), _run_load),
         Action("delete_partitions", _prepare("COPY_ON_WRITE"), lambda table: table.delete_partitions(["b"])),
         Action("compaction", _prepare_logs, lambda table: table.compact()),
+        Action("compaction within a budget", _prepare_logs, _run_small_plan),
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
     )
 }

@@ -35,6 +35,7 @@ CALLS = {
     "load in one pass": 21,
     "delete_partitions": 9,
     "compaction": 15,
+    "compaction within a budget": 13,
     "rollback": 15,
 }
 """How many calls of each action change the storage. One more is one more place to die: look at it, then raise the number."""
@@ -46,6 +47,7 @@ CALLS_IN_A_BUCKET = {
     "load in one pass": 21,
     "delete_partitions": 9,
     "compaction": 15,
+    "compaction within a budget": 13,
     "rollback": 19,
 }
 """The same where a store copies files and cannot rename."""
@@ -101,7 +103,7 @@ def test_scenes_show_something(scene):
         assert scene.before == scene.after
     else:
         assert scene.before != scene.after
-    if scene.action.name == "compaction":
+    if scene.action.name.startswith("compaction"):
         assert scene.before.snapshot == scene.after.snapshot
 
 
@@ -213,7 +215,7 @@ def test_after_an_io_error_at_any_step_the_call_raises_and_nothing_is_visible_or
         except (OSError, HoodieError):
             seen = Views.of(opened(storage, clock))
             # A compaction's plan, and its completed file, change no row: it may have got further than it could say.
-            assert seen == scene.before or (scene.action.name == "compaction" and seen == scene.after), fault
+            assert seen == scene.before or (scene.action.name.startswith("compaction") and seen == scene.after), fault
         else:
             assert Views.of(opened(storage, clock)) == scene.after, fault
         seen = Views.of(opened(storage, clock))

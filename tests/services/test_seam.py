@@ -10,6 +10,7 @@ from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
 from hoodie.services import inline, recovery
 from hoodie.services.acts import run_pending, schedule
+from hoodie.services.budget import Budget
 from hoodie.txn.transaction import Transaction
 from tests.memory_tables import Input, batch, new_table, opened
 
@@ -20,8 +21,8 @@ class Sweep:
     action = Action.CLEAN
     resumes = False
 
-    def __init__(self, *, due=False, dies=False, late=False):
-        self.due, self.dies, self.late = due, dies, late
+    def __init__(self, *, due=False, dies=False, late=False, only_plans=False):
+        self.due, self.dies, self.late, self.only_plans = due, dies, late, only_plans
         self.recovered = []
 
     def require_fit(self, context):
@@ -32,6 +33,9 @@ class Sweep:
 
     def in_background(self, options):
         return False
+
+    def only_schedules(self, options):
+        return self.only_plans
 
     def plan(self, context, options, *, wait_s):
         instant = context.clock.allot(context.active.load().latest_time)
@@ -103,12 +107,67 @@ def test_a_plan_is_run_once_and_not_beside_a_living_runner(table):
     sweep = Sweep()
     context, options = table._context, table._request(None).write
     instant = schedule(sweep, context, options)
-    with (
-        Transaction.claim(context, Instant(instant, Action.CLEAN, State.REQUESTED)),
-        pytest.raises(CommitConflictError, match=f"clean {instant} .* is being run by another process"),
-    ):
-        run_pending(sweep, context, options)
+    with Transaction.claim(context, Instant(instant, Action.CLEAN, State.REQUESTED)):
+        assert run_pending(sweep, context, options) == []
+        with pytest.raises(CommitConflictError, match=f"clean {instant} .* is being run by another process"):
+            run_pending(sweep, context, options, instant=instant)
     assert [result.instant for result in run_pending(sweep, context, options)] == [instant]
     assert sweep.recovered == [instant]
     with pytest.raises(InstantNotFoundError, match=f"no clean is pending at instant {instant}"):
         run_pending(sweep, context, options, instant=instant)
+
+
+def test_who_finds_another_at_work_on_a_plan_goes_on_to_the_next(table):
+    sweep = Sweep()
+    context, options = table._context, table._request(None).write
+    first, second, third = (schedule(sweep, context, options) for _ in range(3))
+    with Transaction.claim(context, Instant(second, Action.CLEAN, State.REQUESTED)):
+        assert [result.instant for result in run_pending(sweep, context, options)] == [first, third]
+    assert [result.instant for result in run_pending(sweep, context, options)] == [second]
+
+
+def test_plans_that_others_complete_meanwhile_are_passed_over(table):
+    context, options = table._context, table._request(None).write
+
+    class Slow(Sweep):
+        """Another process completes the next plan while this one is run."""
+
+        def run(self, context, instant, options):
+            if instant.time == first:
+                Sweep().run(context, Instant(second, Action.CLEAN, State.REQUESTED), options)
+            return super().run(context, instant, options)
+
+    first, second, third = (schedule(Slow(), context, options) for _ in range(3))
+    assert [result.instant for result in run_pending(Slow(), context, options)] == [first, third]
+
+
+def test_a_conflict_that_is_not_about_who_runs_a_plan_is_raised(table):
+    context, options = table._context, table._request(None).write
+    schedule(Sweep(), context, options)
+    with pytest.raises(CommitConflictError):
+        run_pending(Sweep(late=True), context, options)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ran"), [(0, 1), (9, 1), (10, 1), (19, 1), (20, 2), (39, 3), (40, 4), (1000, 4), (None, 4)]
+)
+def test_a_budget_begins_one_plan_and_further_ones_that_are_expected_to_end_in_time(table, seconds, ran):
+    now = [0.0]
+
+    class Timed(Sweep):
+        def run(self, context, instant, options):
+            now[0] += 10
+            return super().run(context, instant, options)
+
+    context, options = table._context, table._request(None).write
+    plans = [schedule(Timed(), context, options) for _ in range(4)]
+    results = run_pending(Timed(), context, options, budget=Budget(seconds, lambda: now[0]))
+    assert [result.instant for result in results] == plans[:ran]
+    assert [i.time for i in table.timeline.pending(Action.CLEAN)] == plans[ran:]
+
+
+def test_what_is_only_scheduled_is_left_to_another_process(table, monkeypatch):
+    sweep = known(monkeypatch, Sweep(due=True, only_plans=True))
+    table.upsert(batch([Input("a", "p")]))
+    assert states(table) == [State.REQUESTED]
+    assert len(run_pending(sweep, table._context, table._request(None).write)) == 1

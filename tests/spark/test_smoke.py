@@ -1,5 +1,7 @@
 """What must work with every Spark that we name: small, and run with the oldest and a middle one beside the newest."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyspark
 import pytest
@@ -121,6 +123,24 @@ def test_verbs_of_the_table(spark, tmp_path):
     assert quantities(table.read(["id", "qty"], "qty > 5")) == {"k0": 10}
     assert quantities(table.read(query="read_optimized")) == {"k0": 10, "k2": 2}
     assert compacted.instant == table.history()[-1].instant
+
+
+def test_compactions_by_a_strategy_within_a_budget_and_a_bound_of_memory_run_on_executors(spark, tmp_path):
+    path = str(tmp_path / "t")
+    kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    numbers = range(400)
+    pyspark_hoodie.enable(spark)
+    rows = frame(spark, [(f"k{n:05}", "ab"[n % 2], n, 1) for n in numbers])
+    rows.write.format("hoodie").options(**options_of(), **kind).save(path)
+    table = HoodieTable.for_path(spark, path)
+    table._context = replace(table._context, tuning=replace(table._context.tuning, least_room_bytes=1))
+    table.upsert(frame(spark, [(f"k{n:05}", "ab"[n % 2], n + 1, 2) for n in numbers]))
+    cramped = {"hoodie.memory.compaction.max.size": "20000"}  # of the 40,000 bytes that the rows of a log take
+    (first,) = table.compact(cramped, strategy=lambda slices: slices[:1], budget_s=60)
+    (second,) = table.compact(cramped, strategy="log_file_num")
+    assert (first.files, second.files) == (1, 1)
+    expected = {f"k{n:05}": n + 1 for n in numbers}
+    assert quantities(table.read(query="read_optimized")) == quantities(table.read()) == expected
 
 
 def test_save_modes_and_partition_by(spark, tmp_path):
