@@ -189,7 +189,7 @@ def _nothing(written: int) -> str:
 
 def _preview(context: TableContext, instant: Instant) -> dict[str, Any]:
     life = life_of(instant.time, context)
-    plan = plan_rollback(context.storage, context.snapshot(), instant) if life is Life.DEAD else None
+    plan = plan_rollback(context, instant) if life is Life.DEAD else None
     described = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
     return {
         "instant": instant.time,
