@@ -17,7 +17,7 @@ from hoodie.services.acts import run_pending
 from hoodie.services.cleaning import CLEANING
 from hoodie.services.recovery import rollback_failed
 from hoodie.services.restore_run import carry_out
-from hoodie.services.undo_rules import plan_restore, preview
+from hoodie.services.undo_rules import carries_on, plan_restore, preview, put_plan
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Heartbeat
 from hoodie.txn.participants import participants_of
@@ -50,7 +50,8 @@ def restore(context: TableContext, options: WriteOptions, target: str, *, dry_ru
         begun = _begin(context, snapshot.timeline, plan)
         if begun is not None:
             restore_time, heartbeat = begun
-            parts = carry_out(context, restore_time, plan, heartbeat)
+            with carries_on(context, Instant(restore_time, Action.RESTORE, State.INFLIGHT)):
+                parts = carry_out(context, restore_time, plan, heartbeat)
             return replace(
                 lost,
                 instant=restore_time,
@@ -79,14 +80,15 @@ def _begin(context: TableContext, timeline: Timeline, plan: RestorePlan) -> tupl
         heartbeat = Heartbeat(requested.time, context)
         try:
             heartbeat.hold()
-            context.active.create(requested, encode_restore_plan(plan))
+            put_plan(context, requested, encode_restore_plan(plan))
             if context.lock.is_known_lost():
                 # A write may have begun meanwhile. Nothing was undone yet, and the plan does not know of it.
                 context.active.remove(requested)
                 raise LockError(
                     f"the lock of table {context.storage.uri} ended while a restore was planned; run it again"
                 )
-            heartbeat.start()
+            with carries_on(context, requested):
+                heartbeat.start()
         except BaseException:
             heartbeat.abandon()
             raise

@@ -25,7 +25,7 @@ from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackP
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
 from hoodie.services.undo_files import disarm, instants_in
-from hoodie.services.undo_rules import preview, require_newest
+from hoodie.services.undo_rules import carries_on, preview, put_plan, require_newest
 from hoodie.timeline.pending import being_written, pending_write
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.participants import participants_of
@@ -95,14 +95,16 @@ def roll_back_commit(context: TableContext, instant_time: str) -> str:
                 participant.before_plan(context)
             rollback_time = context.clock.allot(snapshot.timeline.latest_time)
             plan = plan_rollback(context, instant)
-            context.active.create(Instant(rollback_time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))
+            requested = Instant(rollback_time, Action.ROLLBACK, State.REQUESTED)
+            put_plan(context, requested, encode_rollback_plan(plan))
             if context.lock.is_known_lost():
                 # A write may have begun on this commit meanwhile. Nothing was undone yet.
-                context.active.remove(Instant(rollback_time, Action.ROLLBACK, State.REQUESTED))
+                context.active.remove(requested)
                 raise LockError(
                     f"the lock of table {context.storage.uri} ended while a rollback was planned; run it again"
                 )
-            execute_rollback(context, rollback_time, plan)
+            with carries_on(context, requested):
+                execute_rollback(context, rollback_time, plan)
             context.kept_view()  # it lists files that are gone
             return rollback_time
     raise CommitConflictError(

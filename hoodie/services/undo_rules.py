@@ -7,9 +7,10 @@ must not be in the archive, where they would count for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
-from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, InstantNotFoundError
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, parse_log_file
@@ -99,16 +100,46 @@ def refuse_at_work(context: TableContext, snapshot: Snapshot, later: Sequence[In
             raise CommitConflictError(being_run(plan, table=table, by=context.liveness.holder(plan.time)))
 
 
+def put_plan(context: TableContext, requested: Instant, data: bytes) -> None:
+    """Put the plan by which readers see commits undone.
+
+    Raises:
+        CommitOutcomeUnknownError: it is not known whether it stands.
+    """
+    try:
+        context.active.create(requested, data)
+    except OSError as exc:
+        with carries_on(context, requested):
+            if context.active.exists(requested):
+                return
+        raise exc
+
+
+@contextmanager
+def carries_on(context: TableContext, undoing: Instant) -> Iterator[None]:
+    """From here on the plan stands, or may stand: an error of the storage does not undo it.
+
+    Raises:
+        CommitOutcomeUnknownError: the storage failed.
+    """
+    try:
+        yield
+    except OSError as exc:
+        raise CommitOutcomeUnknownError(
+            f"{undoing.action} {undoing.time} of table {context.storage.uri} was planned, but the storage failed before it was done "
+            f"({exc}). If its plan stands, readers see the commits undone already, and the next write or service finishes it: look at "
+            "the timeline"
+        ) from exc
+
+
 def _is_data(instant: Instant) -> bool:
     return instant.action in WRITES or instant.action in COMPLETES_AS
 
 
 def _refuse_archived(snapshot: Snapshot, target: str | None, later: Sequence[Instant], *, table: str) -> None:
     """A commit that goes must be on the active timeline alone."""
-    start = snapshot.timeline.start
-    gone = {i.time for i in later}
-    beyond = target is not None and start is not None and sort_key(target) < sort_key(start)
-    if beyond or (later and any(i.time in gone for i in snapshot.archived.commits)):
+    first = min((sort_key(i.time) for i in later), default=None)
+    if first is not None and any(sort_key(i.time) >= first for i in snapshot.archived.commits):
         raise InstantNotFoundError(
             f"commits of table {table} after {target} were archived, and cannot be undone any more. The state of a savepoint can be "
             "read as of its instant, and written into a new table"

@@ -80,17 +80,23 @@ class ActiveTimeline:
     def load(self) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names.
 
-        Instants that a restore at work takes back are not on it, from the moment when its plan stands.
+        Commits that a restore or a rollback at work takes back are not on it, from the moment when its plan stands.
         """
         timeline = self.load_all()
-        restores = timeline.pending(Action.RESTORE)
-        if not restores:
+        undoing = timeline.pending(Action.RESTORE, Action.ROLLBACK)
+        if not undoing:
             return timeline
-        undone = {time for restore in restores for time, _ in self.planned_to_undo(restore)}
+        undone: set[str] = set()
+        for instant in undoing:
+            if instant.action is Action.RESTORE:
+                undone.update(time for time, _ in self.planned_to_undo(instant))
+            else:  # mostly of a write that died
+                target = self.rollback_target(instant)
+                undone.update({target} & timeline.completed_times if target else ())
         return timeline.without(undone)
 
     def load_all(self) -> Timeline:
-        """The same with what a restore at work has yet to take off the timeline: for who carries it on.
+        """The same with what a restore or a rollback at work has yet to take off: for who carries it on.
 
         Who archives deletes completed instants one by one, oldest first. A listing that saw the first of them and not the second
         would show a hole, and rows of the second would not count. So where that may be, it is asked whether the first is still

@@ -182,10 +182,10 @@ class Timeline:
 
     def has_lost(self, later: Timeline) -> bool:
         """Whether commits of this timeline were taken back on a later one: a restore and a rollback begin with the newest."""
-        newest, start = self.latest_commit, later.start
+        newest, first = self.latest_commit, later.commits[0] if later.commits else None
         if newest is None or newest.time in later.completed_times:
             return False
-        return start is None or sort_key(newest.time) >= sort_key(start)
+        return first is None or sort_key(newest.time) >= sort_key(first.time)
 
     def _reduced(self, until: str, keeps: Callable[[Instant], bool], unseen: frozenset[str] = frozenset()) -> Timeline:
         kept = tuple(
