@@ -23,7 +23,7 @@ from hoodie.errors import (
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, InstantRange
-from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History
+from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History, RestoreResult, Savepoint
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
@@ -62,7 +62,9 @@ __all__ = [
     "OptionError",
     "QueryType",
     "ReadOptions",
+    "RestoreResult",
     "Rows",
+    "Savepoint",
     "Scan",
     "SchemaError",
     "SchemaLike",

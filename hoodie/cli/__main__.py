@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import hoodie
-from hoodie.cli import check, services, show
+from hoodie.cli import check, savepoints, services, show
 from hoodie.cli.arguments import Command
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
     show.register(commands)
     services.register(commands)
+    savepoints.register(commands)
     check.register(commands)
     return parser
 

@@ -138,8 +138,8 @@ def _is_data(instant: Instant) -> bool:
 
 def _refuse_archived(snapshot: Snapshot, target: str | None, later: Sequence[Instant], *, table: str) -> None:
     """A commit that goes must be on the active timeline alone."""
-    first = min((sort_key(i.time) for i in later), default=None)
-    if first is not None and any(sort_key(i.time) >= first for i in snapshot.archived.commits):
+    after = sort_key(target) if target is not None else ""
+    if later and any(sort_key(i.time) > after for i in snapshot.archived.commits):
         raise InstantNotFoundError(
             f"commits of table {table} after {target} were archived, and cannot be undone any more. The state of a savepoint can be "
             "read as of its instant, and written into a new table"
