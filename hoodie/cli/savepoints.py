@@ -39,7 +39,10 @@ def register(to: Commands) -> None:
 def make(table: HoodieTable, instant: str | None, comment: str) -> Report:
     """Make a savepoint."""
     saved = table.savepoint(instant, comment)
-    return Report({"savepoint": saved, "comment": comment}, (f"{saved} is a savepoint: `hoodie restore PATH {saved}` goes back to it",))
+    return Report(
+        {"savepoint": saved, "comment": comment},
+        (f"{saved} is a savepoint: `hoodie restore PATH {saved}` goes back to it",),
+    )
 
 
 def drop(table: HoodieTable, instant: str | None) -> Report:
@@ -77,4 +80,6 @@ def restore(table: HoodieTable, instant: str, *, really: bool) -> Report:
 
 def restore_data(result: RestoreResult) -> dict[str, Any]:
     """What was, or would be, undone as plain values."""
-    return {name: value for name, value in asdict(result).items() if name != "seconds"} | {"undone": list(result.undone)}
+    return {name: value for name, value in asdict(result).items() if name != "seconds"} | {
+        "undone": list(result.undone)
+    }

@@ -65,7 +65,12 @@ def register(to: Commands) -> None:
         "undo the newest commit, or writes that died on the way; a dry run unless --yes is given",
         lambda c, t, a: rollback(c, t, instant=a.instant, really=a.yes),
     )
-    undo.add_argument("instant", metavar="INSTANT", nargs="?", help="the newest commit, or one pending instant (default: all whose writer is dead)")
+    undo.add_argument(
+        "instant",
+        metavar="INSTANT",
+        nargs="?",
+        help="the newest commit, or one pending instant (default: all whose writer is dead)",
+    )
     undo.add_argument("--yes", action="store_true", help="do it")
 
 

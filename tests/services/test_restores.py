@@ -172,7 +172,9 @@ def test_a_savepoint_in_the_way_has_to_be_dropped_first(kind):
 
 def test_only_the_newest_commit_is_rolled_back(kind):
     scene = Scene(kind)
-    with pytest.raises(CommitConflictError, match=f"came after it. To take back both, restore the table to {scene.instants[2]}"):
+    with pytest.raises(
+        CommitConflictError, match=f"came after it. To take back both, restore the table to {scene.instants[2]}"
+    ):
         scene.table.rollback(scene.instants[3])
     said = scene.table.rollback(scene.instants[4], dry_run=True)
     assert said.undone == (scene.instants[4],)
@@ -302,7 +304,9 @@ def test_writes_and_services_wait_for_a_restore_of_a_living_process_and_then_say
     scene = Scene(kind)
     context = scene.table._context
     time = context.clock.allot(context.active.load().latest_time)
-    plan = RestorePlan(scene.instants[0], tuple((t, context.active.load().commit_at[t].action) for t in reversed(scene.instants[1:])))
+    plan = RestorePlan(
+        scene.instants[0], tuple((t, context.active.load().commit_at[t].action) for t in reversed(scene.instants[1:]))
+    )
     context.active.create(Instant(time, Action.RESTORE, State.REQUESTED), encode_restore_plan(plan))
     context.liveness.hold(time)
     table = opened(scene.storage, scene.clock, {"hoodie.write.lock.wait_time_ms": "100"}, cache=Cache())
