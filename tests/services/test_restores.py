@@ -147,7 +147,7 @@ def test_no_restore_where_files_of_that_state_were_cleaned(kind):
     scene = Scene(kind, turns=6, compacts_after=(1, 2, 3, 4))
     scene.table.clean(retain_commits=2)
     before = scene.storage.snapshot()
-    with pytest.raises(InstantNotFoundError, match="files of that state were cleaned.*A savepoint keeps"):
+    with pytest.raises(InstantNotFoundError, match=r"files of that state were cleaned.*A savepoint keeps"):
         scene.table.restore(scene.instants[0])
     with pytest.raises(InstantNotFoundError, match="were cleaned, so a savepoint cannot keep them"):
         scene.table.savepoint(scene.instants[0])
@@ -236,7 +236,7 @@ def test_a_living_writer_is_not_restored_over_and_a_dead_one_is_undone(kind):
     writer.start()
     try:
         assert begun.wait(20)
-        with pytest.raises(HoodieError, match="is still being written|was not granted|lock"):
+        with pytest.raises(HoodieError, match=r"is still being written|was not granted|lock"):
             opened(scene.storage, scene.clock, {"hoodie.write.lock.wait_time_ms": "1"}).restore(scene.instants[0])
     finally:
         goes_on.set()
@@ -286,13 +286,13 @@ def test_two_restores_at_once_end_in_one_of_the_two(kind):
             def _count(self, verb, path):
                 result = super()._count(verb, path)
                 if result[0].n == call.n and not found:  # noqa: B023
-                    found.append(None)
+                    found.append(None)  # noqa: B023
                     try:
                         impatient = {"hoodie.write.lock.wait_time_ms": "0"}
                         opened(storage, clock, impatient, cache=Cache()).restore(scene.instants[1])  # noqa: B023
-                        found[0] = True
+                        found[0] = True  # noqa: B023
                     except HoodieError:
-                        found[0] = False
+                        found[0] = False  # noqa: B023
                 return result
 
         opened(Meets(storage), clock).restore(scene.instants[2])
@@ -314,7 +314,7 @@ def test_writes_and_services_wait_for_a_restore_of_a_living_process_and_then_say
     for act in (
         lambda: table.upsert(rows(8)),
         lambda: table.insert_overwrite(rows(8)),
-        lambda: table.savepoint(),
+        table.savepoint,
         lambda: table.restore(scene.instants[0]),
         lambda: table.rollback(scene.instants[0]),
     ):
