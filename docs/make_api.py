@@ -28,7 +28,7 @@ CORE = {
     "Open and create": ("open_table", "create_table", "is_table"),
     "A table": ("HoodieTable",),
     "A query": ("Scan",),
-    "What writes did": ("CommitResult", "History", "CleanResult", "ArchiveResult"),
+    "What writes did": ("CommitResult", "History", "CleanResult", "ArchiveResult", "RestoreResult", "Savepoint"),
     "What arguments take": (
         "Rows",
         "SchemaLike",

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from typing import Literal, overload
 
 from hoodie.errors import OptionError
 from hoodie.lock.providers import coordinate
@@ -13,7 +14,7 @@ from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import Action
 from hoodie.model.findings import Diagnosis, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.instant import Instant
-from hoodie.model.results import ArchiveResult, CleanResult, CommitResult
+from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, RestoreResult, Savepoint
 from hoodie.model.service_results import ExpiryResult
 from hoodie.options.arguments import (
     archive_options,
@@ -39,7 +40,9 @@ from hoodie.services.job import ServicesJob
 from hoodie.services.properties_repair import plan_properties, repair_at
 from hoodie.services.recovery import rollback_failed
 from hoodie.services.repairs import kinds_of, repair, undo
-from hoodie.services.rollback import rollback_instant
+from hoodie.services.restore import restore
+from hoodie.services.rollback import is_completed, preview_rollback, roll_back_commit, rollback_instant
+from hoodie.services.savepoints import drop_savepoint, make_savepoint, savepoints_of
 from hoodie.services.stray_files import YOUNG_S
 from hoodie.services.validation import validate
 from hoodie.storage.refusals import said_plainly
@@ -277,21 +280,116 @@ class TableServices(ABC):
 
     @undisturbed()
     @said_plainly
-    def rollback(self, instant: str | None = None) -> list[str]:
-        """Undo writes that died on the way. Every write does this first, so it is hardly ever needed.
+    def savepoint(self, instant: str | None = None, comment: str = "") -> str:
+        """Keep the state after a commit: its files are not cleaned, and the table can be restored to it, until the savepoint is
+        dropped.
 
         Args:
-            instant: only this pending instant; None undoes all whose writer is dead.
+            instant: the commit; None is the latest.
+            comment: why it is kept.
 
         Returns:
-            The instants that were undone.
+            The instant of the commit, which stands for the savepoint.
 
         Raises:
-            InstantNotFoundError: there is no such instant, or it is completed.
+            InstantNotFoundError: there is no such commit, or files of its state were cleaned.
+            CommitConflictError: it has a savepoint already, or is being cleaned.
+
+        Example:
+            >>> table.savepoint(comment="before the migration")
         """
+        context, _ = self._at_work()
+        return make_savepoint(context, instant, comment)
+
+    @said_plainly
+    def savepoints(self) -> list[Savepoint]:
+        """The savepoints of the table, oldest first.
+
+        Example:
+            >>> [each.comment for each in table.savepoints()]
+        """
+        context, _ = self._at_work()
+        return savepoints_of(context)
+
+    @undisturbed()
+    @said_plainly
+    def drop_savepoint(self, instant: str) -> None:
+        """Let a savepoint go. Its commit stays; later cleans may delete its files.
+
+        Args:
+            instant: of the savepoint.
+
+        Raises:
+            InstantNotFoundError: there is no savepoint at that instant.
+        """
+        context, _ = self._at_work()
+        drop_savepoint(context, instant)
+
+    @undisturbed()
+    @said_plainly
+    def restore(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
+        """Take the table back to a commit: what was written, compacted and clustered after it is undone, for good.
+
+        Nobody may be writing. Whoever pulled changes beyond that commit gets an error that says so.
+
+        Args:
+            instant: a savepoint, or a commit on the active timeline whose files were not cleaned.
+            dry_run: change nothing, and say what would be lost.
+
+        Returns:
+            The instants that are gone, with the rows, files and bytes of these.
+
+        Raises:
+            InstantNotFoundError: there is no such commit, or files of its state were cleaned.
+            CommitConflictError: somebody is writing, or a savepoint of a later commit has to be dropped first.
+
+        Example:
+            >>> table.restore(table.savepoints()[-1].instant, dry_run=True)
+        """
+        context, write = self._at_work()
+        return restore(context, write, instant, dry_run=dry_run)
+
+    @overload
+    def rollback(self, instant: str | None = None, *, dry_run: Literal[False] = False) -> list[str]: ...
+
+    @overload
+    def rollback(self, instant: str | None = None, *, dry_run: Literal[True]) -> RestoreResult: ...
+
+    def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> list[str] | RestoreResult:
+        """Undo the newest commit, or writes that died on the way. Every write undoes those first, so without an instant it is
+        hardly ever needed.
+
+        Args:
+            instant: the newest commit, or a pending instant; None undoes all pending ones whose writer is dead.
+            dry_run: change nothing, and say what would be lost.
+
+        Returns:
+            The instants that were undone; in a dry run what a restore says.
+
+        Raises:
+            InstantNotFoundError: there is no such instant, or files of the state before it were cleaned.
+            CommitConflictError: other commits came after it (`restore` undoes them, too), it has a savepoint, or somebody is writing.
+
+        Example:
+            >>> table.rollback(table.history()[-1].instant, dry_run=True)
+        """
+        return self._preview_rollback(instant) if dry_run else self._rollback(instant)
+
+    @said_plainly
+    def _preview_rollback(self, instant: str | None) -> RestoreResult:
+        context, _ = self._at_work()
+        return preview_rollback(context, instant)
+
+    @undisturbed()
+    @said_plainly
+    def _rollback(self, instant: str | None) -> list[str]:
         context, _ = self._at_work()
         if instant is None:
             return rollback_failed(context)
+        if is_completed(context, instant):
+            rollback_failed(context)
+            roll_back_commit(context, instant)
+            return [instant]
         return [instant] if rollback_instant(context, instant) else []
 
     def services(

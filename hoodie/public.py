@@ -26,7 +26,7 @@ from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, Wr
 from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.instant import Instant, InstantRange
-from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History
+from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History, RestoreResult, Savepoint
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
@@ -70,7 +70,9 @@ __all__ = [
     "QueryType",
     "ReadOptions",
     "RepairResult",
+    "RestoreResult",
     "Rows",
+    "Savepoint",
     "Scan",
     "SchemaError",
     "SchemaLike",

@@ -136,6 +136,19 @@ class Model:
         winner = self.reduce((e for e in history.logs_after(base_time, None) if e.time < before), logs=True)
         return row if winner is None else self.onto_base(winner, row)
 
+    def restored(self, time: str) -> None:
+        """Nothing that came after the instant has happened."""
+        for history in self.keys.values():
+            history.base = [(at, entry) for at, entry in history.base if at <= time]
+            history.logs = [entry for entry in history.logs if entry.time <= time]
+        self.planned = {at: keys for at, keys in self.planned.items() if at <= time}
+
+    def taken_back(self, time: str) -> None:
+        """The newest commit has not happened."""
+        for history in self.keys.values():
+            history.base = [(at, entry) for at, entry in history.base if at != time]
+            history.logs = [entry for entry in history.logs if entry.time != time]
+
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def snapshot(self, until: str | None = None) -> list[Row]:

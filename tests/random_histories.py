@@ -219,6 +219,84 @@ class Histories(RuleBasedStateMachine):
                 self.views_equal_the_model()
             self._learn((), delete=False)
 
+    # -- savepoints and restores -------------------------------------------------------------------------------------
+
+    @rule(which=st.integers(0, 10**6))
+    def savepoint(self, which):
+        readable = [time for time in self.known if time >= self.kept_from and time not in self._savepoints()]
+        if readable and self.recovered:
+            self._table().savepoint(readable[which % len(readable)])
+
+    @rule(which=st.integers(0, 10**6))
+    def drop_savepoint(self, which):
+        saved = self._savepoints()
+        if saved:
+            self._table().drop_savepoint(saved[which % len(saved)])
+
+    @rule(back=st.integers(0, 4), write=ROWS)
+    def restore(self, back, write):
+        target = self._target(back)
+        if target:
+            result = self._table().restore(target)
+            self.recovered = True
+            self._learn_restore(target, done=result.instant is not None)
+            self.upsert([write])
+
+    @rule(back=st.integers(1, 4), at=st.integers(1, 60), moment=MOMENTS)
+    def restore_dies(self, back, at, moment):
+        target = self._target(back)
+        if target and self.recovered:
+            try:
+                opened(FaultStorage(self.storage, [Fault(at, moment)]), self.clock, self.options).restore(target)
+            except InjectedFault:
+                self.recovered = False
+            gone = [time for time in self.known if time > target]
+            there = self._table().timeline.completed_times
+            assert not there & set(gone) or there >= set(gone), "some of the commits are gone"
+            if not there & set(gone):
+                self._learn_restore(target, done=True)
+            self.views_equal_the_model()
+
+    @rule(dies=st.booleans(), at=st.integers(1, 16), moment=MOMENTS)
+    def roll_back_the_newest(self, dies, at, moment):
+        if len(self.known) < 2 or not self.recovered or self._savepoints()[-1:] == self.known[-1:]:
+            return
+        newest, before = self.known[-1], self.known[-2]
+        if before < self.kept_from or any(time > newest for time in self.model.planned):
+            return
+        storage = FaultStorage(self.storage, [Fault(at, moment)]) if dies else self.storage
+        try:
+            opened(storage, self.clock, self.options).rollback(newest)
+        except InjectedFault:
+            self.recovered = False
+        if newest not in self._table().timeline.completed_times:
+            self._learn_restore(before, done=True, only=newest)
+        self.views_equal_the_model()
+
+    def _savepoints(self):
+        return [each.instant for each in self._table().savepoints()]
+
+    def _target(self, back):
+        """A commit to go back to; nothing where that would be refused, which has tests of its own."""
+        if not self.known:
+            return None
+        target = self.known[-1 - back % len(self.known)]
+        saved = self._savepoints()
+        beside = any(time > target for time in saved) or (target < self.kept_from and target not in saved)
+        return None if beside or (target in saved and self._archived_after(target)) else target
+
+    def _archived_after(self, target):
+        return any(time > target for time in self.archived)
+
+    def _learn_restore(self, target, *, done, only=None):
+        if not done:
+            return
+        table = self._table()
+        self.model.restored(target) if only is None else self.model.taken_back(only)
+        self.known = [instant.time for instant in table.timeline.commits]
+        self.kept_from = min(self.kept_from, target)
+        self._learn((), delete=False)
+
     # -- reads -------------------------------------------------------------------------------------------------------
 
     @rule(which=st.integers(0, 10**6))
@@ -253,7 +331,7 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def nothing_is_left_over(self):
         timeline = self._table().timeline
-        times = [instant.time for instant in timeline]
+        times = [instant.time for instant in timeline if instant.action is not Action.SAVEPOINT]
         assert times == sorted(set(times))
         if self.recovered:
             pending = timeline.pending()

@@ -6,6 +6,7 @@ from typing import Any
 
 from hoodie.cli.arguments import Commands, add_command, duration
 from hoodie.cli.report import Report, format_table
+from hoodie.cli.savepoints import DRY_RUN, restore_data
 from hoodie.cli.show import commit_data
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
@@ -73,10 +74,15 @@ def register(to: Commands) -> None:
     undo = add_command(
         to,
         "rollback",
-        "undo writes that died on the way; a dry run unless --yes is given",
+        "undo the newest commit, or writes that died on the way; a dry run unless --yes is given",
         lambda c, t, a: rollback(c, t, instant=a.instant, really=a.yes),
     )
-    undo.add_argument("instant", metavar="INSTANT", nargs="?", help="only this one (default: all whose writer is dead)")
+    undo.add_argument(
+        "instant",
+        metavar="INSTANT",
+        nargs="?",
+        help="the newest commit, or one pending instant (default: all whose writer is dead)",
+    )
     undo.add_argument("--yes", action="store_true", help="do it")
 
 
@@ -178,13 +184,17 @@ def run_archive(table: HoodieTable, *, least: int | None, most: int | None, dry_
 
 
 def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, really: bool) -> Report:
-    """Undo writes that died on the way: without `really`, only say which and what that removes.
+    """Undo the newest commit, or writes that died on the way: without `really`, only say which and what that removes.
 
     Raises:
-        InstantNotFoundError: `instant` is not pending. CommitConflictError: its writer lives (only with `really`).
+        InstantNotFoundError: there is no such instant. CommitConflictError: the commit is not the newest; a pending instant's writer
+            lives (only with `really`).
     """
     check_version(table.config)
     timeline = table.timeline
+    if instant in timeline.completed_times and not really:
+        newest = table.rollback(instant, dry_run=True)
+        return Report(restore_data(newest), (f"rollback of {instant}: {newest}", DRY_RUN))
     if not really and instant is not None:
         # The errors of the act itself: a dry run that promises what then fails helps nobody.
         pending_write(context.active, timeline, instant, table=context.storage.uri)
@@ -197,7 +207,7 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
     lines = [line for entry in found for line in _preview_lines(entry)]
     lines += [f"rollback of {each}, begun and not finished: would be finished" for each in unfinished]
     doomed = any(entry["would_roll_back"] for entry in found) or bool(unfinished)
-    lines.append("dry run: nothing was changed; add --yes to do it" if doomed else _nothing(len(found)))
+    lines.append(DRY_RUN if doomed else _nothing(len(found)))
     return Report({"dry_run": True, "pending": found, "unfinished_rollbacks": unfinished}, tuple(lines))
 
 
@@ -210,7 +220,7 @@ def _nothing(written: int) -> str:
 
 def _preview(context: TableContext, instant: Instant) -> dict[str, Any]:
     life = life_of(instant.time, context)
-    plan = plan_rollback(context.storage, context.snapshot(), instant) if life is Life.DEAD else None
+    plan = plan_rollback(context, instant) if life is Life.DEAD else None
     described = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
     return {
         "instant": instant.time,

@@ -15,7 +15,7 @@ first row, row after the last, name of the base file that positions refer to], â
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -237,9 +237,9 @@ def row_copies_of(storage: Storage) -> dict[str, list[str]]:
     return found
 
 
-def drop_row_copies(storage: Storage, *, of: str | None = None, before: str | None = None) -> None:
-    """Remove the copies of one instant, or of all instants before another one."""
+def drop_row_copies(storage: Storage, *, of: Container[str] = (), before: str | None = None) -> None:
+    """Remove the copies of some instants, or of all instants before another one."""
     for instant, paths in row_copies_of(storage).items():
-        if instant == of or (before is not None and instant < before):
+        if instant in of or (before is not None and instant < before):
             for path in paths:
                 storage.delete(path)

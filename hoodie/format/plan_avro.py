@@ -431,6 +431,11 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
 
 def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
     """Content of a completed `T.rollback`."""
+    return encode_plan(ROLLBACK_METADATA, rollback_record(metadata))
+
+
+def rollback_record(metadata: RollbackMetadata) -> dict[str, Any]:
+    """The same as a record, of which a completed restore has one for each instant."""
     partitions = {
         partition.partition_path: {
             "partitionPath": partition.partition_path,
@@ -441,20 +446,17 @@ def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
         }
         for partition in metadata.partitions
     }
-    return encode_plan(
-        ROLLBACK_METADATA,
-        {
-            "startRollbackTime": metadata.started,
-            "timeTakenInMillis": metadata.took_ms,
-            "totalFilesDeleted": sum(len(partition.deleted) for partition in metadata.partitions),
-            "commitsRollback": [instant for instant, _ in metadata.rolled_back],
-            "partitionMetadata": partitions,
-            "version": metadata.version,
-            "instantsRollback": [
-                {"commitTime": instant, "action": action.value} for instant, action in metadata.rolled_back
-            ],
-        },
-    )
+    return {
+        "startRollbackTime": metadata.started,
+        "timeTakenInMillis": metadata.took_ms,
+        "totalFilesDeleted": sum(len(partition.deleted) for partition in metadata.partitions),
+        "commitsRollback": [instant for instant, _ in metadata.rolled_back],
+        "partitionMetadata": partitions,
+        "version": metadata.version,
+        "instantsRollback": [
+            {"commitTime": instant, "action": action.value} for instant, action in metadata.rolled_back
+        ],
+    }
 
 
 def decode_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:

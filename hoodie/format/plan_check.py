@@ -6,9 +6,9 @@ Whoever runs a plan deletes and writes by it, and somebody else may have written
 from __future__ import annotations
 
 from hoodie.errors import CorruptFileError
-from hoodie.model.instant import is_instant_time
+from hoodie.model.instant import is_instant_time, sort_key
 from hoodie.model.names import is_partition_path, parse_base_file, parse_log_file
-from hoodie.model.payloads import CleanPlan, CompactionOperation, RollbackPlan
+from hoodie.model.payloads import CleanPlan, CompactionOperation, RestorePlan, RollbackPlan
 
 
 def check_operation(operation: CompactionOperation, path: str) -> None:
@@ -57,6 +57,17 @@ def check_rollback(plan: RollbackPlan, path: str) -> None:
                     f"{path}: the plan deletes {full[:300]!r}, which instant {plan.instant} did not write: nothing was "
                     "deleted; remove the plan and roll the instant back anew"
                 )
+
+
+def check_restore(plan: RestorePlan, path: str) -> None:
+    """Raises CorruptFileError where carrying the plan out would take back what is not after the instant to restore."""
+    target = plan.target
+    for time, _ in plan.instants:
+        if not is_instant_time(time) or (target is not None and sort_key(time) <= sort_key(target)):
+            raise CorruptFileError(
+                f"{path}: the plan takes back {time[:80]!r}, which does not come after {(target or '')[:80]!r}, the instant to "
+                "restore: nothing was done; remove the plan and restore anew"
+            )
 
 
 def check_clean(plan: CleanPlan, path: str) -> None:

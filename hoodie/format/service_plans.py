@@ -1,4 +1,4 @@
-"""Cleans, savepoints and clusterings, by whoever planned or ran them: Avro container files, as `plan_avro.py` has them."""
+"""Cleans and clusterings, by whoever planned or ran them: Avro container files, as `plan_avro.py` has them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from hoodie.model.payloads import CleanMetadata, CleanPlan
 CLEAN_PLAN = "HoodieCleanerPlan"
 CLEAN_METADATA = "HoodieCleanMetadata"
 REPLACE_PLAN = "HoodieRequestedReplaceMetadata"
-SAVEPOINT = "HoodieSavepointMetadata"
 EMPTIED = "hoodie.python.clean.emptied"
 """Key in a clean plan's extra metadata: the partitions that it leaves without file groups, as a JSON list.
 
@@ -188,16 +187,6 @@ def earliest_kept(data: bytes, *, path: str) -> str | None:
         CorruptFileError: the bytes are no metadata of a clean.
     """
     return decode_clean_metadata(data, path=path).earliest
-
-
-def savepointed_files(data: bytes, *, path: str) -> frozenset[str]:
-    """Names of the files that a savepoint holds.
-
-    Raises:
-        CorruptFileError: the bytes are no savepoint.
-    """
-    partitions = decode_plan(SAVEPOINT, data, path=path)["partitionMetadata"]
-    return frozenset(name for each in partitions.values() for name in each["savepointDataFile"])
 
 
 def is_clustering_plan(data: bytes, *, path: str) -> bool:

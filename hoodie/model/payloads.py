@@ -157,3 +157,38 @@ class CleanMetadata:
     earliest: str | None
     last_completed: str
     extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SavepointMetadata:
+    """What a savepoint says; its instant is that of the commit whose state it keeps."""
+
+    user: str
+    at_ms: int
+    """When it was made, in milliseconds since the epoch."""
+    comment: str
+    files: Mapping[str, tuple[str, ...]]
+    """Names of base files and log files, by partition path."""
+
+
+@dataclass(frozen=True)
+class RestorePlan:
+    """Which instants a restore takes back."""
+
+    target: str | None
+    """The commit whose state is to be the table's again; None: old writers do not say it."""
+    instants: tuple[tuple[str, Action], ...]
+    """(instant, action), newest first."""
+
+
+@dataclass(frozen=True)
+class RestoreMetadata:
+    """What a restore did."""
+
+    started: str
+    """Instant time of the restore."""
+    took_ms: int
+    undone: tuple[tuple[str, Action], ...]
+    """As the plan has them."""
+    rollbacks: tuple[RollbackMetadata, ...]
+    """One for each of them."""

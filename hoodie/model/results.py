@@ -205,6 +205,73 @@ class ArchiveResult:
         )
 
 
+@dataclass(frozen=True, repr=False)
+class RestoreResult:
+    """What a restore, or the rollback of a commit, took back; in a dry run, what it would take back."""
+
+    instant: str | None
+    """Of the restore or rollback. None: a dry run, or there was nothing to undo."""
+    restored_to: str | None = None
+    """The commit whose state the table has now; None: there is none before the undone one."""
+    undone: tuple[str, ...] = ()
+    """Instants that are gone, newest first; compactions among them."""
+    inserted: int = 0
+    """Rows that the undone commits had inserted, and so on; a row that two of them changed counts twice."""
+    updated: int = 0
+    deleted: int = 0
+    files: int = 0
+    """Files deleted."""
+    bytes_freed: int = 0
+    logs: int = 0
+    """Log files that stay, and of which undone rows do not count any more."""
+    dry_run: bool = False
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        to = f"back to {self.restored_to}" if self.restored_to else "back to before the first commit"
+        rows = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
+        logs = f", {format_count(self.logs, 'log file')} disarmed" if self.logs else ""
+        files = f"{format_count(self.files, 'file')}, {format_size(self.bytes_freed)}"
+        lost = f"{format_count(len(self.undone), 'instant')} ({rows}); {files}"
+        if not self.undone:
+            return f"{to}: nothing to undo"
+        if self.dry_run:
+            return f"{to}, dry run: would undo {lost}{logs}"
+        return f"{self.instant} {to}: undone {lost}{logs}; {self.seconds:.2f} s"
+
+    def __repr__(self) -> str:
+        return f"<RestoreResult {self}>"
+
+    def _repr_html_(self) -> str:
+        return html_pairs(
+            "what would be undone" if self.dry_run else f"undone by {self.instant or 'nobody'}",
+            [
+                ("back to", self.restored_to or ""),
+                ("instants", len(self.undone)),
+                ("rows inserted", self.inserted),
+                ("rows updated", self.updated),
+                ("rows deleted", self.deleted),
+                ("files", self.files),
+                ("bytes freed", self.bytes_freed),
+                ("logs disarmed", self.logs),
+            ],
+        )
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """A commit whose state is kept. As `as_of`, its `instant` reads that state."""
+
+    instant: str
+    comment: str
+    user: str
+    """Who made it; empty where nobody is named."""
+    at_ms: int
+    """When it was made, in milliseconds since the epoch."""
+    files: int
+    """So many files are kept from cleans."""
+
+
 SHOWN = 20
 """Commits of a history that its texts show."""
 

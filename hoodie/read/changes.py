@@ -24,6 +24,7 @@ from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.read.ranges import refuse_unfinished
 from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.undone import refuse_undone
 from hoodie.view.context import Snapshot
 
 _MOVES_ROWS = (WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
@@ -62,6 +63,8 @@ def plan_changes(snapshot: Snapshot, begin: str | None, end: str | None, *, tabl
     begin = begin if begin is not None and begin.strip("0") else None
     timeline = snapshot.timeline
     limit = timeline.readable_until(snapshot.pending_writes)
+    for position in (begin, end):
+        refuse_undone(snapshot.active, timeline, position, table=table)
     if end is not None:
         refuse_unfinished(snapshot, end, limit=limit, table=table)
         if begin is not None and sort_key(begin) > sort_key(end):

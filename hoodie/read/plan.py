@@ -21,6 +21,7 @@ from hoodie.read.prune import prune
 from hoodie.read.ranges import plan_range, refuse_cleaned
 from hoodie.read.where import no_column, parse_filter
 from hoodie.timeline.pending import being_written
+from hoodie.timeline.undone import refuse_undone
 from hoodie.view.columns import column_history
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema
@@ -201,6 +202,7 @@ def _state(context: TableContext, snapshot: Snapshot, as_of: str | None) -> tupl
     timeline, table = snapshot.timeline, context.storage.uri
     if not timeline.commits:
         raise InstantNotFoundError(timeline.not_found(as_of, table=table))
+    refuse_undone(snapshot.active, timeline, as_of, table=table)
     first = timeline.commits[0].time
     if sort_key(as_of) < sort_key(first):
         which = "earliest commit on the active timeline" if snapshot.archived.files else "first commit"

@@ -23,6 +23,7 @@ from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_ke
 from hoodie.model.plans import WholeSlice
 from hoodie.timeline.pending import being_written
 from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.undone import refuse_undone
 from hoodie.view.context import Snapshot
 from hoodie.view.retained import Cleaned, Retention
 
@@ -46,12 +47,14 @@ def plan_range(snapshot: Snapshot, begin: str | None, end: str | None, *, fallba
     """Plan one pull. `begin` None or zeros: from the beginning; `end` None: as far as a pull may go.
 
     Raises:
-        InstantNotFoundError: the end lies beyond a write in progress; the range was archived or cleaned and there is no
-            fallback. OptionError: it ends before it begins.
+        InstantNotFoundError: the end lies beyond a write in progress; an end was restored or rolled back; the range was
+            archived or cleaned and there is no fallback. OptionError: it ends before it begins.
     """
     begin = begin if begin is not None and begin.strip("0") else None
     timeline = snapshot.timeline
     limit = timeline.readable_until(snapshot.pending_writes)
+    for position in (begin, end):
+        refuse_undone(snapshot.active, timeline, position, table=table)
     if end is not None:
         refuse_unfinished(snapshot, end, limit=limit, table=table)
         if begin is not None and sort_key(begin) > sort_key(end):
@@ -203,6 +206,8 @@ def refuse_cleaned(snapshot: Snapshot, then: Timeline, as_of: str, *, table: str
     to be there; a savepoint's are kept.
     """
     timeline = snapshot.timeline
+    if then.latest_commit == timeline.latest_commit:
+        return  # no clean takes anything of the newest state
     kept = snapshot.active.earliest_kept(timeline)
     shown = then.latest_commit.time if then.latest_commit is not None else as_of
     saved = timeline.find(shown, Action.SAVEPOINT)

@@ -158,7 +158,7 @@ class CleaningService:
         with context.lock.held(context.lock_timeout_s):
             require_same_table(context.config, load_config(context.storage))
             timeline = context.active.load()
-            if _deciding(timeline) != _deciding(snapshot.timeline):
+            if deciding(timeline) != deciding(snapshot.timeline):
                 return None
             for participant in participants_of(context):
                 participant.before_plan(context)
@@ -362,9 +362,23 @@ def last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | Non
     if newest is None:
         return None
     try:
-        return context.active.read_clean(newest)
+        found = context.active.read_clean(newest)
+        restored = context.active.restored_since(timeline, newest)
+        return found if restored is None else _not_after(found, restored)
     except (CorruptFileError, FileNotFoundError):
         return None  # other writers do not complete atomically; without it the whole table is looked at
+
+
+def _not_after(clean: CleanMetadata, restored: str) -> CleanMetadata:
+    """What a clean says when the table was taken back since: of what it looked at, the commits after that are gone."""
+    earlier = {
+        key: min(clean.extra[key], restored, key=sort_key) for key in (READABLE, CHECKPOINT) if key in clean.extra
+    }
+    return CleanMetadata(
+        clean.earliest and min(clean.earliest, restored, key=sort_key),
+        min(clean.last_completed, restored, key=sort_key) if clean.last_completed else "",
+        {**clean.extra, **earlier},
+    )
 
 
 def _scheduled(context: TableContext, timeline: Timeline) -> dict[FileGroupId, str]:
@@ -377,7 +391,8 @@ def _scheduled(context: TableContext, timeline: Timeline) -> dict[FileGroupId, s
     return found
 
 
-def _deciding(timeline: Timeline) -> tuple[Instant, ...]:
+def deciding(timeline: Timeline) -> tuple[Instant, ...]:
+    """The instants that decide which files may go: where others have come, a plan may not hold any more."""
     return tuple(i for i in timeline if i.action in _DECIDING)
 
 

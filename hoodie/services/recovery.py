@@ -1,4 +1,4 @@
-"""What dead processes left: their writes are rolled back, begun rollbacks finished, claims of services taken back.
+"""What dead processes left: begun restores and rollbacks are finished, their writes rolled back, claims of services taken back.
 
 Done before each write and before each plan of a service. It knows the services by their table only: `catalog.SERVICES`.
 """
@@ -15,6 +15,7 @@ from hoodie.model.names import COMPLETES_AS, heartbeat_path
 from hoodie.options.fits import check_version
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
+from hoodie.services.restore_run import finish_restore
 from hoodie.services.rollback import execute_rollback, rollback_instant
 from hoodie.storage.many import together
 from hoodie.storage.paths import SCRATCH_FOLDER
@@ -30,11 +31,16 @@ def rollback_failed(context: TableContext) -> list[str]:
     """Roll back every pending write whose writer is dead; gives their instants. Done before each write.
 
     Raises:
-        CommitConflictError: a writer that does not share our lock is working on the table right now.
+        CommitConflictError: a writer that does not share our lock is working on the table right now, or a restore is.
         UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
     """
     check_version(context.config)
     names, snapshot = together(context.storage, partial(_names, context), context.snapshot)
+    restores = snapshot.timeline.pending(Action.RESTORE)
+    if restores:
+        for restore in restores:
+            finish_restore(context, restore)
+        names, snapshot = together(context.storage, partial(_names, context), context.snapshot)
     timeline = snapshot.timeline
     dead = []
     for instant in timeline.pending_writes:

@@ -1,4 +1,4 @@
-"""Undo an instant that will never complete (table version 6).
+"""Undo an instant that will never complete, or the newest commit (table version 6).
 
 Base files of the instant are deleted: no reader counts them. Log files stay where they are; a new log file with a
 rollback block disarms what the instant appended, because readers of version 6 see blocks by instant, and one that has
@@ -14,30 +14,28 @@ import logging
 import time
 from collections.abc import Iterable
 
-from hoodie.errors import CommitConflictError, CorruptFileError
+from hoodie.errors import CommitConflictError, InstantNotFoundError, LockError
 from hoodie.filegroup.row_copies import drop_row_copies
-from hoodie.format.log_block import LogBlock, rollback_block, scan_blocks
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
-from hoodie.model.enums import Action, HeaderKey, State
+from hoodie.model.enums import Action, State
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Instant
-from hoodie.model.names import (
-    LogFileName,
-    WriteToken,
-    format_log_file,
-    heartbeat_path,
-    join,
-    parse_base_file,
-    parse_log_file,
-)
+from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, parse_base_file, parse_log_file
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
+from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
-from hoodie.storage.base import Storage
+from hoodie.services.undo_files import disarm, instants_in
+from hoodie.services.undo_rules import carries_on, preview, put_plan, require_newest
 from hoodie.timeline.pending import being_written, pending_write
 from hoodie.txn.heartbeat import Life, life_of
-from hoodie.view.context import Snapshot, TableContext
+from hoodie.txn.participants import participants_of
+from hoodie.txn.same_table import require_same_table
+from hoodie.view.context import TableContext, load_config
+from hoodie.view.view import FileSystemView
 
 log = logging.getLogger("hoodie")
+
+_TRIES = 3
 
 
 def rollback_instant(context: TableContext, instant_time: str) -> str | None:
@@ -68,7 +66,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
             return earlier.time
         if earlier is None:
             rollback_time = context.clock.allot(timeline.latest_time)
-            plan = plan_rollback(context.storage, context.snapshot(), instant)
+            plan = plan_rollback(context, instant)
             context.active.create(Instant(rollback_time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))
         else:
             rollback_time, plan = earlier.time, context.active.read_rollback_plan(earlier.time)
@@ -76,29 +74,102 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
         return rollback_time
 
 
-def plan_rollback(storage: Storage, snapshot: Snapshot, instant: Instant) -> RollbackPlan:
-    """What the instant left behind, found by listing: markers may be gone, and other writers' may have other forms."""
+def roll_back_commit(context: TableContext, instant_time: str) -> str:
+    """Roll back the newest completed commit; gives the instant of the rollback.
+
+    Raises:
+        InstantNotFoundError, CommitConflictError: as `require_newest`.
+    """
+    check_version(context.config)
+    for _ in range(_TRIES):
+        snapshot = context.snapshot()
+        instant = snapshot.timeline.commit_at.get(instant_time)
+        if instant is None:
+            raise InstantNotFoundError(snapshot.timeline.not_found(instant_time, table=context.storage.uri))
+        require_newest(context, snapshot, instant)
+        with context.lock.held(context.lock_timeout_s):
+            require_same_table(context.config, load_config(context.storage))
+            if context.active.load_all().instants != snapshot.timeline.instants:
+                continue
+            for participant in participants_of(context):
+                participant.before_plan(context)
+            rollback_time = context.clock.allot(snapshot.timeline.latest_time)
+            plan = plan_rollback(context, instant)
+            requested = Instant(rollback_time, Action.ROLLBACK, State.REQUESTED)
+            put_plan(context, requested, encode_rollback_plan(plan))
+            if context.lock.is_known_lost():
+                # A write may have begun on this commit meanwhile. Nothing was undone yet.
+                context.active.remove(requested)
+                raise LockError(
+                    f"the lock of table {context.storage.uri} ended while a rollback was planned; run it again"
+                )
+            with carries_on(context, requested):
+                execute_rollback(context, rollback_time, plan)
+            context.kept_view()  # it lists files that are gone
+            return rollback_time
+    raise CommitConflictError(
+        f"instant {instant_time} of table {context.storage.uri} was not rolled back: other processes changed the table all the time; "
+        "try again"
+    )
+
+
+def is_completed(context: TableContext, instant_time: str) -> bool:
+    """Whether a commit is what is asked to be rolled back."""
+    return instant_time in context.active.load().completed_times
+
+
+def preview_rollback(context: TableContext, instant_time: str | None) -> RestoreResult:
+    """What a rollback would take back: of the newest commit, of a pending write, or of all whose writer is dead.
+
+    Raises:
+        InstantNotFoundError, CommitConflictError: as the rollback itself.
+    """
+    check_version(context.config)
+    snapshot = context.snapshot()
+    timeline = snapshot.timeline
+    found = timeline.commit_at.get(instant_time or "")
+    if found is not None:
+        require_newest(context, snapshot, found)
+        before = [i.time for i in timeline.commits if i != found]
+        return preview(context, snapshot, [found.time], to=before[-1] if before else None)
+    if instant_time is not None:
+        pending_write(context.active, timeline, instant_time, table=context.storage.uri)
+    wanted = [i for i in timeline.pending_writes if instant_time in (None, i.time)]
+    dead = [i.time for i in reversed(wanted) if life_of(i.time, context) is Life.DEAD]
+    return preview(context, snapshot, dead, to=timeline.commits[-1].time if timeline.commits else None)
+
+
+def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
+    """What the instant left behind, found by listing: markers may be gone, and other writers' may have other forms.
+
+    Logs in a slice that a completed instant began go with its base file; those of a pending one are disarmed, because a copy of
+    one may still come.
+    """
+    storage, snapshot = context.storage, context.snapshot()
+    view = FileSystemView(context.listing, context.active, snapshot.timeline.without({instant.time}), snapshot.archived)
     requests: list[RollbackRequest] = []
     for partition_path in snapshot.view.partitions():  # one without partition metadata has no data files yet
         groups: dict[str, list[LogFile]] = {}
         doomed: dict[str, list[str]] = {}
         for info in storage.list(partition_path):
             name = info.path.rpartition("/")[2]
-            base = parse_base_file(name)
+            base, found = parse_base_file(name), parse_log_file(name)
             if base is not None and base.instant == instant.time:
                 doomed.setdefault(base.file_id, []).append(info.path)
-            found = parse_log_file(name)
-            if found is not None:
+            elif found is not None and instant.is_completed and found.base_instant == instant.time:
+                doomed.setdefault(found.file_id, []).append(info.path)
+            elif found is not None:
                 groups.setdefault(found.file_id, []).append(
                     LogFile(partition_path, found.file_id, found.base_instant, found.version, name, info.size_bytes)
                 )
         for paths in doomed.values():
             full = tuple(f"{storage.uri.rstrip('/')}/{path}" for path in paths)
             requests.append(RollbackRequest(partition_path, files_to_delete=full))
-        committed = snapshot.view.committed.of(partition_path)
+        committed = view.committed.of(partition_path)
         for file_id, logs in groups.items():
             for item in logs:
-                if committed.log_size(item.path) is None and _has_blocks_of(storage, item, instant.time):
+                accounted = committed.log_size(item.path) in (0, item.size_bytes)
+                if not accounted and instant.time in instants_in(storage, item.path):
                     requests.append(
                         RollbackRequest(
                             partition_path,
@@ -110,14 +181,6 @@ def plan_rollback(storage: Storage, snapshot: Snapshot, instant: Instant) -> Rol
     return RollbackPlan(instant.time, instant.action, tuple(requests))
 
 
-def _has_blocks_of(storage: Storage, item: LogFile, instant_time: str) -> bool:
-    try:
-        blocks = list(scan_blocks(storage.read(item.path)))
-    except (FileNotFoundError, CorruptFileError):
-        return False
-    return any(isinstance(b, LogBlock) and b.header.get(HeaderKey.INSTANT_TIME) == instant_time for b in blocks)
-
-
 def execute_rollback(context: TableContext, rollback_time: str, plan: RollbackPlan) -> None:
     """Carry a plan out; every step may have been done before."""
     storage = context.storage
@@ -125,6 +188,7 @@ def execute_rollback(context: TableContext, rollback_time: str, plan: RollbackPl
     inflight = Instant(rollback_time, Action.ROLLBACK, State.INFLIGHT)
     if not context.active.exists(inflight):
         context.active.create(inflight)
+    _take_off(context, plan)
     partitions: dict[str, list[RollbackPartition]] = {}
     by_slice: dict[tuple[str, str, str], dict[str, int]] = {}
     for request in plan.requests:
@@ -141,7 +205,7 @@ def execute_rollback(context: TableContext, rollback_time: str, plan: RollbackPl
                 RollbackPartition(request.partition_path, deleted=tuple(deleted))
             )
     for (partition_path, file_id, base_instant), failed in by_slice.items():
-        path, size = _disarm(storage, partition_path, file_id, base_instant, rollback_time, plan.instant)
+        path, size = disarm(storage, partition_path, file_id, base_instant, rollback_time, [plan.instant])
         partitions.setdefault(partition_path, []).append(
             RollbackPartition(
                 partition_path,
@@ -164,23 +228,18 @@ def execute_rollback(context: TableContext, rollback_time: str, plan: RollbackPl
     log.info("rolled back instant %s of table %s", plan.instant, storage.uri)
 
 
-def _disarm(
-    storage: Storage, partition_path: str, file_id: str, base_instant: str, rollback_time: str, target: str
-) -> tuple[str, int]:
-    """A log file with one rollback block, behind every log file of the slice. Written once, also when resumed."""
-    block = rollback_block(instant=rollback_time, target=target)
-    highest = 0
-    for info in storage.list(partition_path):
-        found = parse_log_file(info.path.rpartition("/")[2])
-        if found is None or (found.file_id, found.base_instant) != (file_id, base_instant):
-            continue
-        highest = max(highest, found.version)
-        if info.size_bytes == len(block) and storage.read(info.path) == block:
-            return info.path, len(block)
-    name = format_log_file(LogFileName(file_id, base_instant, highest + 1, str(WriteToken(0, 0, 0))))
-    path = join(partition_path, name)
-    storage.create_new(path, block)
-    return path, len(block)
+def _take_off(context: TableContext, plan: RollbackPlan) -> None:
+    """Where a completed commit is undone: from here on no reader counts it."""
+    completed = Instant(plan.instant, COMPLETES_AS.get(plan.action, plan.action), State.COMPLETED)
+    if not context.active.exists(completed):
+        return
+    # A decision that was left would have the file put again.
+    context.publisher.forget(plan.instant)
+    for scheduled in (each for each, action in COMPLETES_AS.items() if action is completed.action):
+        # First: a compaction must not look pending, and its plan be read, while it goes.
+        for state in (State.REQUESTED, State.INFLIGHT):
+            context.active.remove(Instant(plan.instant, scheduled, state))
+    context.active.remove(completed)
 
 
 def _merged(partition_path: str, parts: Iterable[RollbackPartition]) -> RollbackPartition:
@@ -197,7 +256,7 @@ def _merged(partition_path: str, parts: Iterable[RollbackPartition]) -> Rollback
 def _forget(context: TableContext, instant_time: str, action: Action) -> None:
     """Remove what is left of a rolled-back instant; its timeline files and heartbeat go last."""
     storage = context.storage
-    drop_row_copies(storage, of=instant_time)
+    drop_row_copies(storage, of={instant_time})
     context.publisher.forget(instant_time)
     context.active.remove(Instant(instant_time, action, State.INFLIGHT))
     context.active.remove(Instant(instant_time, action, State.REQUESTED))

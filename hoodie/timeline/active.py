@@ -17,18 +17,26 @@ from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.log_name_texts import LogNameTexts
 from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_plan
+from hoodie.format.restore_plans import decode_restore_plan, decode_savepoint
 from hoodie.format.service_plans import (
     clustered_files,
     decode_clean_metadata,
     decode_clean_plan,
     earliest_kept_by_plan,
     is_clustering_plan,
-    savepointed_files,
 )
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, HOODIE, join
-from hoodie.model.payloads import CleanMetadata, CleanPlan, CommitMetadata, CompactionPlan, RollbackPlan
+from hoodie.model.payloads import (
+    CleanMetadata,
+    CleanPlan,
+    CommitMetadata,
+    CompactionPlan,
+    RestorePlan,
+    RollbackPlan,
+    SavepointMetadata,
+)
 from hoodie.publish.base import Publisher
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
@@ -72,18 +80,39 @@ class ActiveTimeline:
     def load(self) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names.
 
+        Commits that a restore or a rollback at work takes back are not on it, from the moment when its plan stands.
+        """
+        timeline = self.load_all()
+        undoing = timeline.pending(Action.RESTORE, Action.ROLLBACK)
+        if not undoing:
+            return timeline
+        undone: set[str] = set()
+        for instant in undoing:
+            if instant.action is Action.RESTORE:
+                undone.update(time for time, _ in self.planned_to_undo(instant))
+            else:  # mostly of a write that died
+                target = self.rollback_target(instant)
+                undone.update({target} & timeline.completed_times if target else ())
+        return timeline.without(undone)
+
+    def load_all(self) -> Timeline:
+        """The same with what a restore or a rollback at work has yet to take off: for who carries it on.
+
         Who archives deletes completed instants one by one, oldest first. A listing that saw the first of them and not the second
         would show a hole, and rows of the second would not count. So where that may be, it is asked whether the first is still
-        there: then nothing had been deleted before the listing ended.
+        there: then nothing had been deleted before the listing ended. A restore begins with the last one.
         """
         for tried in range(_LISTED_AGAIN):
             if tried:
                 time.sleep(min(tried, 5) * _READ_PAUSE_S)
             timeline, names = self._load()
-            first = timeline.commits[0] if timeline.commits else None
-            if first is None or not (len(names) > _LISTED_AT_ONCE or self._is_leaving(first, names)):
+            if not timeline.commits:
                 return timeline
-            if self._storage.exists(self.path(first)):
+            first, last = timeline.commits[0], timeline.commits[-1]
+            if len(names) > _LISTED_AT_ONCE:
+                if self.exists(first) and self.exists(last):
+                    return timeline
+            elif not self._is_leaving(first, names) or self.exists(first):
                 return timeline
         raise HoodieError(
             f"the timeline of table {self._storage.uri} could not be listed: instants are archived all the time; run it again"
@@ -173,12 +202,31 @@ class ActiveTimeline:
         path = self.path(Instant(instant_time, action, State.REQUESTED))
         return self._read(path, lambda data: decode_compaction_plan(data, path=self._full(path)))
 
+    @property
+    def at_once(self) -> int:
+        """As many requests as the storage takes at the same time."""
+        return self._storage.at_once
+
+    def restored_to(self, restore: Instant) -> str | None:
+        """The commit to which a restore took, or takes, the table back; None where that is not known."""
+        try:
+            return self.read_restore_plan(restore.time).target
+        except (FileNotFoundError, CorruptFileError):
+            return None
+
+    def restored_since(self, timeline: Timeline, instant: Instant) -> str | None:
+        """The earliest commit to which a restore after this instant took the table back: all of its files were there then."""
+        restores = (i for i in timeline if i.action is Action.RESTORE and sort_key(i.time) > sort_key(instant.time))
+        targets = (self.restored_to(restore) for restore in restores)
+        return min((time for time in targets if time), key=sort_key, default=None)
+
     def earliest_kept(self, timeline: Timeline) -> str | None:
         """The first commit whose files the newest clean keeps, or one that is running; None when none says so."""
         kept = []
         newest = timeline.newest(Action.CLEAN)
         if newest is not None:
-            kept.append(self.read_clean(newest).earliest)
+            earliest, restored = self.read_clean(newest).earliest, self.restored_since(timeline, newest)
+            kept.append(min(earliest, restored, key=sort_key) if earliest and restored else earliest)
         for pending in timeline.pending(Action.CLEAN):
             path = self.path(pending._replace(state=State.REQUESTED))
             try:
@@ -210,9 +258,25 @@ class ActiveTimeline:
         found: frozenset[str] = frozenset()
         for instant in timeline:
             if instant.action is Action.SAVEPOINT and instant.is_completed:
-                path = self.path(instant)
-                found |= self._read(path, lambda data, path=path: savepointed_files(data, path=self._full(path)))  # type: ignore[misc]
+                found |= {name for names in self.read_savepoint(instant).files.values() for name in names}
         return found
+
+    def read_savepoint(self, instant: Instant) -> SavepointMetadata:
+        """What a savepoint says."""
+        path = self.path(instant._replace(state=State.COMPLETED))
+        return self._read(path, lambda data: decode_savepoint(data, path=self._full(path)))
+
+    def read_restore_plan(self, instant_time: str) -> RestorePlan:
+        path = self.path(Instant(instant_time, Action.RESTORE, State.REQUESTED))
+        return self._read(path, lambda data: decode_restore_plan(data, path=self._full(path)))
+
+    def planned_to_undo(self, restore: Instant) -> tuple[tuple[str, Action], ...]:
+        """What a restore takes back, newest first; nothing while its plan is only being written."""
+        path = self.path(restore._replace(state=State.REQUESTED))
+        try:
+            return decode_restore_plan(self._storage.read(path), path=self._full(path)).instants
+        except (FileNotFoundError, CorruptFileError):
+            return ()
 
     def clustered_files(self, timeline: Timeline) -> frozenset[str]:
         """Names of the files that pending clusterings will read."""

@@ -15,6 +15,10 @@ def explain_pending(instant: Instant) -> str:
         return "a write in progress; if its writer died, the next write undoes it"
     if instant.action is Action.ROLLBACK:
         return "a rollback that was begun; the next write finishes it"
+    if instant.action is Action.RESTORE:
+        return "a restore that was begun; the next write finishes it"
+    if instant.action is Action.SAVEPOINT:
+        return "a savepoint that was being made or dropped, and holds nothing"
     if instant.action is Action.COMPACTION:
         run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
         return f"{run}`hoodie compaction run PATH` runs it"
@@ -46,6 +50,13 @@ def locked_otherwise(instant: Instant, theirs: str, ours: str, *, table: str, by
 def being_run(plan: Instant, *, table: str, by: str | None = None) -> str:
     runner = f"another process, {by}" if by else "another process"
     return f"{_plan(plan.action, plan.time, table)} is being run by {runner}; nothing was done"
+
+
+def being_restored(restore: Instant, *, table: str, by: str | None = None) -> str:
+    return (
+        f"table {table} is being taken back to an earlier commit by {by or 'another process'} ({restore}); nothing was written, "
+        "run it again when that is done"
+    )
 
 
 def run_by_others(plan: Instant, *, table: str) -> str:

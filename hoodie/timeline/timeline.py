@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -173,6 +173,19 @@ class Timeline:
         key = sort_key(position)
         late = frozenset(i.time for i in archived if sort_key(i.position) > key)
         return self._reduced(position, lambda instant: sort_key(instant.position) <= key, late)
+
+    def without(self, times: Container[str]) -> Timeline:
+        """The timeline that there is when the writes and compactions of these times were taken back."""
+        gone = {i for i in self.instants if i.time in times and (i.action in WRITES or i.action in COMPLETES_AS)}
+        kept = tuple(i for i in self.instants if i not in gone)
+        return replace(self, instants=kept, compactions=self.compactions - {i.time for i in gone}) if gone else self
+
+    def has_lost(self, later: Timeline) -> bool:
+        """Whether commits of this timeline were taken back on a later one: a restore and a rollback begin with the newest."""
+        newest, first = self.latest_commit, later.commits[0] if later.commits else None
+        if newest is None or newest.time in later.completed_times:
+            return False
+        return first is None or sort_key(newest.time) >= sort_key(first.time)
 
     def _reduced(self, until: str, keeps: Callable[[Instant], bool], unseen: frozenset[str] = frozenset()) -> Timeline:
         kept = tuple(

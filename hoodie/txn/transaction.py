@@ -33,7 +33,7 @@ from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
 from hoodie.storage.many import together
-from hoodie.timeline.pending import run_by_others
+from hoodie.timeline.pending import being_restored, run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.ahead import Ahead, Patience, wait_for
 from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_missed_delete, find_schema_conflict
@@ -143,6 +143,7 @@ class Transaction:
                     partial(_before_plan, context),
                     partial(context.snapshot, seen),
                 )
+                _refuse_amid_restore(context, snapshot.timeline)
                 ahead = _ahead_of(context, snapshot.timeline)
                 planned = plan(snapshot, ahead)
                 time = context.clock.allot(snapshot.timeline.latest_time)
@@ -183,6 +184,7 @@ class Transaction:
             with context.lock.held(context.lock_timeout_s):
                 _require_same_table(context, places_rows=False)
                 timeline = context.active.load()
+                _refuse_amid_restore(context, timeline)
                 if timeline.find(plan.time, plan.action) is None:
                     raise CommitConflictError(run_by_others(plan, table=context.storage.uri))
                 heartbeat = Heartbeat(plan.time, context)
@@ -297,6 +299,8 @@ class Transaction:
             raise CommitConflictError(self._conflict("its files were removed from the timeline: it was rolled back"))
         if self._rolled_back_by(snapshot.timeline):
             raise CommitConflictError(self._conflict("another process is rolling it back"))
+        if _restores(snapshot.timeline) != _restores(self.started_on):
+            raise CommitConflictError(self._conflict("the table was taken back to an earlier commit meanwhile"))
         self._refuse_amid_strangers(snapshot.timeline)
         others = self._others_since(snapshot)
         conflict = self._find_conflict(view, footing, others)
@@ -510,6 +514,18 @@ def _ahead_of(context: TableContext, timeline: Timeline) -> Ahead:
     first = min(sort_key(instant.time) for instant in writes)
     later = [instant for instant in timeline.commits if sort_key(instant.time) > first]
     return Ahead.of(writes, [(instant, context.active.read_commit(instant)) for instant in later])
+
+
+def _restores(timeline: Timeline) -> frozenset[str]:
+    return frozenset(i.time for i in timeline if i.action is Action.RESTORE)
+
+
+def _refuse_amid_restore(context: TableContext, timeline: Timeline) -> None:
+    """Raises CommitConflictError while a restore is at work. Ask under the lock."""
+    restore = next(iter(timeline.pending(Action.RESTORE)), None)
+    if restore is not None:
+        by = context.liveness.holder(restore.time)
+        raise CommitConflictError(being_restored(restore, table=context.storage.uri, by=by))
 
 
 def _before_plan(context: TableContext) -> None:

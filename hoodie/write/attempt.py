@@ -282,6 +282,10 @@ class Attempt:
                 f"so many commits were made to table {name!r} while keys were looked up that the first of them were archived; run the "
                 "write again"
             )
+        if self._snapshot.timeline.has_lost(now.timeline):
+            raise StaleSnapshotError(
+                f"table {name!r} was taken back to an earlier commit while keys were looked up; run the write again"
+            )
         if committed_since(now, self._snapshot.timeline, self._options.stream):
             raise StaleSnapshotError(
                 f"another run of stream {self._options.stream} wrote this batch to table {name!r} meanwhile; run the write again"

@@ -28,6 +28,7 @@ from hoodie.options.moments import BEGINNING, parse_begin_option
 from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.read.plan import plan_read
 from hoodie.timeline.clock import zone_of
+from hoodie.timeline.undone import refuse_undone
 from hoodie.view.context import Snapshot, TableContext
 from pyspark_hoodie.dataframe import parse_query
 from pyspark_hoodie.reach import reached
@@ -112,6 +113,8 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         self._seen = limit = _limit(snapshot)
         if limit is not None and self._target is not None:
             limit = min(limit, self._target, key=sort_key)
+        # Else a stream beyond the restored commit would wait in silence until others have passed it.
+        refuse_undone(snapshot.active, snapshot.timeline, start, table=self._context.storage.uri)
         if limit is None or (start is not None and sort_key(limit) <= sort_key(start)):
             return start
         # Of an unknown start (an older Spark went on from its checkpoint) no part can be told.

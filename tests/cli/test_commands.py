@@ -236,11 +236,40 @@ def test_rollback_shows_first_and_acts_with_yes(make_table, run, table_type, tmp
     assert again["pending"] == []
 
 
+def test_a_savepoint_is_made_listed_restored_and_dropped(make_table, run):
+    table = make_table()
+    before = table.scan().to_arrow().sort_by("uuid")
+    _, made, _ = run("savepoint", table.uri, "--comment", "kept")
+    _, listed, _ = run("savepoints", table.uri)
+    assert [(each["instant"], each["comment"]) for each in listed["savepoints"]] == [(made["savepoint"], "kept")]
+    table.upsert(rows(range(30), fare=3.0, ts=3))
+    _, shown, _ = run("restore", table.uri, made["savepoint"])
+    assert (shown["dry_run"], shown["inserted"], len(shown["undone"])) == (True, 10, 1)
+    assert table.scan().to_arrow().num_rows == 30
+    _, done, _ = run("restore", table.uri, made["savepoint"], "--yes")
+    assert (done["dry_run"], done["undone"]) == (False, shown["undone"])
+    assert table.scan().to_arrow().sort_by("uuid") == before
+    assert run("savepoint", table.uri, "--drop")[0] == FAILED
+    assert run("savepoint", table.uri, made["savepoint"], "--drop")[0] == DONE
+    assert run("savepoints", table.uri)[1] == {"savepoints": []}
+
+
+def test_the_newest_commit_is_rolled_back_after_a_look(make_table, run):
+    table = make_table()
+    newest = table.timeline.latest_commit.time
+    _, shown, _ = run("rollback", table.uri, newest)
+    assert (shown["dry_run"], shown["undone"]) == (True, [newest])
+    assert table.timeline.latest_commit.time == newest
+    _, done, _ = run("rollback", table.uri, newest, "--yes")
+    assert done["rolled_back"] == [newest]
+    assert len(table.timeline.commits) == 1
+
+
 @pytest.mark.parametrize("flags", [[], ["--yes"]])
 def test_rollback_refuses_what_is_not_pending(make_table, run, flags):
     table = make_table()
     for instant, reason in (
-        (table.timeline.latest_commit.time, "is completed"),
+        (table.timeline.commits[0].time, "came after it"),
         ("20200101000000000", "there is no instant 20200101000000000 on the active timeline"),
     ):
         status, out, err = run("rollback", table.uri, instant, *flags)

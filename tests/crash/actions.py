@@ -70,6 +70,33 @@ def _prepare_logs(storage: Storage, clock: FakeClock | None) -> None:
     opened(storage, clock).delete(keys([Input("k6", "a"), Input("k7", "b")]))
 
 
+def _prepare_savepoint(table_type: str) -> Callable[[Storage, FakeClock | None], None]:
+    """A savepoint, and after it all that can have happened: updates, a compaction, an overwrite, a plan that waits."""
+
+    def prepare(storage: Storage, clock: FakeClock | None) -> None:
+        merge_on_read = table_type == "MERGE_ON_READ"
+        (_prepare_logs if merge_on_read else _prepare(table_type))(storage, clock)
+        table = opened(storage, clock)
+        table.savepoint(comment="before")
+        table.upsert(batch(CHANGES))
+        if merge_on_read:
+            table.compact()
+            table.upsert(batch(MORE))
+            table.schedule_compaction()
+        table.insert_overwrite(batch(OVERWRITES))
+        table.upsert(batch(MORE))
+
+    return prepare
+
+
+def _restore(table: HoodieTable) -> object:
+    return table.restore(table.savepoints()[-1].instant)
+
+
+def _roll_back_newest(table: HoodieTable) -> object:
+    return table.rollback(table.timeline.commits[-1].time)
+
+
 def _prepare_failed_write(storage: Storage, clock: FakeClock | None) -> None:
     """An upsert that died when all its files had their names, right before its completed file."""
     _prepare_logs(storage, clock)
@@ -122,6 +149,10 @@ ACTIONS = {
         Action("compaction", _prepare_logs, lambda table: table.compact()),
         Action("compaction within a budget", _prepare_logs, _run_small_plan),
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
+        Action("rollback of the newest commit", _prepare_logs, _roll_back_newest),
+        Action("savepoint", _prepare_logs, lambda table: table.savepoint(comment="now")),
+        Action("restore", _prepare_savepoint("COPY_ON_WRITE"), _restore),
+        Action("restore of logs", _prepare_savepoint("MERGE_ON_READ"), _restore),
     )
 }
 

@@ -1,0 +1,95 @@
+"""Take a table back to a commit. Whether that may be: `undo_rules.py`; how it is done: `restore_run.py`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from hoodie.errors import CommitConflictError, LockError
+from hoodie.format.restore_plans import encode_restore_plan
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import RestorePlan
+from hoodie.model.results import RestoreResult
+from hoodie.options.fits import check_version
+from hoodie.options.write import WriteOptions
+from hoodie.services.acts import run_pending
+from hoodie.services.cleaning import CLEANING
+from hoodie.services.recovery import rollback_failed
+from hoodie.services.restore_run import carry_out
+from hoodie.services.undo_rules import carries_on, plan_restore, preview, put_plan
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.heartbeat import Heartbeat
+from hoodie.txn.participants import participants_of
+from hoodie.txn.same_table import require_same_table
+from hoodie.view.context import TableContext, load_config
+
+_TRIES = 3
+
+
+def restore(context: TableContext, options: WriteOptions, target: str, *, dry_run: bool = False) -> RestoreResult:
+    """Undo every commit after `target`.
+
+    Raises:
+        InstantNotFoundError, CommitConflictError: as `plan_restore`. LockError: the lock was lost; nothing was done.
+    """
+    started = time.monotonic()
+    check_version(context.config)
+    if dry_run:
+        snapshot = context.snapshot()
+        plan = plan_restore(context, snapshot, target)
+        return preview(context, snapshot, [time for time, _ in plan.instants], to=target)
+    for _ in range(_TRIES):
+        rollback_failed(context)
+        run_pending(CLEANING, context, options)  # what it has begun to delete may be files of the state to come
+        snapshot = context.snapshot()
+        plan = plan_restore(context, snapshot, target)
+        if not plan.instants:
+            return RestoreResult(None, restored_to=target)
+        lost = preview(context, snapshot, [time for time, _ in plan.instants], to=target)
+        begun = _begin(context, snapshot.timeline, plan)
+        if begun is not None:
+            restore_time, heartbeat = begun
+            with carries_on(context, Instant(restore_time, Action.RESTORE, State.INFLIGHT)):
+                parts = carry_out(context, restore_time, plan, heartbeat)
+            return replace(
+                lost,
+                instant=restore_time,
+                files=sum(len(part.deleted) for part in parts),
+                bytes_freed=sum(sum(part.deleted.values()) for part in parts),
+                logs=len({(part.partition_path, each.name) for part in parts for each in part.disarmed}),
+                dry_run=False,
+                seconds=time.monotonic() - started,
+            )
+    raise CommitConflictError(
+        f"table {context.storage.uri} was not restored: other processes changed it all the time; nothing was undone, try again"
+    )
+
+
+def _begin(context: TableContext, timeline: Timeline, plan: RestorePlan) -> tuple[str, Heartbeat] | None:
+    """Put the plan on the timeline; None where that is not as it was when the plan was made."""
+    heartbeat: Heartbeat | None = None
+    with context.lock.held(context.lock_timeout_s):
+        require_same_table(context.config, load_config(context.storage))
+        now = context.active.load_all()
+        if now.instants != timeline.instants:
+            return None
+        for participant in participants_of(context):
+            participant.before_plan(context)
+        requested = Instant(context.clock.allot(now.latest_time), Action.RESTORE, State.REQUESTED)
+        heartbeat = Heartbeat(requested.time, context)
+        try:
+            heartbeat.hold()
+            put_plan(context, requested, encode_restore_plan(plan))
+            if context.lock.is_known_lost():
+                # A write may have begun meanwhile. Nothing was undone yet, and the plan does not know of it.
+                context.active.remove(requested)
+                raise LockError(
+                    f"the lock of table {context.storage.uri} ended while a restore was planned; run it again"
+                )
+            with carries_on(context, requested):
+                heartbeat.start()
+        except BaseException:
+            heartbeat.abandon()
+            raise
+    return requested.time, heartbeat

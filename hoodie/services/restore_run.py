@@ -1,0 +1,203 @@
+"""A restore from its plan to its end, by whoever planned it or comes after (table version 6).
+
+The plan on the timeline names the instants that go. From that moment readers of ours do not see them (`ActiveTimeline.load`), and no
+write begins. Completed files go first, newest first: so other readers see one earlier commit after the other, each whole, and then
+the one to restore. Data files follow, then what is left of the instants, and the restore completes. Every step may be done twice: a
+runner that was only paused finds all of it done, and names of files and instants are never used again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from hoodie.errors import CommitConflictError, CorruptFileError
+from hoodie.filegroup.row_copies import drop_row_copies
+from hoodie.format.restore_plans import encode_restore_metadata
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant, sort_key
+from hoodie.model.names import COMPLETES_AS, heartbeat_path, parse_log_file
+from hoodie.model.payloads import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition
+from hoodie.services.undo_files import UndonePart, UndoTask, doomed_by, run_undo
+from hoodie.storage.base import FileInfo
+from hoodie.storage.many import for_each
+from hoodie.timeline.pending import being_restored
+from hoodie.txn.ahead import Patience
+from hoodie.txn.heartbeat import Heartbeat, Life, held_by_this_thread, life_of
+from hoodie.view.context import TableContext
+
+log = logging.getLogger("hoodie")
+
+_PARTITIONS_A_TASK = 64
+
+
+def finish_restore(context: TableContext, restore: Instant) -> None:
+    """Wait for a restore whose process lives, and carry on one whose process died.
+
+    Raises:
+        CommitConflictError: it is still being run after as long as one waits for the lock.
+    """
+    patience = Patience(context.lock_timeout_s)
+    while not _has_ended(context, restore):
+        if life_of(restore.time, context) is Life.DEAD:
+            claimed = _claim(context, restore)
+            if claimed is not None:
+                carry_out(context, restore.time, *claimed)
+        elif held_by_this_thread(restore.time) or not patience.pause(context.clock):
+            raise CommitConflictError(
+                being_restored(restore, table=context.storage.uri, by=context.liveness.holder(restore.time))
+            )
+
+
+def _has_ended(context: TableContext, restore: Instant) -> bool:
+    return restore.time not in {i.time for i in context.active.load_all().pending(Action.RESTORE)}
+
+
+def _claim(context: TableContext, restore: Instant) -> tuple[RestorePlan, Heartbeat] | None:
+    """The plan of a dead runner; None where there is nothing to carry on."""
+    with context.lock.held(context.lock_timeout_s):
+        if _has_ended(context, restore) or life_of(restore.time, context) is not Life.DEAD:
+            return None
+        try:
+            plan = context.active.read_restore_plan(restore.time)
+        except (CorruptFileError, FileNotFoundError):
+            if context.active.exists(restore._replace(state=State.INFLIGHT)):
+                raise
+            # Other writers do not publish plans atomically: this one died before it had done anything.
+            context.active.remove(restore._replace(state=State.REQUESTED))
+            return None
+        heartbeat = Heartbeat(restore.time, context)
+        heartbeat.hold()
+        try:
+            heartbeat.start()
+        except BaseException:
+            heartbeat.abandon()
+            raise
+    return plan, heartbeat
+
+
+def carry_out(context: TableContext, restore_time: str, plan: RestorePlan, heartbeat: Heartbeat) -> list[UndonePart]:
+    """Do what a plan says, from wherever it stands; gives what was done to files."""
+    try:
+        parts = _carry_out(context, restore_time, plan)
+    except BaseException:
+        heartbeat.abandon()
+        raise
+    heartbeat.stop(clear=lambda: None)
+    context.kept_view()  # it lists files that are gone
+    log.info("restored table %s to %s: %d instants undone", context.storage.uri, plan.target, len(plan.instants))
+    return parts
+
+
+def _carry_out(context: TableContext, restore_time: str, plan: RestorePlan) -> list[UndonePart]:
+    started = time.monotonic()
+    active = context.active
+    inflight = Instant(restore_time, Action.RESTORE, State.INFLIGHT)
+    if not active.exists(inflight):
+        with suppress(CommitConflictError):  # another runner was quicker
+            active.create(inflight)
+    _take_off(context, plan)
+    parts = _undo_files(context, restore_time, plan)
+    _forget(context, restore_time, plan)
+    metadata = RestoreMetadata(
+        started=restore_time,
+        took_ms=int((time.monotonic() - started) * 1000),
+        undone=plan.instants,
+        rollbacks=tuple(_rollback_of(context, restore_time, each, parts) for each in plan.instants),
+    )
+    context.clock.wait_until_passed(restore_time)
+    completed = inflight._replace(state=State.COMPLETED)
+    if not active.exists(completed):
+        try:
+            active.create(completed, encode_restore_metadata(metadata))
+        except CommitConflictError:
+            log.info("%s of table %s was completed by another process", completed, context.storage.uri)
+    return parts
+
+
+def _keys(plan: RestorePlan) -> frozenset[tuple[str, Action]]:
+    return frozenset((time, COMPLETES_AS.get(action, action)) for time, action in plan.instants)
+
+
+def _take_off(context: TableContext, plan: RestorePlan) -> None:
+    """Undo the commits for every reader, newest first."""
+    files = context.active.state_files(_keys(plan))
+    states: dict[str, list[str]] = {}
+    for instant, info in files:
+        if instant.action in COMPLETES_AS:
+            states.setdefault(instant.time, []).append(info.path)
+    for instant, info in reversed([each for each in files if each[0].is_completed]):
+        # A decision that was left would have the completed file put again.
+        context.publisher.forget(instant.time)
+        # A compaction must not look pending, and its plan be read, while it goes.
+        for path in (*states.get(instant.time, ()), info.path):
+            context.storage.delete(path)
+
+
+def _undo_files(context: TableContext, restore_time: str, plan: RestorePlan) -> list[UndonePart]:
+    undone = frozenset(time for time, _ in plan.instants)
+    committed = context.snapshot().view.committed
+    tasks = []
+    found = context.listing.all_files()
+    touched = [path for path in found.partitions if _has_work(found.files.get(path, ()), undone)]
+    for start in range(0, len(touched), _PARTITIONS_A_TASK):
+        chunk = tuple(touched[start : start + _PARTITIONS_A_TASK])
+        sizes = {path: size for each in chunk for path, size in committed.of(each).sizes.items() if _is_log(path)}
+        tasks.append(UndoTask(chunk, undone, sizes))
+    run = partial(run_undo, context.storage, restore_time)
+    results = context.engine.run(run, tasks, label=f"restore {context.config.name}") if tasks else []
+    return [part for result in results for part in result]
+
+
+def _has_work(infos: Iterable[FileInfo], undone: frozenset[str]) -> bool:
+    names = (info.path.rpartition("/")[2] for info in infos)
+    return any(doomed_by(name, undone) is not None or _is_log(name) for name in names)
+
+
+def _is_log(path: str) -> bool:
+    return parse_log_file(path.rpartition("/")[2]) is not None
+
+
+def _forget(context: TableContext, restore_time: str, plan: RestorePlan) -> None:
+    """Remove what is left of the instants, and rollbacks of instants that came after the restored one."""
+    storage, active = context.storage, context.active
+    drop_row_copies(storage, of=frozenset(time for time, _ in plan.instants))
+    for time_, _ in plan.instants:
+        context.publisher.forget(time_)
+        storage.delete(heartbeat_path(time_))
+        context.liveness.release(time_)
+    left = [info.path for _, info in reversed(active.state_files(_keys(plan)))]
+    for_each(storage.delete, left, at_once=storage.at_once)
+    first = min((sort_key(time) for time, _ in plan.instants), default=sort_key(restore_time))
+    rollbacks = [
+        i
+        for i in active.load_all()
+        if i.action is Action.ROLLBACK and i.is_completed and first < sort_key(i.time) < sort_key(restore_time)
+    ]
+    targets = for_each(active.rollback_target, rollbacks, at_once=storage.at_once)
+    gone = [i for i, target in zip(rollbacks, targets, strict=True) if target and sort_key(target) >= first]
+    for _, info in active.state_files({(i.time, i.action) for i in gone}) if gone else ():
+        storage.delete(info.path)
+
+
+def _rollback_of(
+    context: TableContext, restore_time: str, undone: tuple[str, Action], parts: Sequence[UndonePart]
+) -> RollbackMetadata:
+    root = context.storage.uri.rstrip("/")
+    partitions = []
+    for part in parts:
+        if part.instant != undone[0]:
+            continue
+        folder = f"{root}/{part.partition_path}" if part.partition_path else root
+        partitions.append(
+            RollbackPartition(
+                part.partition_path,
+                deleted=tuple(f"{folder}/{name}" for name in part.deleted),
+                rollback_log_files={f"{root}/{each.rollback_log}": each.rollback_bytes for each in part.disarmed},
+                failed_log_files={each.name: each.size_bytes for each in part.disarmed},
+            )
+        )
+    return RollbackMetadata(restore_time, 0, (undone,), tuple(partitions))

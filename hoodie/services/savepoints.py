@@ -1,0 +1,157 @@
+"""Savepoints: commits whose state stays readable, and can be restored, however much is cleaned and archived.
+
+A savepoint is a completed file of the commit's own instant. It names the files of that state, and cleans leave these. It is made
+under the table lock, in one step: the completed file comes first, and the empty inflight file that Apache Hudi has beside it after
+that. So a process that dies leaves a savepoint or none.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from contextlib import suppress
+
+from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.format.restore_plans import encode_savepoint
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant, sort_key
+from hoodie.model.payloads import SavepointMetadata
+from hoodie.model.results import Savepoint
+from hoodie.options.fits import check_version
+from hoodie.services.cleaning import deciding
+from hoodie.timeline.pending import being_restored
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.same_table import require_same_table
+from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.retained import Retention
+
+_TRIES = 3
+
+
+def make_savepoint(context: TableContext, instant_time: str | None, comment: str) -> str:
+    """Keep the state after a commit, by default the newest; gives its instant.
+
+    Raises:
+        InstantNotFoundError: there is no such commit, or files of its state were cleaned.
+        CommitConflictError: it has a savepoint, a clean deletes files of its state, or a restore is at work.
+    """
+    check_version(context.config)
+    for _ in range(_TRIES):
+        snapshot = context.snapshot()
+        commit = _commit(snapshot, instant_time, table=context.storage.uri)
+        files = _files(context, snapshot, commit)
+        if _put(context, snapshot.timeline, commit, files, comment):
+            return commit.time
+    raise CommitConflictError(
+        f"no savepoint of table {context.storage.uri} could be made: other processes cleaned or restored at the same time; try again"
+    )
+
+
+def savepoints_of(context: TableContext) -> list[Savepoint]:
+    """All savepoints, oldest first."""
+    active = context.active
+    found = [i for i in active.load() if i.action is Action.SAVEPOINT and i.is_completed]
+    said = [(i.time, active.read_savepoint(i)) for i in found]
+    return [
+        Savepoint(time_, each.comment, each.user, each.at_ms, sum(map(len, each.files.values())))
+        for time_, each in said
+    ]
+
+
+def drop_savepoint(context: TableContext, instant_time: str) -> None:
+    """Let a savepoint go; the next clean may delete its files.
+
+    Raises:
+        InstantNotFoundError: there is none at that instant.
+    """
+    check_version(context.config)
+    completed = Instant(instant_time, Action.SAVEPOINT, State.COMPLETED)
+    with context.lock.held(context.lock_timeout_s):
+        require_same_table(context.config, load_config(context.storage))
+        timeline = context.active.load()
+        if timeline.find(instant_time, Action.SAVEPOINT) is None:
+            there = ", ".join(i.time for i in timeline if i.action is Action.SAVEPOINT) or "none"
+            raise InstantNotFoundError(
+                f"table {context.storage.uri} has no savepoint at {instant_time}; its savepoints: {there}"
+            )
+        _refuse_amid_restore(context, timeline)
+        # The completed file last: until then the savepoint stands. Apache Hudi may have left a requested one.
+        for state in (State.INFLIGHT, State.REQUESTED, State.COMPLETED):
+            context.active.remove(completed._replace(state=state))
+
+
+def _commit(snapshot: Snapshot, instant_time: str | None, *, table: str) -> Instant:
+    timeline = snapshot.timeline
+    found = timeline.latest_commit if instant_time is None else timeline.commit_at.get(instant_time)
+    if found is None:
+        raise InstantNotFoundError(timeline.not_found(instant_time or "(the latest)", table=table))
+    saved = timeline.find(found.time, Action.SAVEPOINT)
+    if saved is not None and saved.is_completed:
+        raise CommitConflictError(
+            f"commit {found.time} of table {table} has a savepoint already; drop it to make another one"
+        )
+    return found
+
+
+def _files(context: TableContext, snapshot: Snapshot, commit: Instant) -> Mapping[str, tuple[str, ...]]:
+    """Names of the files of a state, by partition path."""
+    timeline, table = snapshot.timeline, context.storage.uri
+    then = timeline.as_of(commit.time)
+    kept = snapshot.active.earliest_kept(timeline)
+    newest = commit == timeline.latest_commit
+    gone = kept is not None and sort_key(commit.time) < sort_key(kept)
+    if not newest and (gone or Retention(snapshot.view, snapshot.active, then).cleaned_anywhere()):
+        raise InstantNotFoundError(
+            f"the files of table {table} as of commit {commit.time} were cleaned, so a savepoint cannot keep them; the earliest "
+            f"commit for one is {kept or timeline.commits[-1].time}, the latest {timeline.commits[-1].time}"
+        )
+    found: dict[str, list[str]] = {}
+    for file_slice in snapshot.view.latest_slices(until=then):
+        names = [file.name for file in (file_slice.base, *file_slice.logs) if file is not None]
+        found.setdefault(file_slice.group.partition_path, []).extend(names)
+    _refuse_doomed(snapshot, found, table=table)
+    return {path: tuple(names) for path, names in sorted(found.items())}
+
+
+def _refuse_doomed(snapshot: Snapshot, files: Mapping[str, list[str]], *, table: str) -> None:
+    """Raises CommitConflictError when a clean that was begun deletes one of the files."""
+    for clean in snapshot.timeline.pending(Action.CLEAN):
+        with suppress(FileNotFoundError):
+            planned = snapshot.active.read_clean_plan(clean.time).files
+            if any(set(names) & set(planned.get(path, ())) for path, names in files.items()):
+                raise CommitConflictError(
+                    f"{clean} of table {table} deletes files that the savepoint would keep; let it end (`hoodie clean PATH` finishes "
+                    "one whose process died), and make a savepoint of a later commit"
+                )
+
+
+def _put(
+    context: TableContext, timeline: Timeline, commit: Instant, files: Mapping[str, tuple[str, ...]], comment: str
+) -> bool:
+    """False where files of the state may have gone since it was looked at."""
+    saved = Instant(commit.time, Action.SAVEPOINT, State.COMPLETED)
+    with context.lock.held(context.lock_timeout_s):
+        require_same_table(context.config, load_config(context.storage))
+        now = context.active.load()
+        _refuse_amid_restore(context, now)
+        if deciding(now) != deciding(timeline) or commit not in now.commits:
+            return False
+        at_ms = int(context.storage.now_s() * 1000)
+        context.active.create(saved, encode_savepoint(SavepointMetadata(_user(), at_ms, comment, files)))
+        inflight = saved._replace(state=State.INFLIGHT)
+        if not context.active.exists(inflight):
+            context.active.create(inflight)
+    return True
+
+
+def _refuse_amid_restore(context: TableContext, timeline: Timeline) -> None:
+    for restore in timeline.pending(Action.RESTORE):
+        by = context.liveness.holder(restore.time)
+        raise CommitConflictError(being_restored(restore, table=context.storage.uri, by=by))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a process without a name, as in many containers
+        return ""

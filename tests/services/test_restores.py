@@ -1,0 +1,437 @@
+"""Savepoints, restores and the rollback of a commit: what goes, what stays, who is refused, and what others see of it."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, HoodieError, InstantNotFoundError
+from hoodie.format.plan_avro import decode_plan, encode_rollback_plan
+from hoodie.format.restore_plans import decode_restore_plan, decode_savepoint, encode_restore_plan, encode_savepoint
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import RestorePlan, RollbackPlan
+from hoodie.model.streams import StreamBatch
+from hoodie.options.parse import parse_write_options
+from hoodie.services.cleaning import CLEANING, plan_clean
+from hoodie.storage.cache import Cache
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
+from hoodie.write.attempt import Attempt
+from tests.golden_tables import copy_golden
+from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, plain, snapshot_of, stray_files
+
+KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def rows(turn, count=4):
+    return batch([Input(f"k{n}", "ab"[n % 2], turn, turn) for n in range(count)])
+
+
+class Scene:
+    """A table after some commits, and its rows after each."""
+
+    def __init__(self, kind, turns=5, *, compacts_after=(), options=None):
+        self.kind = kind
+        self.storage, self.clock = new_table(table_type=kind)
+        self.table = opened(self.storage, self.clock, options)
+        self.instants, self.rows = [], []
+        for turn in range(turns):
+            self.instants.append(self.table.upsert(rows(turn)).instant)
+            self.rows.append(snapshot_of(self.table))
+            if turn in compacts_after:
+                self.compact()
+
+    def compact(self):
+        if self.kind == "MERGE_ON_READ":
+            self.table.compact()
+
+    def fresh(self):
+        """Another process."""
+        return opened(self.storage, self.clock, cache=Cache())
+
+
+def test_a_restore_takes_the_table_back_and_the_next_write_goes_on_from_there(kind):
+    scene = Scene(kind, compacts_after=(2,))
+    result = scene.table.restore(scene.instants[1])
+    assert snapshot_of(scene.table) == snapshot_of(scene.fresh()) == scene.rows[1]
+    assert set(scene.instants[2:]) <= set(result.undone)
+    assert result.updated == 12
+    assert leftovers(scene.storage) == stray_files(scene.storage, scene.table) == []
+    after = scene.table.upsert(rows(9))
+    assert after.instant > result.instant > scene.instants[-1]
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {9}
+    scene.compact()
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {9}
+
+
+def test_a_preview_says_what_the_restore_then_does_and_changes_nothing(kind):
+    scene = Scene(kind, compacts_after=(2,))
+    before = scene.storage.snapshot()
+    said = scene.table.restore(scene.instants[1], dry_run=True)
+    assert scene.storage.snapshot() == before
+    assert said.dry_run
+    assert said.instant is None
+    done = scene.table.restore(scene.instants[1])
+    for name in ("restored_to", "undone", "inserted", "updated", "deleted", "files", "bytes_freed", "logs"):
+        assert getattr(said, name) == getattr(done, name), name
+    assert said.files > 0
+    assert "would undo" in str(said)
+
+
+def test_restoring_to_the_latest_commit_does_nothing(kind):
+    scene = Scene(kind)
+    before = scene.storage.snapshot()
+    assert scene.table.restore(scene.instants[-1]).instant is None
+    assert scene.storage.snapshot() == before
+
+
+def test_replaced_groups_count_again(kind):
+    scene = Scene(kind)
+    scene.table.insert_overwrite_table(batch([Input("new", "a", 1, 1)]))
+    scene.table.restore(scene.instants[-1])
+    assert snapshot_of(scene.fresh()) == scene.rows[-1]
+    overwritten = scene.table.insert_overwrite(batch([Input("new", "a", 1, 1)])).instant
+    scene.table.rollback(overwritten)
+    assert snapshot_of(scene.fresh()) == scene.rows[-1]
+
+
+def test_a_savepoint_keeps_its_files_and_lets_them_go_when_it_is_dropped(kind):
+    scene = Scene(kind, turns=2, compacts_after=(1,))
+    saved = scene.table.savepoint(scene.instants[1], comment="kept")
+    (found,) = scene.table.savepoints()
+    assert (found.instant, found.comment) == (saved, "kept")
+    for turn in range(5, 10):
+        scene.table.upsert(rows(turn))
+        scene.compact()
+    scene.table.clean(retain_commits=1)
+    assert plain(scene.fresh().scan(as_of=saved, meta_columns=True)) == scene.rows[1]
+    scene.table.restore(saved)
+    assert snapshot_of(scene.fresh()) == scene.rows[1]
+    scene.table.drop_savepoint(saved)
+    assert scene.table.savepoints() == []
+    assert snapshot_of(scene.fresh()) == scene.rows[1]
+    for turn in range(10, 14):
+        scene.table.upsert(rows(turn))
+        scene.compact()
+        scene.table.clean(retain_commits=1)
+        assert {row[2] for row in snapshot_of(scene.fresh())} == {turn}
+    assert not [info.path for part in "ab" for info in scene.storage.list(part) if f"_{saved}." in info.path]
+
+
+def test_cleans_after_a_restore_keep_what_is_read_and_take_the_rest(kind):
+    scene = Scene(kind, turns=3)
+    saved = scene.table.savepoint(scene.instants[0])
+    scene.table.clean(retain_commits=1)
+    scene.table.restore(saved)
+    scene.table.drop_savepoint(saved)
+    assert scene.table.savepoint() == saved  # the newest state is whole, whatever the clean before the restore said
+    scene.table.drop_savepoint(saved)
+    second = scene.table.upsert(rows(7)).instant
+    assert scene.fresh().scan(as_of=saved).to_arrow().num_rows == 4
+    for turn in range(8, 12):
+        scene.table.upsert(rows(turn))
+        scene.compact()
+    cleaned = scene.table.clean(retain_commits=1)
+    assert cleaned.files > 0
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {11}
+    with pytest.raises(InstantNotFoundError, match="cleaned"):
+        scene.fresh().scan(as_of=second)
+
+
+def test_no_restore_where_files_of_that_state_were_cleaned(kind):
+    scene = Scene(kind, turns=6, compacts_after=(1, 2, 3, 4))
+    scene.table.clean(retain_commits=2)
+    before = scene.storage.snapshot()
+    with pytest.raises(InstantNotFoundError, match=r"files of that state were cleaned.*A savepoint keeps"):
+        scene.table.restore(scene.instants[0])
+    with pytest.raises(InstantNotFoundError, match="were cleaned, so a savepoint cannot keep them"):
+        scene.table.savepoint(scene.instants[0])
+    assert scene.storage.snapshot() == before
+
+
+def test_a_savepoint_in_the_way_has_to_be_dropped_first(kind):
+    scene = Scene(kind)
+    saved = scene.table.savepoint()
+    with pytest.raises(CommitConflictError, match=f"{saved}.*Drop the savepoint first"):
+        scene.table.restore(scene.instants[0])
+    with pytest.raises(CommitConflictError, match="Drop the savepoint first"):
+        scene.table.rollback(saved)
+    with pytest.raises(CommitConflictError, match="has a savepoint already"):
+        scene.table.savepoint()
+    scene.table.drop_savepoint(saved)
+    with pytest.raises(InstantNotFoundError, match="no savepoint at"):
+        scene.table.drop_savepoint(saved)
+    scene.table.restore(scene.instants[0])
+    assert snapshot_of(scene.fresh()) == scene.rows[0]
+
+
+def test_only_the_newest_commit_is_rolled_back(kind):
+    scene = Scene(kind)
+    with pytest.raises(
+        CommitConflictError, match=f"came after it. To take back both, restore the table to {scene.instants[2]}"
+    ):
+        scene.table.rollback(scene.instants[3])
+    said = scene.table.rollback(scene.instants[4], dry_run=True)
+    assert said.undone == (scene.instants[4],)
+    assert scene.table.rollback(scene.instants[4]) == [scene.instants[4]]
+    assert snapshot_of(scene.fresh()) == scene.rows[3]
+    assert leftovers(scene.storage) == stray_files(scene.storage, scene.table) == []
+    with pytest.raises(InstantNotFoundError, match="was rolled back"):
+        scene.fresh().changes(since=scene.instants[4])
+    for turn in (3, 2, 1, 0):
+        scene.table.rollback(scene.instants[turn])
+        assert snapshot_of(scene.fresh()) == (scene.rows[turn - 1] if turn else [])
+    scene.table.upsert(rows(3))
+    assert len(snapshot_of(scene.fresh())) == 4
+
+
+def test_a_compaction_is_rolled_back_with_its_plan():
+    scene = Scene("MERGE_ON_READ")
+    (compaction,) = scene.table.compact()
+    scene.table.rollback(compaction.instant)
+    table = scene.fresh()
+    assert snapshot_of(table) == scene.rows[-1]
+    assert not table.timeline.pending()
+    assert not table.timeline.compactions
+    table.upsert(rows(9))
+    table.compact()
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {9}
+
+
+def test_who_read_beyond_the_restored_commit_is_told_also_when_others_have_written_since(kind):
+    scene = Scene(kind)
+    scene.table.restore(scene.instants[1])
+    for _ in range(2):
+        for act in (
+            lambda: scene.fresh().changes(since=scene.instants[3]),
+            lambda: scene.fresh().changes(since=scene.instants[0], until=scene.instants[3]),
+            lambda: scene.fresh().changes(since=scene.instants[2], images="before_after"),
+            lambda: scene.fresh().scan(as_of=scene.instants[2]),
+        ):
+            with pytest.raises(InstantNotFoundError, match=f"took the table back to {scene.instants[1]}.*go back to"):
+                act()
+        assert scene.fresh().changes(since=scene.instants[0]).to_arrow().num_rows == 4
+        newest = scene.table.upsert(rows(20)).instant
+        assert scene.fresh().changes(since=scene.instants[1], until=newest).to_arrow().num_rows == 4
+
+
+def test_a_living_writer_is_not_restored_over_and_a_dead_one_is_undone(kind):
+    scene = Scene(kind)
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Waits(FaultStorage):
+        def create_new(self, path, data, **how):
+            if path.endswith("commit"):
+                begun.set()
+                assert goes_on.wait(20)
+            return super().create_new(path, data, **how)
+
+    writer = threading.Thread(target=lambda: opened(Waits(scene.storage), scene.clock).upsert(rows(7)))
+    # The clean-up of a test that fails here would wait for the thread for ever.
+    writer.start()
+    try:
+        assert begun.wait(20)
+        with pytest.raises(HoodieError, match=r"is still being written|was not granted|lock"):
+            opened(scene.storage, scene.clock, {"hoodie.write.lock.wait_time_ms": "1"}).restore(scene.instants[0])
+    finally:
+        goes_on.set()
+        writer.join()
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {7}
+
+
+@pytest.mark.parametrize("name", ["restore", "rollback"])
+def test_an_interrupted_one_is_seen_as_done_and_the_next_write_finishes_it(kind, name):
+    scene = Scene(kind, compacts_after=(2,))
+
+    def act(table):
+        return table.restore(scene.instants[0]) if name == "restore" else table.rollback(scene.instants[-1])
+
+    after = scene.rows[0] if name == "restore" else scene.rows[-2]
+    start = scene.storage
+    trial, clock = copy_of(start)
+    traced = FaultStorage(trial)
+    act(opened(traced, clock))
+    seen = set()
+    for fault in crash_points(traced.trace):
+        storage, clock = copy_of(start)
+        with pytest.raises(InjectedFault):
+            act(opened(FaultStorage(storage, [fault]), clock))
+        bare, clock = copy_of(storage)
+        now = snapshot_of(opened(bare, clock, cache=Cache()))
+        assert now in (scene.rows[-1], after), fault
+        seen.add(now == after)
+        opened(bare, clock).upsert(batch([Input("next", "a", 1, 1)]))
+        assert [row for row in snapshot_of(opened(bare, clock)) if row[0] != "next"] == now
+        assert leftovers(bare) == []
+        assert not opened(bare, clock).timeline.pending()
+    assert seen == {True, False}
+
+
+def test_two_restores_at_once_end_in_one_of_the_two(kind):
+    """The second begins at every step of the first: it waits, is refused, or takes the table further back."""
+    scene = Scene(kind)
+    trial, clock = copy_of(scene.storage)
+    traced = FaultStorage(trial)
+    opened(traced, clock).restore(scene.instants[2])
+    for call in traced.trace:
+        storage, clock = copy_of(scene.storage)
+        found = []
+
+        class Meets(FaultStorage):
+            def _count(self, verb, path):
+                result = super()._count(verb, path)
+                if result[0].n == call.n and not found:  # noqa: B023
+                    found.append(None)  # noqa: B023
+                    try:
+                        impatient = {"hoodie.write.lock.wait_time_ms": "0"}
+                        opened(storage, clock, impatient, cache=Cache()).restore(scene.instants[1])  # noqa: B023
+                        found[0] = True  # noqa: B023
+                    except HoodieError:
+                        found[0] = False  # noqa: B023
+                return result
+
+        opened(Meets(storage), clock).restore(scene.instants[2])
+        assert snapshot_of(opened(storage, clock)) == scene.rows[2 if not found[0] else 1], call
+        assert leftovers(storage) == []
+
+
+def test_writes_and_services_wait_for_a_restore_of_a_living_process_and_then_say_so(kind):
+    scene = Scene(kind)
+    context = scene.table._context
+    time = context.clock.allot(context.active.load().latest_time)
+    plan = RestorePlan(
+        scene.instants[0], tuple((t, context.active.load().commit_at[t].action) for t in reversed(scene.instants[1:]))
+    )
+    context.active.create(Instant(time, Action.RESTORE, State.REQUESTED), encode_restore_plan(plan))
+    context.liveness.hold(time)
+    table = opened(scene.storage, scene.clock, {"hoodie.write.lock.wait_time_ms": "100"}, cache=Cache())
+    assert snapshot_of(table) == scene.rows[0]
+    for act in (
+        lambda: table.upsert(rows(8)),
+        lambda: table.insert_overwrite(rows(8)),
+        table.savepoint,
+        lambda: table.restore(scene.instants[0]),
+        lambda: table.rollback(scene.instants[0]),
+    ):
+        with pytest.raises(CommitConflictError, match="being taken back to an earlier commit"):
+            act()
+    assert plan_clean(table._context, table._context.snapshot(), parse_write_options({}).write.cleaning) is None
+    context.liveness.abandon(time)
+    table.upsert(rows(8))
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {8}
+
+
+def test_a_clean_planned_before_a_savepoint_stands_is_planned_anew(kind):
+    scene = Scene(kind, turns=3, compacts_after=(0, 1))
+    context = scene.table._context
+    options = parse_write_options({"hoodie.clean.commits.retained": "1"}).write
+    snapshot = context.snapshot()
+    planned = plan_clean(context, snapshot, options.cleaning)
+    assert planned is not None
+    scene.table.savepoint(scene.instants[0])
+    assert CLEANING._put(context, snapshot, planned.plan) is None
+
+
+def test_a_savepoint_of_what_a_clean_is_deleting_is_refused():
+    scene = Scene("COPY_ON_WRITE", turns=3)
+    context = scene.table._context
+    CLEANING.plan(context, parse_write_options({"hoodie.clean.commits.retained": "1"}).write, wait_s=0)
+    with pytest.raises((CommitConflictError, InstantNotFoundError), match="clean"):
+        scene.table.savepoint(scene.instants[0])
+    assert scene.table.savepoints() == []
+
+
+def test_a_restore_finishes_a_clean_whose_process_died_before_it_looks_at_the_files():
+    scene = Scene("COPY_ON_WRITE", turns=4)
+    options = parse_write_options({"hoodie.clean.commits.retained": "2"}).write
+    CLEANING.plan(scene.table._context, options, wait_s=0)
+    scene.table.restore(scene.instants[2])
+    assert snapshot_of(scene.fresh()) == scene.rows[2]
+    assert not scene.table.timeline.pending()
+
+
+def test_a_batch_of_a_stream_that_was_undone_is_written_again(kind):
+    scene = Scene(kind)
+    write = replace(parse_write_options({}).write, stream=StreamBatch("s", 3))
+
+    def once():
+        table = opened(scene.storage, scene.clock)
+        return table.writer.write(rows(30), rows(30).schema, write.operation, write, engine=table._context.engine)
+
+    first = once()
+    assert once().instant is None
+    scene.table.restore(scene.instants[-1])
+    again = once()
+    assert again.instant is not None
+    assert again.instant > first.instant
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {30}
+
+
+def test_a_look_up_made_before_a_restore_is_made_again(kind, monkeypatch):
+    """Keys that the restore took away were found by it, and would be updated in files that are gone."""
+    scene = Scene(kind, turns=1)
+    scene.table.insert(batch([Input("gone", "a", 1, 1)]), {"hoodie.parquet.small.file.limit": "0"})
+    met = []
+    before = Attempt.plan
+
+    def plan(self, located):
+        if not met:
+            met.append(opened(scene.storage, scene.clock, cache=Cache()).restore(scene.instants[0]))
+        return before(self, located)
+
+    monkeypatch.setattr(Attempt, "plan", plan)
+    scene.table.upsert(batch([Input("gone", "a", 5, 5), Input("k0", "a", 5, 5)]))
+    assert met
+    found = {row[0]: row[2] for row in snapshot_of(scene.fresh())}
+    assert found == {"k0": 5, "k1": 0, "k2": 0, "k3": 0, "gone": 5}
+    assert len(snapshot_of(scene.fresh())) == 5
+
+
+def test_an_error_of_the_storage_after_the_plan_stands_says_so(kind):
+    scene = Scene(kind)
+    with pytest.raises(CommitOutcomeUnknownError, match="the next write or service finishes it"):
+        opened(FaultStorage(scene.storage, [Fault(5, "before", 5)]), scene.clock).restore(scene.instants[0])
+    assert snapshot_of(scene.fresh()) == scene.rows[0]
+    assert scene.fresh().rollback() == []
+    assert not scene.fresh().timeline.pending()
+
+
+def test_archived_commits_are_not_undone(kind):
+    scene = Scene(kind, turns=6)
+    saved = scene.table.savepoint(scene.instants[0])
+    beyond = {"hoodie.archive.beyond.savepoint": "true", "hoodie.compact.inline.max.delta.commits": "2"}
+    scene.compact()
+    scene.table.archive(beyond, min_commits=2)
+    assert scene.instants[1] not in scene.table.timeline.completed_times
+    with pytest.raises(InstantNotFoundError, match="were archived, and cannot be undone"):
+        scene.table.restore(saved)
+
+
+def test_the_bytes_are_those_of_apache_hudi(tmp_path):
+    folder = copy_golden("v6_savepoint", tmp_path).path / ".hoodie"
+    saved = (folder / "20261121081324984.savepoint").read_bytes()
+    found = decode_savepoint(saved, path="s")
+    assert (found.user, found.comment, sorted(found.files)) == ("me", "cmt", ["a", "b"])
+    assert decode_plan("HoodieSavepointMetadata", encode_savepoint(found), path="s") == decode_plan(
+        "HoodieSavepointMetadata", saved, path="s"
+    )
+    planned = (folder / "20261121081348819.restore.requested").read_bytes()
+    plan = decode_restore_plan(planned, path="r")
+    assert plan == RestorePlan("20261121081324984", (("20261121081334747", Action.COMMIT),))
+    assert decode_plan("HoodieRestorePlan", encode_restore_plan(plan), path="r") == decode_plan(
+        "HoodieRestorePlan", planned, path="r"
+    )
+
+
+def test_a_pending_rollback_of_a_completed_commit_hides_it(kind):
+    scene = Scene(kind)
+    active = scene.table._context.active
+    time = scene.table._context.clock.allot(active.load().latest_time)
+    plan = RollbackPlan(scene.instants[-1], active.load().latest_commit.action, ())
+    active.create(Instant(time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))
+    assert snapshot_of(scene.fresh()) == scene.rows[-2]
