@@ -315,6 +315,45 @@ def test_spark_upserts_and_scans_the_files_by_its_own_reader(place: str, kind: s
     assert said == [["1000", "100", "999000", "True"]], done.stderr[-3000:]
 
 
+PLACES = """
+import sys
+from functools import partial
+from pyspark.sql import SparkSession
+import pyspark_hoodie
+import pyspark_hoodie.hosts
+from hoodie.filegroup.run import run_read
+
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+uri, least = sys.argv[1], int(sys.argv[2])
+pyspark_hoodie.hosts.LEAST_BYTES = least
+table = pyspark_hoodie.HoodieTable.for_path(spark, uri)
+table.upsert(spark.range(100).selectExpr("id", "id % 2 part", "9 ts", "-id v"))
+plan, context = table._core.scan().plan, table._context
+read = context.engine.read(partial(run_read, context.storage, plan.context), plan.tasks, plan.output)
+partitions = read._jdf.queryExecution().toRdd()
+places = [str(spark._jsc.sc().getPreferredLocs(partitions, at)) for at in range(partitions.getNumPartitions())]
+print("SAID", len(places), *sorted(set(places)), read.count(), read.agg({"v": "sum"}).first()[0], table.read().count())
+"""
+
+
+@pytest.mark.parametrize(("least", "there"), [(1, "List(127.0.0.1)"), (1 << 30, "List()")])
+def test_tasks_are_to_run_where_the_blocks_of_their_files_are(place: str, least: int, there: str) -> None:
+    table = hoodie.create_table(place, record_key="id", partition_by="part", ordering="ts", table_type="MERGE_ON_READ")
+    table.upsert(
+        pa.table({"id": range(1000), "part": [n % 2 for n in range(1000)], "ts": [1] * 1000, "v": range(1000)})
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", PLACES, place, str(least)],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/spark_ext", "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]
+    assert said == [["2", there, "1000", str(sum(range(1000)) - 2 * sum(range(100))), "1000"]], done.stderr[-3000:]
+
+
 # -- the default file system
 
 

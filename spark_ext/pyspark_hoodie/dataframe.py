@@ -92,7 +92,7 @@ def write(
     request = parse_request(others, partition_by)
     schema = given_schema(df.schema)
     save_mode = mode_of(mode)
-    table = open_for_write(storage, request, schema, mode=save_mode, engine=SparkEngine(df.sparkSession))
+    table = open_for_write(storage, request, schema, mode=save_mode, engine=SparkEngine(df.sparkSession, storage))
     if table is None:
         return None
     unsaid = session_overwrite_mode(df.sparkSession) if save_mode == OVERWRITE else OverwriteMode.STATIC
@@ -113,7 +113,7 @@ def write_records(
         return remember(table, table.writer.write_no_rows(write.operation, write))
     if OperationRules.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
         df = _in_key_order(df, table.config)
-    engine = SparkEngine(df.sparkSession)
+    engine = SparkEngine(df.sparkSession, table.writer.context.storage)
     result = None
     if is_small(df, write.driver_max_bytes):
         result = _written_here(table, df, schema, write, engine, found_on)
@@ -177,7 +177,7 @@ def last_result(path: str, options: Mapping[str, str] | None = None) -> CommitRe
 
 def open_table(storage: Storage, spark: SparkSession | None = None) -> HoodieTable:
     """An open table whose tasks run on the session, or in this process without one; raises TableNotFoundError."""
-    return HoodieTable(TableContext.open(storage, SparkEngine(spark) if spark else LocalEngine()))
+    return HoodieTable(TableContext.open(storage, SparkEngine(spark, storage) if spark else LocalEngine()))
 
 
 def parse_request(options: Mapping[str, str], partition_by: Sequence[str] = ()) -> WriteRequest:
@@ -306,7 +306,7 @@ def read(spark: SparkSession, path: str, options: Mapping[str, str] | None = Non
         TableNotFoundError, OptionError, InstantNotFoundError: before any job.
     """
     storage, others = reached(path, options, spark)
-    context = TableContext.open(storage, SparkEngine(spark))
+    context = TableContext.open(storage, SparkEngine(spark, storage))
     return read_context(spark, context, parse_query(context, others, spark))
 
 

@@ -27,6 +27,8 @@ from hoodie.engine.progress import EVERY_S, LOG, Progress
 from hoodie.errors import HoodieError
 from hoodie.filegroup.conform import as_type, conform
 from hoodie.filegroup.unused_memory import release_unused_memory
+from hoodie.storage.base import Storage
+from pyspark_hoodie.hosts import hosts_of, placed_numbers
 from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
 
 T = TypeVar("T")
@@ -53,8 +55,10 @@ class SparkEngine:
     name = "spark"
     shares_memory = False
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, storage: Storage | None = None) -> None:
+        """`storage`: where the files of the tasks lie; tasks then run beside them, where that is known."""
         self._spark = spark
+        self._storage = storage
         self.jobs = 0
         """Actions that were run on the session so far: one Spark job each, but for those of the input's own plan."""
 
@@ -67,6 +71,7 @@ class SparkEngine:
         texts = [pickle.dumps(task) for task in tasks]
         weights = [getattr(task, "size_bytes", 1) for task in tasks]
         groups = packed(weights, groups_for(weights, self._cores()))
+        heaviest = [tasks[max(group, key=weights.__getitem__)] for group in groups]
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for group in _numbers(batches):
@@ -74,7 +79,7 @@ class SparkEngine:
                     yield _attempt(number, partial(_once, fn, texts[number]))
 
         with self.described(label):
-            rows = self._numbered(len(groups)).mapInArrow(work, _RESULT).collect()
+            rows = self._numbered(heaviest).mapInArrow(work, _RESULT).collect()
         return _values(rows)
 
     def stage(self, records: DataFrame, fn: StageBatches[S], *, label: str) -> list[S]:
@@ -107,10 +112,14 @@ class SparkEngine:
                     yield conform(batch, exact, path="a file slice")
             spare_next_task()
 
-        return self._numbered(len(tasks)).mapInArrow(work, columns)
+        return self._numbered(tasks).mapInArrow(work, columns)
 
-    def _numbered(self, count: int) -> DataFrame:
+    def _numbered(self, tasks: Sequence[object]) -> DataFrame:
         """Rows 0, 1, ..., each in a partition of its own up to a bound: no shuffle, and the same in every attempt."""
+        hosts = hosts_of(self._spark, self._storage, tasks)
+        if hosts is not None:
+            return placed_numbers(self._spark, hosts)
+        count = len(tasks)
         return self._spark.range(0, count, 1, min(count, MAX_PARTITIONS)).toDF("number")
 
     def _cores(self) -> int:

@@ -134,7 +134,9 @@ def _merged(
     spark: SparkSession, context: TableContext, plan: ReadPlan, tasks: Sequence[ReadTask | ChangeTask]
 ) -> DataFrame:
     """Rows that tasks of ours read and merge."""
-    return SparkEngine(spark).read(partial(run_read, context.storage, plan.context), tasks, plan.output)
+    return SparkEngine(spark, context.storage).read(
+        partial(run_read, context.storage, plan.context), tasks, plan.output
+    )
 
 
 def _scan(

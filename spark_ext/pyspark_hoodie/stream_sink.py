@@ -84,8 +84,9 @@ class StreamSink:
         request = replace(self.request, write=replace(self.request.write, stream=batch))
         mode = mode_of(self.output_mode)
         schema = given_schema(df.schema)
-        engine: Engine = SparkEngine(df.sparkSession)
-        table = dataframe.open_for_write(self.open_storage(df.sparkSession), request, schema, mode=mode, engine=engine)
+        storage = self.open_storage(df.sparkSession)
+        engine: Engine = SparkEngine(df.sparkSession, storage)
+        table = dataframe.open_for_write(storage, request, schema, mode=mode, engine=engine)
         if table is None:
             return None
         return dataframe.write_records(table, df, schema, dataframe.in_mode(mode, request, table))

@@ -91,7 +91,7 @@ class HoodieTable(TableServices):
             >>> table.upsert(df)
         """
         storage, others = reached(path, options, spark)
-        return cls(spark, TableContext.open(storage, SparkEngine(spark)), others)
+        return cls(spark, TableContext.open(storage, SparkEngine(spark, storage)), others)
 
     @classmethod
     def is_table(cls, spark: SparkSession, path: str) -> bool:
