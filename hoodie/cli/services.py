@@ -185,6 +185,20 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
     """
     check_version(table.config)
     timeline = table.timeline
+    planned = None if instant is None else timeline.find(instant, Action.CLUSTERING)
+    if planned is not None and not really:
+        data = {
+            "dry_run": True,
+            "pending": [{"instant": planned.time, "action": "clustering"}],
+            "unfinished_rollbacks": [],
+        }
+        return Report(
+            data,
+            (
+                f"{planned.time}: the plan of a clustering; would be dropped",
+                "dry run: nothing was changed; add --yes to do it",
+            ),
+        )
     if not really and instant is not None:
         # The errors of the act itself: a dry run that promises what then fails helps nobody.
         pending_write(context.active, timeline, instant, table=context.storage.uri)
