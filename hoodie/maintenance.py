@@ -14,12 +14,14 @@ from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import Action
 from hoodie.model.findings import Diagnosis, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.instant import Instant
+from hoodie.model.payloads import ClusteringPlan
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, RestoreResult, Savepoint
 from hoodie.model.service_results import ExpiryResult
 from hoodie.options.arguments import (
     archive_options,
     check_seconds,
     clean_options,
+    cluster_options,
     compaction_options,
     expiry_options,
     parse_options,
@@ -28,10 +30,13 @@ from hoodie.options.fits import check_version
 from hoodie.options.keys import EXPIRY_DAYS
 from hoodie.options.parse import load_defaults, parse_write_options
 from hoodie.options.write import WriteOptions
+from hoodie.read.partitions import partitions_where
+from hoodie.read.where import Where
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.archiving import archive
 from hoodie.services.budget import Budget
 from hoodie.services.cleaning import CLEANING, nothing_cleaned, preview, summed
+from hoodie.services.clustering import CLUSTERING, drop, preview_clustering
 from hoodie.services.compacting import compact
 from hoodie.services.compaction import COMPACTION
 from hoodie.services.doctor import diagnose
@@ -161,6 +166,119 @@ class TableServices(ABC):
         if callable(strategy):
             write = replace(write, compaction=replace(write.compaction, chooses=strategy))
         return context, write
+
+    @undisturbed()
+    @said_plainly
+    def schedule_clustering(
+        self,
+        sort_by: str | Sequence[str] | None = None,
+        layout: str | None = None,
+        where: Where | None = None,
+        *,
+        target_file_mb: float | None = None,
+        options: Mapping[str, str] | None = None,
+        wait_s: float = 30,
+    ) -> str | None:
+        """Plan a clustering, which puts rows in order in new files; `run_clustering` runs it, perhaps in another process.
+
+        Until it has been run, writes that change rows of its files are refused (`hoodie.clustering.updates.strategy`).
+
+        Args:
+            sort_by, layout, where, target_file_mb, options: as `cluster` has them.
+            wait_s: how long to wait for pending writes; then the plan goes without their file groups.
+
+        Returns:
+            The instant of the plan, or None when there is nothing to put in order.
+        """
+        check_seconds(wait_s, "wait_s")
+        context, write = self._clustering(sort_by, layout, where, target_file_mb, options)
+        return schedule(CLUSTERING, context, write, wait_s=wait_s)
+
+    @undisturbed()
+    @said_plainly
+    def run_clustering(
+        self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
+    ) -> list[CommitResult]:
+        """Run clusterings that were scheduled.
+
+        Args:
+            instant: only the one of this instant; None runs all that are pending, oldest first.
+            budget_s: begin no further one after so many seconds; None is no limit.
+            options: Hudi's options of files, for the new base files.
+
+        Returns:
+            What each of them did.
+
+        Raises:
+            InstantNotFoundError: no clustering is pending at that instant.
+            CommitConflictError: a write changed files that the plan names. The plan is dropped.
+        """
+        check_seconds(budget_s, "budget_s", or_none=True)
+        context, write = self._at_work(options)
+        return run_pending(CLUSTERING, context, write, instant=instant, budget=Budget(budget_s))
+
+    def cluster(
+        self,
+        sort_by: str | Sequence[str] | None = None,
+        layout: str | None = None,
+        where: Where | None = None,
+        *,
+        target_file_mb: float | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> list[CommitResult]:
+        """Put the rows of each partition in order in new files, so that filters open few of them; without `sort_by`, put small
+        files together. Schedules a clustering and runs all that are pending.
+
+        Args:
+            sort_by: the columns that queries filter by.
+            layout: "linear" sorts by the first column, then by the next (the default); "z-order" and "hilbert" serve filters on each
+                of the columns.
+            where: a condition on partition columns, as `scan` takes it: only these partitions.
+            target_file_mb: about how large new files become (1024 unless an option says otherwise).
+            options: Hudi's options of clusterings.
+
+        Returns:
+            What each clustering did; an empty list when there was nothing to do.
+
+        Raises:
+            OptionError: a column cannot be sorted by, or `where` names one that makes no partitions; or the table has buckets.
+
+        Example:
+            >>> table.cluster(sort_by=["city"], target_file_mb=128)
+        """
+        self.schedule_clustering(sort_by, layout, where, target_file_mb=target_file_mb, options=options)
+        return self.run_clustering(budget_s=None, options=options)
+
+    def preview_clustering(
+        self,
+        sort_by: str | Sequence[str] | None = None,
+        layout: str | None = None,
+        where: Where | None = None,
+        *,
+        target_file_mb: float | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> ClusteringPlan:
+        """What `cluster` would put in order: groups of files, and into how many files each. Changes nothing."""
+        context, write = self._clustering(sort_by, layout, where, target_file_mb, options)
+        return preview_clustering(context, write.clustering)
+
+    def pending_clusterings(self) -> tuple[Instant, ...]:
+        """The clusterings that were scheduled and have not been run to their end."""
+        return self.timeline.pending(Action.CLUSTERING)
+
+    def _clustering(
+        self,
+        sort_by: str | Sequence[str] | None,
+        layout: str | None,
+        where: Where | None,
+        target_file_mb: float | None,
+        options: Mapping[str, str] | None,
+    ) -> tuple[TableContext, WriteOptions]:
+        asked = cluster_options(sort_by=sort_by, layout=layout, target_file_mb=target_file_mb)
+        context, write = self._at_work({**parse_options(options), **asked})
+        CLUSTERING.require_fit(context)
+        partitions = None if where is None else partitions_where(context, where)
+        return context, replace(write, clustering=replace(write.clustering, whole=True, partitions=partitions))
 
     @undisturbed()
     @said_plainly
@@ -360,7 +478,8 @@ class TableServices(ABC):
         hardly ever needed.
 
         Args:
-            instant: the newest commit, or a pending instant; None undoes all pending ones whose writer is dead.
+            instant: the newest commit, or a pending instant, which may be a clustering that was scheduled; None undoes all
+                writes whose writer is dead, and no plan.
             dry_run: change nothing, and say what would be lost.
 
         Returns:
@@ -390,6 +509,8 @@ class TableServices(ABC):
             rollback_failed(context)
             roll_back_commit(context, instant)
             return [instant]
+        if context.active.load().find(instant, Action.CLUSTERING) is not None:
+            return [instant] if drop(context, instant) else []
         return [instant] if rollback_instant(context, instant) else []
 
     def services(

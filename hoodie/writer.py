@@ -21,10 +21,11 @@ from hoodie.services.inline import after_commit
 from hoodie.services.recovery import rollback_failed
 from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import TableContext
-from hoodie.write.attempt import Attempt
+from hoodie.write.attempt import Attempt, ClusteringInTheWayError
 from hoodie.write.batch import Batch, batch_of_no_rows
 from hoodie.write.keys import operation_on
 from hoodie.write.layout import Basis, basis_of, with_layout
@@ -195,9 +196,13 @@ class TableWriter:
         for tries in range(1, MAX_TRIES + 1):
             try:
                 return run()
-            except CommitConflictError:
+            except CommitConflictError as conflict:
                 rollback_failed(context)
                 if tries == MAX_TRIES:
+                    raise
+                if isinstance(conflict, ClusteringInTheWayError) and not wait_for_service(
+                    context, conflict.instant, Patience(context.lock_timeout_s)
+                ):
                     raise
                 # Writers that lost together must not meet again: each waits a while of its own.
                 context.clock.pause(random.uniform(0, min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)))

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hoodie.errors import InstantNotFoundError
-from hoodie.model.enums import Action
+from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.tuning import TUNING
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
+from hoodie.write.attempt import ClusteringInTheWayError
 from tests.change_feed import check_feed, check_in_order
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
@@ -32,6 +33,7 @@ STRATEGIES = st.sampled_from(
     ["log_file_size", "log_file_num", "bounded_io", "unbounded", "partition_regex", lambda slices: slices[::-2]]
 )
 BUDGETS = st.sampled_from([None, 0, 0, 1000])
+LAYOUTS = st.sampled_from(["linear", "z-order", "hilbert"])
 MOMENTS = st.sampled_from(["before", "torn", "after"])
 
 
@@ -40,6 +42,7 @@ class Histories(RuleBasedStateMachine):
 
     table_type = "MERGE_ON_READ"
     ordering: str | None = "ts"
+    clusters = True
 
     def __init__(self):
         super().__init__()
@@ -50,8 +53,10 @@ class Histories(RuleBasedStateMachine):
     kept_from = ""
     """Older commits were cleaned."""
 
-    @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans(), cramped=st.booleans())
-    def begin(self, pack, parquet, cheap, cramped=False):
+    @initialize(
+        pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans(), cramped=st.booleans(), allows=st.booleans()
+    )
+    def begin(self, pack, parquet, cheap, cramped=False, allows=False):
         treat_small_files(self.patch, as_small=cheap)
         self.storage, self.clock = self.new_table()
         # Without small files to fill, every batch of new keys makes a file group of its own.
@@ -61,6 +66,9 @@ class Histories(RuleBasedStateMachine):
         self.tuning = replace(TUNING if cheap else SIZED, least_room_bytes=1, least_plan_bytes=1)
         if cramped:
             self.options |= CRAMPED
+        self.allows = allows
+        if allows:
+            self.options |= {"hoodie.clustering.updates.strategy": "allow"}
         self.model = Model(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
         self.fresh = 0
         self.known: list[str] = []
@@ -153,7 +161,7 @@ class Histories(RuleBasedStateMachine):
     def run_compaction(self):
         self._table().run_compaction()
         self._learn((), delete=False)
-        assert not self.model.planned
+        assert not self._table().pending_compactions()
 
     @precondition(is_merge_on_read)
     @rule()
@@ -173,6 +181,43 @@ class Histories(RuleBasedStateMachine):
     @rule(at=st.integers(1, 30), moment=MOMENTS, budget=BUDGETS)
     def compaction_dies(self, at, moment, budget=None):
         self._write((), lambda table: table.compact(budget_s=budget), fault=Fault(at, moment))
+
+    # -- clustering --------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.clusters)
+    @rule(part=st.one_of(st.none(), PARTS))
+    def schedule_clustering(self, part):
+        self._table().schedule_clustering(["val"], where=part and [("part", "=", part)])
+        self._learn((), delete=False)
+
+    @precondition(lambda self: self.clusters)
+    @rule()
+    def run_clustering(self):
+        self._run_clusterings()
+
+    @precondition(lambda self: self.clusters)
+    @rule(sort_by=st.sampled_from([None, ["val"], ["ts", "id"]]), layout=LAYOUTS, large=st.booleans())
+    def cluster(self, sort_by, layout, large):
+        self._run_clusterings()
+        self._table(sorted_bytes=1 if large else None).cluster(sort_by, layout, target_file_mb=0.003 if large else None)
+        self._learn((), delete=False)
+
+    @precondition(lambda self: self.clusters)
+    @rule(at=st.integers(1, 30), moment=MOMENTS)
+    def clustering_dies(self, at, moment):
+        self._run_clusterings()
+        self._write((), lambda table: table.cluster(["val"]), fault=Fault(at, moment))
+
+    def _run_clusterings(self):
+        """All that are pending; those that a write went before are dropped."""
+        while self._table().pending_clusterings():
+            before = len(self._table().pending_clusterings())
+            try:
+                self._table().run_clustering()
+            except CommitConflictError:
+                assert self.allows
+                assert len(self._table().pending_clusterings()) < before
+            self._learn((), delete=False)
 
     # -- cleaning ----------------------------------------------------------------------------------------------------
 
@@ -336,7 +381,7 @@ class Histories(RuleBasedStateMachine):
         if self.recovered:
             pending = timeline.pending()
             assert {i.time for i in pending} == set(self.model.planned)
-            assert all(i.action is Action.COMPACTION for i in pending)
+            assert all(i.action in (Action.COMPACTION, Action.CLUSTERING) for i in pending)
             assert leftovers(self.storage) == []
             assert stray_files(self.storage, self._table()) == []
 
@@ -374,8 +419,9 @@ class Histories(RuleBasedStateMachine):
         found = plain(self._table().changes(since=begin, until=end, meta_columns=True))
         assert found == self.model.incremental(begin, end), (begin, end, [str(i) for i in self._table().timeline])
 
-    def _table(self):
-        return opened(self.storage, self.clock, self.options, tuning=self.tuning)
+    def _table(self, *, sorted_bytes=None):
+        tuning = self.tuning if sorted_bytes is None else replace(self.tuning or TUNING, sorted_bytes=sorted_bytes)
+        return opened(self.storage, self.clock, self.options, tuning=tuning)
 
     def _new_rows(self, count, part):
         self.fresh += count
@@ -384,7 +430,12 @@ class Histories(RuleBasedStateMachine):
     def _write(self, rows, act, *, fault=None, **change):
         """`change`: as `_learn` takes it."""
         if fault is None:
-            result = act(self._table())
+            try:
+                result = act(self._table())
+            except ClusteringInTheWayError:
+                assert not self.allows
+                self._run_clusterings()
+                result = act(self._table())
             self.recovered = True
             landed = self._learn(rows, **change)
             assert [result.instant] == landed or (result.instant is None and not landed)
@@ -394,6 +445,9 @@ class Histories(RuleBasedStateMachine):
             self.recovered = True
         except InjectedFault:
             self.recovered = False
+        except ClusteringInTheWayError:
+            self._run_clusterings()
+            return
         self._learn(rows, **change)
 
     def _learn(self, rows, *, delete=False, partial=False, emptied=()):
@@ -404,13 +458,13 @@ class Histories(RuleBasedStateMachine):
         table = self._table()
         timeline, active = table.timeline, table._context.active
         landed = []
-        for instant in timeline.pending(Action.COMPACTION):
-            self._learn_plan(active, instant.time)
+        for instant in timeline.pending(Action.COMPACTION, Action.CLUSTERING):
+            self._learn_plan(active, instant)
         for instant in timeline.commits:
             if instant.time in self.known:
                 continue
-            if instant.time in timeline.compactions:
-                self._learn_plan(active, instant.time)
+            if instant.time in timeline.compactions or active.read_commit(instant).operation is WriteOperation.CLUSTER:
+                self._learn_plan(active, instant)
                 self.model.compacted(instant.time)
             else:
                 landed.append(instant.time)
@@ -421,6 +475,9 @@ class Histories(RuleBasedStateMachine):
                 else:
                     self.model.write(instant.time, rows, delete=delete, rewritten=rewritten, partial=partial)
                 assert instant.time > max(self.known, default="")
+        pending = {instant.time for instant in timeline.pending()}
+        for dropped in self.model.planned.keys() - pending:
+            del self.model.planned[dropped]
         there = [instant.time for instant in timeline.commits]
         self.archived += [time for time in self.known if time not in there]
         self.known = there
@@ -429,7 +486,13 @@ class Histories(RuleBasedStateMachine):
         self.model.group.update({(n["id"], n["part"]): n["_hoodie_file_name"].partition("_")[0] for n in names})
         return landed
 
-    def _learn_plan(self, active, time):
-        if time not in self.model.planned:
-            plan = active.read_compaction_plan(time)
-            self.model.schedule(time, frozenset(operation.file_id for operation in plan.operations))
+    def _learn_plan(self, active, instant):
+        time = instant.time
+        if time in self.model.planned:
+            return
+        if instant.action in (Action.CLUSTERING, Action.REPLACECOMMIT):
+            groups = active.read_clustering_plan(time).groups
+            ids = {each.file_id for group in groups for each in group.slices}
+        else:
+            ids = {operation.file_id for operation in active.read_compaction_plan(time).operations}
+        self.model.schedule(time, frozenset(ids))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import hoodie
-from hoodie.cli import check, daemon, expiry, repair, savepoints, services, show
+from hoodie.cli import check, clustering, daemon, expiry, repair, savepoints, services, show
 from hoodie.cli.arguments import Command, Opening, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
     show.register(commands)
     services.register(commands)
+    clustering.register(commands)
     daemon.register(commands)
     expiry.register(commands)
     savepoints.register(commands)

@@ -195,6 +195,20 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
     if instant in timeline.completed_times and not really:
         newest = table.rollback(instant, dry_run=True)
         return Report(restore_data(newest), (f"rollback of {instant}: {newest}", DRY_RUN))
+    planned = None if instant is None else timeline.find(instant, Action.CLUSTERING)
+    if planned is not None and not really:
+        data = {
+            "dry_run": True,
+            "pending": [{"instant": planned.time, "action": "clustering"}],
+            "unfinished_rollbacks": [],
+        }
+        return Report(
+            data,
+            (
+                f"{planned.time}: the plan of a clustering; would be dropped",
+                "dry run: nothing was changed; add --yes to do it",
+            ),
+        )
     if not really and instant is not None:
         # The errors of the act itself: a dry run that promises what then fails helps nobody.
         pending_write(context.active, timeline, instant, table=context.storage.uri)

@@ -196,10 +196,10 @@ def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> 
     room = None
     if context.memory_bytes is not None:
         room = Room(context.memory_bytes, storage.local_path(context.staging))
-    return read_for_rewrite(storage, reading, file_slice, schema, encode=_encodable(context, file_slice), room=room)
+    return read_for_rewrite(storage, reading, file_slice, schema, encode=encodable(context, file_slice), room=room)
 
 
-def _encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
+def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
     """Columns that may stay dictionary arrays on the way."""
     rule = context.rule
     if rule.fill is not None or rule.merger is not None:

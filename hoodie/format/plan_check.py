@@ -8,7 +8,7 @@ from __future__ import annotations
 from hoodie.errors import CorruptFileError
 from hoodie.model.instant import is_instant_time, sort_key
 from hoodie.model.names import is_partition_path, parse_base_file, parse_log_file
-from hoodie.model.payloads import CleanPlan, CompactionOperation, RestorePlan, RollbackPlan
+from hoodie.model.payloads import CleanPlan, ClusteredSlice, CompactionOperation, RestorePlan, RollbackPlan
 
 
 def check_operation(operation: CompactionOperation, path: str) -> None:
@@ -31,6 +31,25 @@ def check_operation(operation: CompactionOperation, path: str) -> None:
         raise CorruptFileError(
             f"{path}: the files of the operation on group {operation.file_id[:80]!r} in partition "
             f"{operation.partition_path[:200]!r} do not belong to it; the compaction cannot be trusted: roll it back"
+        )
+
+
+def check_clustered(found: ClusteredSlice, path: str) -> None:
+    """Raises CorruptFileError where a slice of a clustering plan names files of another group, elsewhere, or one twice."""
+    base = parse_base_file(found.data_file) if found.data_file else None
+    logs = [parse_log_file(name) for name in found.log_files]
+    if (
+        not is_partition_path(found.partition_path)
+        or not found.file_id
+        or any(mark in found.file_id for mark in "/_\0")
+        or (found.data_file and (base is None or base.file_id != found.file_id))
+        or not (found.data_file or found.log_files)
+        or any(log is None or log.file_id != found.file_id for log in logs)
+        or len(set(found.log_files)) < len(found.log_files)
+    ):
+        raise CorruptFileError(
+            f"{path}: the files of group {found.file_id[:80]!r} in partition {found.partition_path[:200]!r} do not belong to it; the "
+            "clustering cannot be trusted: drop the plan"
         )
 
 

@@ -91,7 +91,9 @@ def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
 
 
 def _instants(instants: tuple[tuple[str, Action], ...]) -> list[dict[str, str]]:
-    return [{"commitTime": time, "action": action.value} for time, action in instants]
+    # On version 6 the files of a clustering are named as those of any replacecommit, and Apache Hudi looks for them so.
+    named = ((time, Action.REPLACECOMMIT if action is Action.CLUSTERING else action) for time, action in instants)
+    return [{"commitTime": time, "action": action.value} for time, action in named]
 
 
 def _action(text: str, path: str) -> Action:

@@ -27,7 +27,8 @@ class Action(StrEnum):
     DELTACOMMIT = "deltacommit"
     REPLACECOMMIT = "replacecommit"
     CLUSTERING = "clustering"
-    """Timeline layout 2, while it is pending; a completed one is a `replacecommit`."""
+    """While it is pending; a completed one is a `replacecommit`. In timeline layout 1 its files say `replacecommit` from the start,
+    and it is told from an overwrite by its plan."""
     COMPACTION = "compaction"
     LOGCOMPACTION = "logcompaction"
     CLEAN = "clean"
@@ -73,6 +74,31 @@ class ExpiryStrategy(StrEnum):
     KEEP_BY_TIME = "KEEP_BY_TIME"
     """Its last change."""
     KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
+
+
+class RowOrder(StrEnum):
+    """How a clustering orders rows by columns: one column after the other, or along a curve that serves each of them."""
+
+    LINEAR = "linear"
+    ZORDER = "z-order"
+    HILBERT = "hilbert"
+
+
+class PartitionFilter(StrEnum):
+    """Which partitions a clustering takes; the words are Apache Hudi's."""
+
+    NONE = "NONE"
+    RECENT_DAYS = "RECENT_DAYS"
+    SELECTED_PARTITIONS = "SELECTED_PARTITIONS"
+
+
+class UpdateStrategy(StrEnum):
+    """What becomes of a write that changes a file group in a pending clustering."""
+
+    REJECT = "reject"
+    """It is refused."""
+    ALLOW = "allow"
+    """It stands, and the clustering fails."""
 
 
 class RowCopies(StrEnum):

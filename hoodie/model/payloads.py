@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hoodie.model.enums import Action, CleanPolicy, WriteOperation
 
@@ -82,6 +83,34 @@ class CompactionPlan:
     """2: names relative to the partition. Plans of version 1 (full paths) are normalised when decoded."""
     missing_partitions: tuple[str, ...] = ()
     """Where slices with logs were left out. Apache Hudi's next planner looks at these, and at what was written since."""
+
+
+class ClusteredSlice(NamedTuple):
+    """One file slice to cluster; names are relative to the partition."""
+
+    partition_path: str
+    file_id: str
+    data_file: str | None
+    log_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusteringGroup:
+    """Slices of one partition whose rows are put in order together."""
+
+    slices: tuple[ClusteredSlice, ...]
+    output_groups: int = 1
+    """About so many new file groups take the rows."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ClusteringPlan:
+    groups: tuple[ClusteringGroup, ...]
+    params: Mapping[str, str] = field(default_factory=dict)
+    """What whoever runs the plan has to know of how it was meant: options of Apache Hudi by their names."""
+    keeps_commit_times: bool = True
+    """Rows keep their commit times and sequence numbers."""
 
 
 @dataclass(frozen=True)

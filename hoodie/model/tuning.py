@@ -29,6 +29,8 @@ class Tuning:
     """Loads: Arrow bytes of a partition that are worth a file of their own, about 3 MB of Parquet."""
     open_files: int = 16
     """Loads: files that a worker has open at once; each holds its keys until it is closed, for the bloom filter."""
+    sorted_bytes: int = 64 * _MB
+    """Clustering: bytes of files whose rows one task sorts in memory, some 300 MB of Arrow. More are cut into ranges first."""
     merged_entries: int = 4_000_000
     """Records and deletes in the logs of an embedded query up to which row copies are used: which rows count is found for all of
     them at once, in about 100 bytes each."""

@@ -12,6 +12,9 @@ from hoodie.options.keys import (
     CLEAN_HOURS,
     CLEAN_POLICY,
     CLEAN_VERSIONS,
+    CLUSTER_LAYOUT,
+    CLUSTER_SORT,
+    CLUSTER_TARGET_FILE,
     COMPACT_MEMORY,
     COMPACT_STRATEGY,
     EXPIRY_DAYS,
@@ -133,6 +136,32 @@ def compaction_options(*, strategy: object, memory_mb: object) -> dict[str, str]
         if not isinstance(memory_mb, int) or isinstance(memory_mb, bool) or memory_mb < 1:
             raise OptionError(f"memory_mb={memory_mb!r} is no whole number of at least 1")
         asked[COMPACT_MEMORY.name] = str(memory_mb * 1024 * 1024)
+    return asked
+
+
+def cluster_options(*, sort_by: Any, layout: object, target_file_mb: object) -> dict[str, str]:
+    """What a clustering is asked for, as options."""
+    asked = {}
+    if sort_by is not None:
+        names = parse_names(sort_by, what="sort_by")
+        if not names:
+            raise OptionError("sort_by names no column; leave it out to put small files together as they are")
+        asked[CLUSTER_SORT.name] = ",".join(names)
+    if layout is not None:
+        if not isinstance(layout, str):
+            raise OptionError(f"layout={layout!r} is a {type(layout).__name__}: give 'linear', 'z-order' or 'hilbert'")
+        try:
+            asked[CLUSTER_LAYOUT.name] = CLUSTER_LAYOUT.kind.read(layout).value
+        except ValueError as exc:
+            raise OptionError(f"layout={layout!r} {exc}") from None
+    if target_file_mb is not None:
+        if (
+            not isinstance(target_file_mb, int | float)
+            or isinstance(target_file_mb, bool)
+            or not 0 < target_file_mb < 2**40
+        ):
+            raise OptionError(f"target_file_mb={target_file_mb!r} is no size: give megabytes as a number above 0")
+        asked[CLUSTER_TARGET_FILE.name] = str(max(1, int(target_file_mb * 1024 * 1024)))
     return asked
 
 

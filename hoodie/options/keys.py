@@ -19,9 +19,12 @@ from hoodie.model.enums import (
     CleanPolicy,
     ExpiryStrategy,
     MergeMode,
+    PartitionFilter,
     QueryType,
+    RowOrder,
     TableType,
     TableVersion,
+    UpdateStrategy,
     WriteOperation,
 )
 from hoodie.options import keygen, merging
@@ -47,6 +50,7 @@ from hoodie.options.values import (
     merger,
     only,
     paths,
+    pattern,
     payload_class,
     regex,
     table_version,
@@ -882,6 +886,183 @@ SERVICES_ENABLED = Key(
     True,
     "Services after a write, and beside it. false: the writer does none, whatever other options say; a services job does them.",
 )
+_CLUSTERING = "hoodie.clustering.plan.strategy."
+CLUSTER_INLINE = Key(
+    "hoodie.clustering.inline",
+    boolean(),
+    False,
+    "Cluster after a write when it is due: schedule a plan and run it.",
+    also=("hoodie.datasource.clustering.inline.enable",),
+)
+CLUSTER_COMMITS = Key(
+    "hoodie.clustering.inline.max.commits",
+    whole(1),
+    4,
+    "Commits since the last clustering after which one is due, with `hoodie.clustering.inline`.",
+)
+CLUSTER_ASYNC = Key(
+    "hoodie.clustering.async.enabled",
+    boolean(),
+    False,
+    "Cluster in a thread of the writing process, which does not wait for it.",
+    also=("hoodie.datasource.clustering.async.enable",),
+)
+CLUSTER_ASYNC_COMMITS = Key(
+    "hoodie.clustering.async.max.commits",
+    whole(1),
+    4,
+    "The same number of commits for clusterings in a thread, and for those that are only scheduled.",
+)
+CLUSTER_SCHEDULE = Key(
+    "hoodie.clustering.schedule.inline",
+    boolean(),
+    False,
+    "Only schedule clusterings after writes, and leave it to others to run them.",
+)
+CLUSTER_SMALL_FILE: Key[int | None] = Key(
+    f"{_CLUSTERING}small.file.limit",
+    whole(0),
+    None,
+    "Bytes; larger base files are left as they are. Unset: 314572800, and no limit for `cluster()` that sorts.",
+)
+CLUSTER_TARGET_FILE = Key(
+    f"{_CLUSTERING}target.file.max.bytes", whole(1), 1024**3, "Bytes of the new base files, about."
+)
+CLUSTER_GROUP_BYTES: Key[int | None] = Key(
+    f"{_CLUSTERING}max.bytes.per.group",
+    whole(1),
+    None,
+    "Bytes of files of one partition that are put in order together. Unset: 2147483648, and no limit for `cluster()` that sorts.",
+)
+CLUSTER_GROUPS: Key[int | None] = Key(
+    f"{_CLUSTERING}max.num.groups",
+    whole(1),
+    None,
+    "Groups of files of one plan. Unset: 30, and no limit for `cluster()`.",
+)
+CLUSTER_SORT: Key[tuple[str, ...] | None] = Key(
+    f"{_CLUSTERING}sort.columns",
+    fields(),
+    None,
+    "Columns to sort rows by. Unset: small files are put together as they are.",
+)
+CLUSTER_SINGLE = Key(
+    f"{_CLUSTERING}single.group.clustering.enabled",
+    boolean(),
+    True,
+    "Also plan a group of one file, where rows are sorted or logs merged by that.",
+)
+CLUSTER_LAYOUT: Key[RowOrder] = Key(
+    "hoodie.layout.optimize.strategy",
+    choice(
+        {"linear": RowOrder.LINEAR, "z-order": RowOrder.ZORDER, "zorder": RowOrder.ZORDER, "hilbert": RowOrder.HILBERT}
+    ),
+    RowOrder.LINEAR,
+    "How rows are sorted by several columns: one after the other, or along a curve that serves filters on each of them.",
+)
+CLUSTER_PARTITIONS: Key[PartitionFilter] = Key(
+    "hoodie.clustering.plan.partition.filter.mode",
+    choice({mode.value: mode for mode in PartitionFilter}, known=("DAY_ROLLING",)),
+    PartitionFilter.NONE,
+    "Which partitions are clustered: all, the last ones by their names, or those between two names.",
+)
+CLUSTER_REGEX: Key[str | None] = Key(
+    f"{_CLUSTERING}partition.regex.pattern",
+    pattern(),
+    None,
+    "Only partitions whose whole path fits this regular expression. Unset: all.",
+)
+CLUSTER_SELECTED: Key[tuple[str, ...] | None] = Key(
+    f"{_CLUSTERING}partition.selected", paths(), None, "Only these partitions. Unset: all."
+)
+CLUSTER_BEGIN: Key[str | None] = Key(
+    f"{_CLUSTERING}cluster.begin.partition", text("a partition path"), None, "With SELECTED_PARTITIONS: the first one."
+)
+CLUSTER_END: Key[str | None] = Key(
+    f"{_CLUSTERING}cluster.end.partition", text("a partition path"), None, "With SELECTED_PARTITIONS: the last one."
+)
+CLUSTER_LOOKBACK = Key(
+    f"{_CLUSTERING}daybased.lookback.partitions", whole(0), 2, "With RECENT_DAYS: so many partitions; 0: all."
+)
+CLUSTER_SKIP = Key(
+    f"{_CLUSTERING}daybased.skipfromlatest.partitions",
+    whole(0),
+    0,
+    "With RECENT_DAYS: so many of the last are left out.",
+)
+_UPDATES = "org.apache.hudi.client.clustering.update.strategy."
+CLUSTER_UPDATES: Key[UpdateStrategy] = Key(
+    "hoodie.clustering.updates.strategy",
+    choice(
+        {
+            f"{_UPDATES}SparkRejectUpdateStrategy": UpdateStrategy.REJECT,
+            f"{_UPDATES}SparkAllowUpdateStrategy": UpdateStrategy.ALLOW,
+            "reject": UpdateStrategy.REJECT,
+            "allow": UpdateStrategy.ALLOW,
+        },
+        known=(f"{_UPDATES}SparkConsistentBucketDuplicateUpdateStrategy",),
+    ),
+    UpdateStrategy.REJECT,
+    "What becomes of a write that changes a file group in a pending clustering: it is refused, or it stands and the clustering fails.",
+)
+_STRATEGY = "org.apache.hudi.client.clustering."
+CLUSTER_CHECKS: tuple[Key[object], ...] = (
+    Key(
+        "hoodie.clustering.plan.strategy.class",
+        choice(
+            {
+                f"{_STRATEGY}plan.strategy.{name}": f"{_STRATEGY}plan.strategy.{name}"
+                for name in ("SparkSizeBasedClusteringPlanStrategy", "JavaSizeBasedClusteringPlanStrategy")
+            },
+            known=(
+                f"{_STRATEGY}plan.strategy.{name}"
+                for name in (
+                    *("SparkSingleFileSortPlanStrategy", "SparkConsistentBucketClusteringPlanStrategy"),
+                    *("SparkRecentDaysClusteringPlanStrategy", "SparkSelectedPartitionsClusteringPlanStrategy"),
+                    *("FlinkSizeBasedClusteringPlanStrategy", "SparkStreamCopyClusteringPlanStrategy"),
+                )
+            ),
+        ),
+        f"{_STRATEGY}plan.strategy.SparkSizeBasedClusteringPlanStrategy",
+        "How files are chosen: small ones of a partition together, up to a size.",
+    ),
+    Key(
+        "hoodie.clustering.execution.strategy.class",
+        choice(
+            {
+                f"{_STRATEGY}run.strategy.{name}": f"{_STRATEGY}run.strategy.{name}"
+                for name in ("SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy")
+            },
+            known=(
+                f"{_STRATEGY}run.strategy.{name}"
+                for name in (
+                    *("SparkSingleFileSortExecutionStrategy", "SparkConsistentBucketClusteringExecutionStrategy"),
+                    *("SparkStreamCopyClusteringExecutionStrategy", "SparkBinaryCopyClusteringExecutionStrategy"),
+                )
+            ),
+        ),
+        f"{_STRATEGY}run.strategy.SparkSortAndSizeExecutionStrategy",
+        "How rows are put in order: sorted, and cut into files of a size.",
+    ),
+    _check(
+        f"{_CLUSTERING}file.slices.sort.by",
+        "SIZE",
+        "the largest files of a partition are taken first",
+        "Which files of a partition are taken together.",
+    ),
+    _check(
+        "hoodie.clustering.preserve.commit.metadata",
+        "true",
+        "clustered rows keep their commit times, or every incremental query would show them again",
+        "Rows keep their commit times and sequence numbers.",
+    ),
+    _check(
+        "hoodie.clustering.rollback.pending.replacecommit.on.conflict",
+        "false",
+        "a write that is allowed beside a pending clustering leaves its plan, which is dropped when it is run",
+        "Drop a pending clustering whose file groups a write changes.",
+    ),
+)
 METADATA_ENABLE: Key[bool | None] = Key(
     "hoodie.metadata.enable",
     boolean(),
@@ -1083,6 +1264,10 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(ARCHIVE_AUTOMATIC, ARCHIVE_ASYNC, KEEP_MIN_COMMITS, KEEP_MAX_COMMITS),
             *(ARCHIVE_BEYOND_SAVEPOINT, ARCHIVE_WAITS_FOR_CLEANS),
             *(EXPIRY_INLINE, EXPIRY_STRATEGY, EXPIRY_CLASS, EXPIRY_DAYS, EXPIRY_SELECTED, EXPIRY_MOST),
+            *(CLUSTER_INLINE, CLUSTER_COMMITS, CLUSTER_ASYNC, CLUSTER_ASYNC_COMMITS, CLUSTER_SCHEDULE),
+            *(CLUSTER_SORT, CLUSTER_LAYOUT, CLUSTER_TARGET_FILE, CLUSTER_SMALL_FILE, CLUSTER_GROUP_BYTES),
+            *(CLUSTER_GROUPS, CLUSTER_SINGLE, CLUSTER_PARTITIONS, CLUSTER_REGEX, CLUSTER_SELECTED),
+            *(CLUSTER_BEGIN, CLUSTER_END, CLUSTER_LOOKBACK, CLUSTER_SKIP, CLUSTER_UPDATES, *CLUSTER_CHECKS),
             METADATA_ENABLE,
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, TAKES_TURNS, LOCK_WAIT, LOCK_PROVIDER),
             *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),

@@ -52,13 +52,6 @@ NOT_DONE: tuple[NotDone, ...] = (
         ("hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     ),
     NotDone(
-        "files are not clustered; a bulk_insert with hoodie.bulkinsert.sort.mode writes sorted ones",
-        (
-            *("hoodie.clustering.inline", "hoodie.clustering.async.enabled", "hoodie.clustering.schedule.inline"),
-            "hoodie.layout.optimize.enable",
-        ),
-    ),
-    NotDone(
         "log blocks are not compacted into larger ones; compact() merges them into base files",
         ("hoodie.log.compaction.enable", "hoodie.log.compaction.inline"),
     ),

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import MergeMode, QueryType, WriteOperation
+from hoodie.model.enums import MergeMode, PartitionFilter, QueryType, WriteOperation
 from hoodie.model.instant import sort_key
 from hoodie.model.plans import DeleteMarker
 from hoodie.model.streams import StreamBatch
@@ -31,6 +31,7 @@ from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.options.services import (
     ArchivingOptions,
     CleaningOptions,
+    ClusteringOptions,
     CompactionOptions,
     ConcurrencyOptions,
     ExpiryOptions,
@@ -258,6 +259,38 @@ def _archiving(given: _Layers) -> ArchivingOptions:
     )
 
 
+def _clustering(given: _Layers) -> ClusteringOptions:
+    get = given.get
+    columns, selected = get(keys.CLUSTER_SORT), get(keys.CLUSTER_SELECTED)
+    mode, begin, end = get(keys.CLUSTER_PARTITIONS), get(keys.CLUSTER_BEGIN), get(keys.CLUSTER_END)
+    if mode is PartitionFilter.SELECTED_PARTITIONS and (begin is None or end is None):
+        raise OptionError(
+            f"{keys.CLUSTER_PARTITIONS.name}={mode.value} needs {keys.CLUSTER_BEGIN.name} and {keys.CLUSTER_END.name}"
+        )
+    return ClusteringOptions(
+        inline=get(keys.CLUSTER_INLINE),
+        inline_commits=get(keys.CLUSTER_COMMITS),
+        in_background=get(keys.CLUSTER_ASYNC),
+        background_commits=get(keys.CLUSTER_ASYNC_COMMITS),
+        schedules=get(keys.CLUSTER_SCHEDULE),
+        sort_columns=columns or (),
+        layout=get(keys.CLUSTER_LAYOUT),
+        target_bytes=get(keys.CLUSTER_TARGET_FILE),
+        small_file_limit=get(keys.CLUSTER_SMALL_FILE),
+        max_group_bytes=get(keys.CLUSTER_GROUP_BYTES),
+        max_groups=get(keys.CLUSTER_GROUPS),
+        single_files=get(keys.CLUSTER_SINGLE),
+        partition_filter=mode,
+        regex=get(keys.CLUSTER_REGEX),
+        selected=selected or (),
+        begin=begin,
+        end=end,
+        lookback=get(keys.CLUSTER_LOOKBACK),
+        skip=get(keys.CLUSTER_SKIP),
+        updates=get(keys.CLUSTER_UPDATES),
+    )
+
+
 def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING) -> WriteRequest:
     """The options of a write; `defaults` (see `load_defaults`) stand behind them.
 
@@ -347,6 +380,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             selected=get(keys.EXPIRY_SELECTED) or None,
             most=get(keys.EXPIRY_MOST),
         ),
+        clustering=_clustering(given),
         concurrency=ConcurrencyOptions(
             heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,
             heartbeat_misses=get(keys.HEARTBEAT_MISSES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hoodie.model.compaction import CompactionStrategy
-from hoodie.model.enums import CleanPolicy, ExpiryStrategy
+from hoodie.model.enums import CleanPolicy, ExpiryStrategy, PartitionFilter, RowOrder, UpdateStrategy
 from hoodie.options import keys
 from hoodie.options.compaction import Strategy, Trigger
 from hoodie.options.values import LockProvider
@@ -65,6 +65,55 @@ class ArchivingOptions:
     beyond_savepoints: bool = keys.ARCHIVE_BEYOND_SAVEPOINT.default
     waits_for_cleans: bool = keys.ARCHIVE_WAITS_FOR_CLEANS.default
     """Keep what the next clean will look at, also where this writer does not clean."""
+
+
+NO_LIMIT = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ClusteringOptions:
+    inline: bool = keys.CLUSTER_INLINE.default
+    inline_commits: int = keys.CLUSTER_COMMITS.default
+    in_background: bool = keys.CLUSTER_ASYNC.default
+    background_commits: int = keys.CLUSTER_ASYNC_COMMITS.default
+    schedules: bool = keys.CLUSTER_SCHEDULE.default
+    """Whether plans are made after writes, for others to run."""
+    sort_columns: tuple[str, ...] = keys.CLUSTER_SORT.default or ()
+    layout: RowOrder = keys.CLUSTER_LAYOUT.default
+    target_bytes: int = keys.CLUSTER_TARGET_FILE.default
+    small_file_limit: int | None = keys.CLUSTER_SMALL_FILE.default
+    max_group_bytes: int | None = keys.CLUSTER_GROUP_BYTES.default
+    max_groups: int | None = keys.CLUSTER_GROUPS.default
+    single_files: bool = keys.CLUSTER_SINGLE.default
+    partition_filter: PartitionFilter = keys.CLUSTER_PARTITIONS.default
+    regex: str | None = keys.CLUSTER_REGEX.default
+    selected: tuple[str, ...] = keys.CLUSTER_SELECTED.default or ()
+    begin: str | None = keys.CLUSTER_BEGIN.default
+    end: str | None = keys.CLUSTER_END.default
+    lookback: int = keys.CLUSTER_LOOKBACK.default
+    skip: int = keys.CLUSTER_SKIP.default
+    updates: UpdateStrategy = keys.CLUSTER_UPDATES.default
+    whole: bool = False
+    """It was asked for by hand: limits that were not said do not count. Else those of Apache Hudi do."""
+    partitions: frozenset[str] | None = None
+    """Only these, by a condition; None: all."""
+
+    @property
+    def small_file_bytes(self) -> int:
+        """Base files below this size are taken."""
+        unsaid = NO_LIMIT if self.whole and self.sort_columns else 300 * 1024**2
+        return unsaid if self.small_file_limit is None else self.small_file_limit
+
+    @property
+    def group_bytes(self) -> int:
+        """One order goes over so much of a partition."""
+        unsaid = NO_LIMIT if self.whole and self.sort_columns else 2 * 1024**3
+        return unsaid if self.max_group_bytes is None else self.max_group_bytes
+
+    @property
+    def groups(self) -> int:
+        """So many are in one plan, at most."""
+        return (NO_LIMIT if self.whole else 30) if self.max_groups is None else self.max_groups
 
 
 @dataclass(frozen=True)

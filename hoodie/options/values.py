@@ -222,6 +222,20 @@ def paths() -> Kind[tuple[str, ...]]:
     )
 
 
+def pattern() -> Kind[str]:
+    """A regular expression."""
+    allowed = "a regular expression"
+
+    def read(value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as exc:
+            raise ValueError(f"is not {allowed}: {exc}") from None
+        return value
+
+    return Kind(allowed, read)
+
+
 def fraction() -> Kind[float]:
     allowed = "a number between 0 and 1, both excluded"
 

@@ -13,6 +13,7 @@ from hoodie.options.keygen import KeySettings
 from hoodie.options.services import (
     ArchivingOptions,
     CleaningOptions,
+    ClusteringOptions,
     CompactionOptions,
     ConcurrencyOptions,
     ExpiryOptions,
@@ -111,6 +112,7 @@ class WriteOptions:
     cleaning: CleaningOptions = field(default_factory=CleaningOptions)
     archiving: ArchivingOptions = field(default_factory=ArchivingOptions)
     expiry: ExpiryOptions = field(default_factory=ExpiryOptions)
+    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
     stream: StreamBatch | None = None
     """The batch of a stream that is written: skipped where the table holds it already."""

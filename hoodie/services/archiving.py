@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from hoodie.errors import CommitConflictError, CorruptFileError, LockError
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
@@ -222,12 +223,18 @@ def _delete_strays(context: TableContext, timeline: Timeline, plan: _Plan) -> No
         for i in timeline
         if i.action is Action.ROLLBACK and i.is_completed and plan.start and sort_key(i.time) < sort_key(plan.start)
     ]
+
+    @cache
+    def archived() -> frozenset[str]:
+        return frozenset(i.time for i in context.archived().commits)
+
     for rollback in passed:
         try:
             undone = context.active.read_rollback_plan(rollback.time)
         except (FileNotFoundError, CorruptFileError):
             continue
-        if timeline.find(undone.instant) is not None:
+        # Apache Hudi rolls a failed run of a service back and keeps its plan: the instant may have been completed since.
+        if timeline.find(undone.instant) is not None or undone.instant in archived():
             continue
         for partition_path in sorted({request.partition_path for request in undone.requests}):
             for info in context.storage.list(partition_path):

@@ -181,7 +181,7 @@ def _try_to_schedule(
         require_same_table(context.config, load_config(context.storage))
         snapshot = context.snapshot(seen)
         refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
-        pending = frozenset(snapshot.view.pending_compactions())
+        pending = frozenset(snapshot.view.pending_compactions()) | frozenset(snapshot.view.pending_clusterings())
         with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending]
         named = named_by_pending_writes(context, snapshot)
         excluded = frozenset(s.group for s in with_logs) if named is None else named

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, InstantNotFoundError
+from hoodie.format.clustering_plan import decode_clustering_plan
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.log_name_texts import LogNameTexts
@@ -31,6 +32,7 @@ from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.payloads import (
     CleanMetadata,
     CleanPlan,
+    ClusteringPlan,
     CommitMetadata,
     CompactionPlan,
     RestorePlan,
@@ -76,6 +78,8 @@ class ActiveTimeline:
         self._folder = folder
         self._log_names = LogNameTexts()
         self._listed: Mapping[str, FileInfo] = {}
+        self._kinds: dict[str, bool] = {}
+        """Time of a pending replacecommit -> whether its plan is that of a clustering."""
 
     def load(self) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names.
@@ -130,7 +134,21 @@ class ActiveTimeline:
         else:  # the same answer says which file it is, and nobody needs to ask for that again
             self._listed = {info.path: info for info in self._storage.list(self._folder) if not info.is_folder}
             names = frozenset(path.rpartition("/")[2] for path in self._listed)
-        return kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout), names
+        timeline = kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
+        return self._told_apart(timeline), names
+
+    def _told_apart(self, timeline: Timeline) -> Timeline:
+        """The timeline with its pending clusterings as such.
+
+        Where both have the same file names only the plan tells a clustering from an overwrite. Everything follows from that:
+        whether a dead writer's instant is undone or its plan kept, and what readers and other writers wait for.
+        """
+        if timeline.by_completion:
+            return timeline
+        pending = timeline.pending(Action.REPLACECOMMIT)
+        return (
+            timeline.with_clusterings(i.time for i in pending if self.is_pending_clustering(i)) if pending else timeline
+        )
 
     def last_loaded(self) -> Timeline | None:
         """What this process saw of the timeline last, without a look at the storage; None when that is forgotten."""
@@ -294,10 +312,23 @@ class ActiveTimeline:
         if instant.action is not Action.REPLACECOMMIT:
             return False
         path = self.path(instant._replace(state=State.REQUESTED))
-        try:
-            return is_clustering_plan(self._storage.read(path), path=self._full(path))
-        except (FileNotFoundError, CorruptFileError):
-            return False  # its plan is only being written, or it was rolled back: to wait for it is the safe answer
+        known = self._kinds.get(instant.time)
+        if known is None:
+            try:
+                known = is_clustering_plan(self._storage.read(path), path=self._full(path))
+            except (FileNotFoundError, CorruptFileError):
+                return False  # its plan is only being written, or it was rolled back: to wait for it is the safe answer
+            self._kinds[instant.time] = known
+        return known
+
+    def read_clustering_plan(self, instant_time: str) -> ClusteringPlan:
+        """The plan of a clustering.
+
+        Raises:
+            CorruptFileError: the file does not parse, or is none of a clustering.
+        """
+        path = self.path(Instant(instant_time, Action.CLUSTERING, State.REQUESTED))
+        return self._read(path, lambda data: decode_clustering_plan(data, path=self._full(path)))
 
     def read_rollback_plan(self, instant_time: str) -> RollbackPlan:
         path = self.path(Instant(instant_time, Action.ROLLBACK, State.REQUESTED))

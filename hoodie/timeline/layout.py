@@ -106,6 +106,8 @@ class InstantLayout:
     by_completion = False
 
     def file_name(self, instant: Instant) -> str:
+        if instant.action is Action.CLUSTERING:  # its plan alone tells it from an overwrite: `ActiveTimeline.load`
+            instant = instant._replace(action=Action.REPLACECOMMIT)
         return format_instant_file(*instant)
 
     def parse(self, name: str) -> Instant | None:

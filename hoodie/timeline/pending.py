@@ -22,6 +22,9 @@ def explain_pending(instant: Instant) -> str:
     if instant.action is Action.COMPACTION:
         run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
         return f"{run}`hoodie compaction run PATH` runs it"
+    if instant.action is Action.CLUSTERING:
+        run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
+        return f"{run}`hoodie clustering run PATH` runs it"
     if instant.action is Action.CLEAN:
         return "a clean that was begun; the next one, or `hoodie clean PATH`, finishes it"
     return "another writer's work; that one has to finish it"

@@ -68,6 +68,19 @@ class Timeline:
             self, instants=tuple(sorted(others + ordered, key=_order)), compactions=self.compactions | compactions
         )
 
+    def with_clusterings(self, times: Iterable[str]) -> Timeline:
+        """The timeline on which the pending replacecommits of these times are clusterings."""
+        found = frozenset(times)
+        if not found:
+            return self
+        told = tuple(
+            i._replace(action=Action.CLUSTERING)
+            if i.time in found and i.action is Action.REPLACECOMMIT and not i.is_completed
+            else i
+            for i in self.instants
+        )
+        return replace(self, instants=tuple(sorted(told, key=_order)))
+
     @property
     def by_completion(self) -> bool:
         """As `Layout.by_completion`."""
@@ -128,7 +141,7 @@ class Timeline:
 
     @cached_property
     def pending_writes(self) -> tuple[Instant, ...]:
-        """Pending instants that bring rows. By completion times a pending clustering is none: its rows keep their commit times."""
+        """Pending instants that bring rows. A pending clustering is none: its rows keep their commit times."""
         return self.pending(*WRITES)
 
     @cached_property

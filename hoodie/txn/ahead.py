@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, sort_key
+from hoodie.model.names import COMPLETES_AS
 from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.clock import Clock
 from hoodie.txn.heartbeat import Life, held_by_this_thread, life_of
@@ -98,6 +100,18 @@ def wait_for(context: TableContext, instants: frozenset[Instant], patience: Pati
             patience.pause(context.clock)
 
 
+def wait_for_service(context: TableContext, instant_time: str, patience: Patience) -> bool:
+    """Wait until a plan of a service that somebody is carrying out is not pending any more; False when nobody does so, or one's
+    patience ends.
+    """
+    while any(i.time == instant_time for i in context.active.load().pending(*COMPLETES_AS)):
+        if life_of(instant_time, context) is Life.DEAD or held_by_this_thread(instant_time):
+            return False
+        if not patience.pause(context.clock):
+            return False
+    return True
+
+
 def _meet(one: CommitMetadata, other: CommitMetadata) -> bool:
     """Whether both write a file group, or insert into a partition."""
     return bool(_groups(one).keys() & _groups(other).keys() or _inserted(one) & _inserted(other))
@@ -114,4 +128,6 @@ def _groups(metadata: CommitMetadata) -> dict[FileGroupId, int | None]:
 
 
 def _inserted(metadata: CommitMetadata) -> set[str]:
+    if metadata.operation is WriteOperation.CLUSTER:
+        return set()  # rows that were there
     return {path for path, stats in metadata.write_stats.items() if any(stat.num_inserts for stat in stats)}

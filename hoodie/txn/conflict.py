@@ -129,7 +129,7 @@ def _conflicts(
                 # in no base file, and a look-up made between the two commits would take it for new.
                 reason = f"{other} changed file group {group.file_id} in partition {group.partition_path!r} too"
                 yield Conflict(reason, mends=earlier)
-            elif not metadata.compacted and stat.num_inserts and _among(stat.partition_path, footing.absent_in):
+            elif not _only_moves(metadata) and stat.num_inserts and _among(stat.partition_path, footing.absent_in):
                 # Both may have inserted the same key, each into a file that the other could not see; or the other one a key
                 # that this write would have deleted. Rows that come into a partition while it is overwritten are in neither
                 # state of it.
@@ -138,6 +138,11 @@ def _conflicts(
             emptied = next((p for p in metadata.replaced_file_ids if _among(p, footing.absent_in)), None)
             if emptied is not None:
                 yield Conflict(f"{other} overwrote partition {emptied!r}", mends=False)
+
+
+def _only_moves(metadata: CommitMetadata) -> bool:
+    """Whether a commit brings no rows. Those that a clustering writes to new files count as inserts in its metadata."""
+    return metadata.compacted or metadata.operation is WriteOperation.CLUSTER
 
 
 _OVERWRITES = (

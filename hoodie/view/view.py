@@ -37,6 +37,7 @@ class Found(NamedTuple):
     by_id: dict[str, dict[FileGroupId, FileGroup]]
     partitions: tuple[str, ...] | None
     compactions: Mapping[str, CompactionPlan] | None
+    clusterings: Mapping[FileGroupId, str] | None
 
 
 class FileSystemView:
@@ -58,6 +59,7 @@ class FileSystemView:
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
         self._partitions: tuple[str, ...] | None = None
         self._compactions: Mapping[str, CompactionPlan] | None = None
+        self._clusterings: Mapping[FileGroupId, str] | None = None
 
     def following(self, timeline: Timeline, commit: Instant) -> FileSystemView | None:
         """What a listing would show after one more commit and nothing else: what that wrote is added to what was listed here.
@@ -74,7 +76,7 @@ class FileSystemView:
         later.committed = self.committed.following(timeline, commit)
         later._groups = self._groups.copy()
         later._by_id = {path: found for path, found in self._by_id.items() if path not in metadata.write_stats}
-        later._compactions = self._compactions
+        later._compactions, later._clusterings = self._compactions, self._clusterings
         if self._partitions is not None and metadata.write_stats.keys() <= set(self._partitions):
             later._partitions = self._partitions
         for partition_path, stats in metadata.write_stats.items():
@@ -120,13 +122,20 @@ class FileSystemView:
         view.committed = CommittedFiles(found.timeline, active.read_commits, found.committed)
         view._groups, view._by_id = found.groups, found.by_id
         view._partitions, view._compactions = found.partitions, found.compactions
+        view._clusterings = found.clusterings
         return view
 
     @property
     def found(self) -> Found:
         """For one other view: both fill the same dictionaries."""
         return Found(
-            self.timeline, self.committed.known, self._groups, self._by_id, self._partitions, self._compactions
+            self.timeline,
+            self.committed.known,
+            self._groups,
+            self._by_id,
+            self._partitions,
+            self._compactions,
+            self._clusterings,
         )
 
     @property
@@ -145,6 +154,18 @@ class FileSystemView:
             for time, plan in self.pending_compaction_plans.items()
             for operation in plan.operations
         }
+
+    def pending_clusterings(self) -> Mapping[FileGroupId, str]:
+        """File group -> instant of its pending clustering."""
+        if self._clusterings is None:
+            self._clusterings = {
+                FileGroupId(each.partition_path, each.file_id): instant.time
+                for instant in self.timeline.pending(Action.CLUSTERING)
+                if not self.timeline.by_completion
+                for group in self._active.read_clustering_plan(instant.time).groups
+                for each in group.slices
+            }
+        return self._clusterings
 
     def partitions(self) -> tuple[str, ...]:
         """Every partition path of the table. All files are listed for it."""

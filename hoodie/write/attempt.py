@@ -19,13 +19,14 @@ from hoodie.errors import CommitConflictError, SchemaError
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
 from hoodie.filegroup.run import run_write
 from hoodie.format.plan_avro import encode_replace_plan
-from hoodie.model.enums import Action, TableType, WriteOperation
+from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import sort_key
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import format_batch
+from hoodie.options import keys
 from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
 from hoodie.storage.many import for_each
@@ -66,6 +67,14 @@ class Written:
 
     def of(self, plan: WritePlan) -> list[WriteResult]:
         return [found for task in plan.tasks if (found := self.results.get(task.number)) is not None]
+
+
+class ClusteringInTheWayError(CommitConflictError):
+    """A pending clustering names a file group that the write would change: it has to be run, or dropped, first."""
+
+    def __init__(self, message: str, instant: str) -> None:
+        super().__init__(message)
+        self.instant = instant
 
 
 class Attempt:
@@ -301,6 +310,7 @@ class Attempt:
             )
             if self._batch.found_on is not None:
                 _require_same_rows(self._context, self._batch.found_on, now, plan)
+            self._refuse_clustered(now, plan)
             return plan
         touched = dict.fromkeys(span.partition_path for chunk in self._batch.chunks for span in chunk.ranges)
         slices = now.view.latest_slices(touched)
@@ -312,7 +322,24 @@ class Attempt:
         plan = located.plan(self._target(now, slices, ahead))
         if self._batch.found_on is not None:
             _require_same_rows(self._context, self._batch.found_on, now, plan)
+        self._refuse_clustered(now, plan)
         return plan
+
+    def _refuse_clustered(self, now: Snapshot, plan: WritePlan) -> None:
+        """Raises ClusteringInTheWayError where the plan changes a file group whose rows are to be moved."""
+        if self._options.clustering.updates is UpdateStrategy.ALLOW:
+            return
+        clustered = now.view.pending_clusterings()
+        group = next((each for each in plan.based_on if each in clustered), None)
+        if group is not None:
+            time = clustered[group]
+            raise ClusteringInTheWayError(
+                f"this write to table {self._context.storage.uri} changes file group {group.file_id} in partition "
+                f"{group.partition_path!r}, whose rows clustering {time} is going to move. Nothing was written. Run the clustering "
+                f"first (`hoodie clustering run PATH`), drop it (`hoodie rollback PATH {time} --yes`), or let writes go before it "
+                f"({keys.CLUSTER_UPDATES.name}=allow)",
+                time,
+            )
 
     def _target(self, now: Snapshot, slices: Sequence[FileSlice], ahead: Ahead) -> Target:
         config, options = self._context.config, self._options
@@ -328,7 +355,7 @@ class Attempt:
                 self._context.tuning.cheap_bytes,
                 self._context.tuning.append_bytes,
             ),
-            busy=frozenset(now.view.pending_compactions()),
+            busy=frozenset(now.view.pending_compactions()) | frozenset(now.view.pending_clusterings()),
             log_versions=ahead.log_versions(),
             packs=self._rules.packs,
             table=self._context.storage.uri,

@@ -88,7 +88,7 @@ class Target:
     table_type: TableType
     sizing: Sizing
     busy: frozenset[FileGroupId] = frozenset()
-    """File groups in a pending compaction; they get no new base file."""
+    """File groups in a pending compaction or clustering; they get no new base file for rows that may go elsewhere."""
     log_versions: Mapping[FileGroupId, int] = field(default_factory=dict)
     """The highest that other writes, which are under way, are going to use."""
     packs: bool = True

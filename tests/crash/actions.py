@@ -104,6 +104,26 @@ def _prepare_failed_write(storage: Storage, clock: FakeClock | None) -> None:
     _run_until_published(probe, clock)
 
 
+def _prepare_small_files(table_type: str) -> Callable[[Storage, FakeClock | None], None]:
+    """Several file groups in a partition, and on merge-on-read logs in some of them."""
+
+    def prepare(storage: Storage, clock: FakeClock | None) -> None:
+        create(storage, table_type=table_type)
+        table = opened(storage, clock, {"hoodie.parquet.small.file.limit": "0"})
+        for start in range(0, len(FIRST), 4):
+            table.upsert(batch(FIRST[start : start + 4]))
+        table.upsert(batch(MORE))
+        table.delete(keys([Input("k6", "a")]))
+
+    return prepare
+
+
+def _run_clustering_of_many(table: HoodieTable) -> object:
+    """As one whose rows do not fit into memory is run."""
+    few = replace(table._context, tuning=replace(table._context.tuning, sorted_bytes=1))
+    return HoodieTable(few).cluster(sort_by=["val"], target_file_mb=0.002)
+
+
 def _run_until_published(storage: FaultStorage, clock: FakeClock | None) -> None:
     # The call that publishes is the one with the name of a completed instant; its number is found by dying before it.
     class DiesBeforePublishing(FaultStorage):
@@ -148,6 +168,12 @@ ACTIONS = {
         Action("delete_partitions", _prepare("COPY_ON_WRITE"), lambda table: table.delete_partitions(["b"])),
         Action("compaction", _prepare_logs, lambda table: table.compact()),
         Action("compaction within a budget", _prepare_logs, _run_small_plan),
+        Action(
+            "clustering",
+            _prepare_small_files("MERGE_ON_READ"),
+            lambda table: table.cluster(sort_by=["val"], where="part='a'"),
+        ),
+        Action("clustering of many rows", _prepare_small_files("COPY_ON_WRITE"), _run_clustering_of_many),
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
         Action("rollback of the newest commit", _prepare_logs, _roll_back_newest),
         Action("savepoint", _prepare_logs, lambda table: table.savepoint(comment="now")),
@@ -155,6 +181,10 @@ ACTIONS = {
         Action("restore of logs", _prepare_savepoint("MERGE_ON_READ"), _restore),
     )
 }
+
+
+MOVES_ROWS = ("compaction", "compaction within a budget", "clustering", "clustering of many rows")
+"""Actions that change no row: their plans stay when they fail, and they may have got further than they could say."""
 
 
 def crash(storage: Storage, clock: FakeClock | None, action: Action, fault: Fault, *, at_once: int = 1) -> bool:

@@ -124,6 +124,11 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.CLEAN_VERSIONS: write.cleaning.versions,
         keys.CLEAN_TRIGGER_COMMITS: write.cleaning.trigger_commits,
         keys.CLEAN_AT_ONCE: write.cleaning.at_once,
+        keys.CLUSTER_COMMITS: write.clustering.inline_commits,
+        keys.CLUSTER_ASYNC_COMMITS: write.clustering.background_commits,
+        keys.CLUSTER_LOOKBACK: write.clustering.lookback,
+        keys.CLUSTER_SKIP: write.clustering.skip,
+        keys.CLUSTER_TARGET_FILE: write.clustering.target_bytes,
         keys.KEEP_MIN_COMMITS: write.archiving.min_commits,
         keys.EXPIRY_DAYS: write.expiry.days,
         keys.EXPIRY_MOST: write.expiry.most,
@@ -199,6 +204,7 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
     assert own == {
         "where",
         "columns",
+        "hoodie.clustering.preserve.commit.metadata",  # of Apache Hudi 0.x
         "hoodie.python.mor.inserts",
         "hoodie.python.mor.row.copies",
         "hoodie.python.driver.max.bytes",
@@ -400,6 +406,8 @@ TEXTS = {
     keys.OVERWRITE_MODE.name: "DYNAMIC",
     keys.STORAGE_LOCK_RENEWAL.name: "7",
     keys.CLEAN_ASYNC.name: "true",
+    keys.CLUSTER_INLINE.name: "true",
+    keys.CLUSTER_ASYNC.name: "true",
     keys.CLEAN_POLICY.name: "KEEP_LATEST_BY_HOURS",
     keys.CLEAN_COMMITS.name: "7",
     keys.CLEAN_HOURS.name: "7",

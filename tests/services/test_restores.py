@@ -55,6 +55,25 @@ class Scene:
         return opened(self.storage, self.clock, cache=Cache())
 
 
+@pytest.mark.parametrize("completed", [True, False])
+def test_a_restore_undoes_a_clustering_that_was_run_or_only_planned(kind, completed):
+    scene = Scene(kind, turns=2)
+    scene.table.insert(batch([Input(f"m{n}", "ab"[n % 2], 1, 1) for n in range(4)]))
+    before, saved = snapshot_of(scene.table), scene.table.timeline.latest_commit.time
+    if completed:
+        assert scene.table.cluster(["val"])
+        scene.table.upsert(rows(5))
+    else:
+        assert scene.table.schedule_clustering(["val"])
+    result = scene.table.restore(saved)
+    assert len(result.undone) == (2 if completed else 1)
+    assert snapshot_of(scene.fresh()) == before
+    assert not scene.fresh().pending_clusterings()
+    assert leftovers(scene.storage) == stray_files(scene.storage, scene.table) == []
+    scene.table.upsert(rows(9))
+    assert {row[2] for row in snapshot_of(scene.fresh()) if row[0].startswith("k")} == {9}
+
+
 def test_a_restore_takes_the_table_back_and_the_next_write_goes_on_from_there(kind):
     scene = Scene(kind, compacts_after=(2,))
     result = scene.table.restore(scene.instants[1])

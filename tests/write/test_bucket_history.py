@@ -61,6 +61,8 @@ class BucketModel(Model):
 
 
 class BucketHistories(Histories):
+    clusters = False
+
     @initialize()
     def begin(self):
         self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering, more=BUCKET)
@@ -75,9 +77,9 @@ class BucketHistories(Histories):
         self._name_groups()
         return landed
 
-    def _learn_plan(self, active, time):
+    def _learn_plan(self, active, instant):
         self._name_groups()
-        super()._learn_plan(active, time)
+        super()._learn_plan(active, instant)
 
     def _name_groups(self):
         ids = {(s.group.partition_path, int(s.group.file_id[:8])): s.group.file_id for s in self._table().files()}

@@ -1,0 +1,113 @@
+"""`hoodie cluster` and `hoodie clustering`: put rows in order in new files, at once, or planned now and run later."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from hoodie.cli.arguments import Commands, add_command, duration
+from hoodie.cli.report import Report, format_table
+from hoodie.cli.show import commit_data
+from hoodie.model.payloads import ClusteringPlan
+from hoodie.model.results import CommitResult, format_count
+from hoodie.table import HoodieTable
+from hoodie.view.context import TableContext
+
+
+def register(to: Commands) -> None:
+    now = add_command(to, "cluster", "put rows in order in new files, or small files together", _cluster)
+    acts = to.add_parser("clustering", help="the same in two steps").add_subparsers(metavar="plan|run", required=True)
+    plan = add_command(acts, "plan", "schedule a clustering and list what is pending", _plan)
+    for each in (now, plan):
+        each.add_argument(
+            "--sort-by", metavar="A,B", help="sort rows by these columns (default: put small files together)"
+        )
+        each.add_argument("--layout", metavar="LAYOUT", help="linear (default), z-order or hilbert")
+        each.add_argument("--where", metavar="TEXT", help="a condition on partition columns: only these partitions")
+        each.add_argument(
+            "--target-file-mb", metavar="N", type=float, help="about how large new files become (default 1024)"
+        )
+    now.add_argument("--dry-run", action="store_true", help="only say which files would be put in order")
+    run = add_command(
+        acts, "run", "run what is pending", lambda _, t, a: run_clustering(t, instant=a.instant, budget_s=a.budget)
+    )
+    run.add_argument(
+        "--budget", metavar="TIME", type=duration, help="begin no further clustering after this time: 90s, 5m, 1h"
+    )
+    run.add_argument("--instant", metavar="T", help="only the clustering scheduled at T")
+
+
+def _asked(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "sort_by": args.sort_by,
+        "layout": args.layout,
+        "where": args.where,
+        "target_file_mb": args.target_file_mb,
+    }
+
+
+def _cluster(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
+    if args.dry_run:
+        found = table.preview_clustering(**_asked(args))
+        lines = [f"would put in order: {_summary(found)}", *_group_lines(found), "dry run: nothing was changed"]
+        return Report({"dry_run": True, "groups": _groups(found)}, tuple(lines))
+    return _done(table, table.cluster(**_asked(args)))
+
+
+def _plan(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
+    """Schedule a clustering, and list every plan that waits to be run."""
+    scheduled = table.schedule_clustering(**_asked(args))
+    lines = [
+        f"scheduled clustering {scheduled}"
+        if scheduled
+        else "nothing new to schedule: there are no files to put in order"
+    ]
+    waiting: list[dict[str, Any]] = []
+    for instant in table.pending_clusterings():
+        found = context.active.read_clustering_plan(instant.time)
+        waiting.append({"instant": instant.time, "state": instant.state.value, "groups": _groups(found)})
+        lines += [f"{instant.time} ({instant.state.value}): {_summary(found)}", *_group_lines(found)]
+    if waiting:
+        lines.append(
+            "`hoodie clustering run PATH` runs what is pending; until then writes to these file groups are refused"
+        )
+    return Report({"scheduled": scheduled, "pending": waiting}, tuple(lines))
+
+
+def run_clustering(table: HoodieTable, *, instant: str | None, budget_s: float | None) -> Report:
+    """Run what is pending."""
+    return _done(table, table.run_clustering(instant, budget_s=budget_s))
+
+
+def _done(table: HoodieTable, results: list[CommitResult]) -> Report:
+    left = [i.time for i in table.pending_clusterings()]
+    lines = [
+        f"{r.instant} clustered: {r.inserted:,} rows, {format_count(r.replaced, 'file group')} into {format_count(r.files, 'file')}, "
+        f"{r.seconds:.2f} s"
+        for r in results
+    ] or ["nothing to cluster"]
+    if left:
+        lines.append(f"still pending: {', '.join(left)}")
+    data = {"commits": [commit_data(r) | {"seconds": r.seconds} for r in results], "pending": left}
+    return Report(data, tuple(lines))
+
+
+def _summary(plan: ClusteringPlan) -> str:
+    files = sum(len(group.slices) for group in plan.groups)
+    return f"{format_count(files, 'file group')}, into about {sum(group.output_groups for group in plan.groups):,}"
+
+
+def _groups(plan: ClusteringPlan) -> list[dict[str, Any]]:
+    return [
+        {
+            "partition": group.slices[0].partition_path,
+            "file_ids": [each.file_id for each in group.slices],
+            "files": group.output_groups,
+        }
+        for group in plan.groups
+    ]
+
+
+def _group_lines(plan: ClusteringPlan) -> list[str]:
+    rows = [(g["partition"] or "(root)", len(g["file_ids"]), g["files"]) for g in _groups(plan)]
+    return [f"  {line}" for line in format_table(("partition", "file groups", "new files"), rows)] if rows else []

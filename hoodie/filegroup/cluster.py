@@ -1,0 +1,230 @@
+"""What workers of a clustering do: rows of several file slices, put in order, become the base files of new file groups.
+
+Rows keep their keys, commit times and sequence numbers. Few rows are sorted in memory. Of many a sample says first where to cut
+their order into ranges; each slice is then laid down by range, and each range sorted by itself: so files that follow each other
+do not overlap, however large a partition is, and no worker holds more than a range.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.filegroup.base_writer import one_encoding
+from hoodie.filegroup.conform import conform
+from hoodie.filegroup.rewrite import read_for_rewrite
+from hoodie.filegroup.row_order import range_of_each, sorted_places
+from hoodie.filegroup.run import NewBaseFile, base_result, encodable, new_attempt
+from hoodie.filegroup.slice_reader import base_batches, open_base_file
+from hoodie.filegroup.staging import open_staged
+from hoodie.model.clustering import ClusterTask, JoinTask, Order, Pieces, SampleTask, SplitTask
+from hoodie.model.files import FileSlice
+from hoodie.model.meta_fields import FILE_NAME, with_meta_fields
+from hoodie.model.names import join, new_file_id
+from hoodie.model.plans import ReadContext, WriteContext, WriteResult
+from hoodie.storage.base import Storage
+
+_PIECE_BYTES = 64 * 1024 * 1024
+"""Arrow bytes that are taken out of sorted rows, or collected before they are laid down, at once."""
+_new_ipc_file: Any = pa.ipc.new_file
+"""Takes any binary file object; its stubs know Python's own classes only."""
+
+
+def run_cluster(storage: Storage, context: WriteContext, task: ClusterTask) -> list[WriteResult]:
+    """The new base files of the task's slices."""
+    if task.order is None:
+        total = sum(_row_count(storage, file_slice) for file_slice in task.slices)
+        batches = (rows for file_slice in task.slices for rows in _rows(storage, context, file_slice, None))
+        return list(_files(storage, context, task, batches, total))
+    tables = [
+        pa.Table.from_batches([rows])
+        for file_slice in task.slices
+        for rows in _rows(storage, context, file_slice, task.order)
+        if rows.num_rows
+    ]
+    if not tables:
+        return []
+    rows = one_encoding(tables).combine_chunks()
+    del tables
+    return list(_files(storage, context, task, _in_order(rows, task.order), rows.num_rows))
+
+
+def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> tuple[int, pa.Table | None]:
+    """How many rows the base file has, and so many of them, of the columns of the order."""
+    base, names = task.slice.base, list(task.order.columns)
+    if base is None:
+        return 0, None
+    where = f"{base.path} of table {storage.uri}"
+    with open_base_file(storage, base) as (file, metadata):
+        count = metadata.num_rows
+        if not set(names) & set(file.schema_arrow.names):
+            return count, None  # columns that came later: they are null here, and come last anyway
+        full = with_meta_fields(context.schema)
+        schema = pa.schema([pa.field(name, full.field(name).type) for name in names])
+        batches = base_batches(file, names, size_bytes=base.size_bytes, batch_rows=1 << 20, path=where)
+        rows = pa.Table.from_batches([conform(batch, schema, path=where) for batch in batches], schema)
+    # By chance, for rows may come in periods; the same of a file each time.
+    chance = np.random.default_rng(zlib.crc32(base.file_id.encode()))
+    taken = np.sort(chance.choice(count, min(count, task.rows), replace=False))
+    return count, rows.take(pa.array(taken)).combine_chunks()
+
+
+def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Pieces:
+    """Lay the rows of a slice down by range."""
+    path = join(context.staging, f"{task.name}-{new_attempt()}.arrow")
+    ranges: list[int] = []
+    held: dict[int, list[pa.Table]] = {}
+    size = 0
+    schema = _schema(context)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with (
+        open_staged(storage, path, folder=context.staging) as sink,
+        _new_ipc_file(sink, schema, options=options) as writer,
+    ):
+
+        def flush() -> None:
+            for number in sorted(held):
+                for batch in pa.concat_tables(held[number]).combine_chunks().to_batches():
+                    writer.write_batch(batch)
+                    ranges.append(number)
+            held.clear()
+
+        for rows in _rows(storage, context, task.slice, task.cuts.order, encode=False):
+            table = pa.Table.from_batches([rows])
+            if not table.num_rows:
+                continue
+            for number, piece in _by_range(table, range_of_each(table, task.cuts)):
+                held.setdefault(number, []).append(piece)
+            size += table.nbytes
+            if size >= _PIECE_BYTES:
+                flush()
+                size = 0
+        flush()
+    return Pieces(path, tuple(ranges))
+
+
+def run_join(storage: Storage, context: WriteContext, task: JoinTask) -> list[WriteResult]:
+    """One file of ranges that follow each other; none where they have no rows."""
+    writer: NewBaseFile | None = None
+    try:
+        for number in task.ranges:
+            found = [batch for pieces in task.pieces for batch in _of_range(storage, pieces, number)]
+            if not found:
+                continue
+            rows = pa.Table.from_batches(found).combine_chunks()
+            if writer is None:
+                writer = _new_file(
+                    storage, context, task.number, task.partition_path, rows=rows.num_rows * len(task.ranges)
+                )
+                writer.__enter__()
+            for part in _in_order(rows, task.order):
+                writer.out.write(part)
+    except BaseException as exc:
+        if writer is not None:
+            writer.__exit__(type(exc), exc, exc.__traceback__)
+        raise
+    if writer is None:
+        return []
+    writer.__exit__(None, None, None)
+    return [_result(writer)]
+
+
+def _rows(
+    storage: Storage, context: WriteContext, file_slice: FileSlice, order: Order | None, *, encode: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Merged rows of a slice, without the file name, which the writer gives them."""
+    reading = ReadContext(context.table_name, with_meta_fields(context.schema), context.rule, context.visible)
+    encoded = encodable(context, file_slice) - set(order.columns if order else ()) if encode else frozenset()
+    for carried in read_for_rewrite(storage, reading, file_slice, _schema(context), encode=encoded):
+        yield carried.rows
+
+
+def _schema(context: WriteContext) -> pa.Schema:
+    full = with_meta_fields(context.schema)
+    return full.remove(full.get_field_index(FILE_NAME))
+
+
+def _row_count(storage: Storage, file_slice: FileSlice) -> int:
+    """About: of the base file, and of logs what was written to them where there is no base file."""
+    if file_slice.base is None:
+        return sum(count for log in file_slice.logs for _, count in log.committed_entries)
+    with open_base_file(storage, file_slice.base) as (_, metadata):
+        return int(metadata.num_rows)
+
+
+def _in_order(rows: pa.Table, order: Order) -> Iterator[pa.Table]:
+    places = sorted_places(rows, order)
+    step = max(1, int(rows.num_rows * _PIECE_BYTES / max(1, rows.nbytes)))
+    for start in range(0, len(places), step):
+        yield rows.take(pa.array(places[start : start + step]))
+
+
+def _files(
+    storage: Storage,
+    context: WriteContext,
+    task: ClusterTask,
+    parts: Iterator[pa.Table] | Iterator[pa.RecordBatch],
+    total: int,
+) -> Iterator[WriteResult]:
+    """The rows in the order in which they come, cut into files of as many rows."""
+    each = max(1, -(-total // task.outputs))
+    writer: NewBaseFile | None = None
+    try:
+        for part in parts:
+            at = 0
+            while at < part.num_rows:
+                if writer is None:
+                    writer = _new_file(storage, context, task.number, task.partition_path, rows=each)
+                    writer.__enter__()
+                piece = part.slice(at, each - writer.out.rows)
+                writer.out.write(piece)
+                at += piece.num_rows
+                if writer.out.rows >= each:
+                    done, writer = writer, None
+                    done.__exit__(None, None, None)
+                    yield _result(done)
+    except BaseException as exc:
+        if writer is not None:
+            writer.__exit__(type(exc), exc, exc.__traceback__)
+        raise
+    if writer is not None:
+        writer.__exit__(None, None, None)
+        yield _result(writer)
+
+
+def _new_file(storage: Storage, context: WriteContext, number: int, partition_path: str, *, rows: int) -> NewBaseFile:
+    return NewBaseFile(
+        storage,
+        context,
+        new_attempt(),
+        number=number,
+        partition_path=partition_path,
+        file_id=new_file_id(),
+        more_rows=rows,
+    )
+
+
+def _result(writer: NewBaseFile) -> WriteResult:
+    # As Apache Hudi counts them: rows of a new file are inserts, whoever brought them once.
+    return base_result(writer, "CREATE", None, num_writes=writer.out.rows, num_inserts=writer.out.rows)
+
+
+def _by_range(rows: pa.Table, ranges: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
+    order = np.argsort(ranges, kind="stable")
+    taken = rows.take(pa.array(order))
+    numbers, starts = np.unique(ranges[order], return_index=True)
+    for number, start, end in zip(numbers.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+        yield number, taken.slice(start, end - start)
+
+
+def _of_range(storage: Storage, pieces: Pieces, number: int) -> Iterator[pa.RecordBatch]:
+    wanted = [at for at, each in enumerate(pieces.ranges) if each == number]
+    if wanted:
+        with storage.open_input(pieces.path) as source:
+            file = pa.ipc.open_file(source)
+            for at in wanted:
+                yield file.get_batch(at)

@@ -1,0 +1,101 @@
+"""Plans of clusterings, in `T.replacecommit.requested` of version 6: an Avro container file, as `plan_avro.py` has them."""
+
+from __future__ import annotations
+
+from hoodie.errors import CorruptFileError
+from hoodie.format.plan_avro import REPLACE_PLAN, decode_plan, encode_plan
+from hoodie.format.plan_check import check_clustered
+from hoodie.model.enums import WriteOperation
+from hoodie.model.names import join
+from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
+
+_STRATEGY = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+"""What Apache Hudi runs such a plan with; ours does the same work."""
+_VERSION = 1
+
+
+def encode_clustering_plan(plan: ClusteringPlan, *, uri: str) -> bytes:
+    """Content of `T.replacecommit.requested`; `uri` is where the table lies: Apache Hudi opens files by these full paths."""
+    root = uri.rstrip("/")
+
+    def full(partition_path: str, name: str | None) -> str:
+        return f"{root}/{join(partition_path, name)}" if name else ""
+
+    groups = [
+        {
+            "slices": [
+                {
+                    "dataFilePath": full(each.partition_path, each.data_file),
+                    "deltaFilePaths": [full(each.partition_path, name) for name in each.log_files],
+                    "fileId": each.file_id,
+                    "partitionPath": each.partition_path,
+                    "bootstrapFilePath": "",
+                    "version": _VERSION,
+                }
+                for each in group.slices
+            ],
+            "metrics": dict(group.metrics),
+            "numOutputFileGroups": group.output_groups,
+            "extraMetadata": None,
+            "version": _VERSION,
+        }
+        for group in plan.groups
+    ]
+    return encode_plan(
+        REPLACE_PLAN,
+        {
+            "operationType": WriteOperation.CLUSTER.value,
+            "clusteringPlan": {
+                "inputGroups": groups,
+                "strategy": {
+                    "strategyClassName": _STRATEGY,
+                    "strategyParams": dict(plan.params),
+                    "version": _VERSION,
+                },
+                "extraMetadata": {},
+                "version": _VERSION,
+                "preserveHoodieMetadata": plan.keeps_commit_times,
+                "missingSchedulePartitions": [],
+            },
+            "extraMetadata": {},
+            "version": _VERSION,
+        },
+    )
+
+
+def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan:
+    """Raises CorruptFileError where the bytes are no plan of a clustering, or name files that do not belong together."""
+    found = decode_plan(REPLACE_PLAN, data, path=path)["clusteringPlan"]
+    if found is None:
+        raise CorruptFileError(f"{path}: there is no clustering plan in it; it belongs to another kind of write")
+    groups = []
+    for group in found["inputGroups"] or ():
+        slices = []
+        for each in group["slices"] or ():
+            if each["bootstrapFilePath"]:
+                raise CorruptFileError(
+                    f"{path}: file group {str(each['fileId'])[:80]!r} has a bootstrap file, which this release does not read; run the "
+                    "clustering with Apache Hudi"
+                )
+            one = ClusteredSlice(
+                each["partitionPath"] or "",
+                each["fileId"] or "",
+                _name(each["dataFilePath"]),
+                tuple(name for log in each["deltaFilePaths"] or () if (name := _name(log))),
+            )
+            check_clustered(one, path)
+            slices.append(one)
+        if slices:
+            groups.append(
+                ClusteringGroup(tuple(slices), max(1, group["numOutputFileGroups"] or 1), group["metrics"] or {})
+            )
+    named = [(each.partition_path, each.file_id) for group in groups for each in group.slices]
+    if len(set(named)) < len(named):
+        raise CorruptFileError(f"{path}: a file group is named twice, so its rows would be there twice; drop the plan")
+    strategy = found["strategy"] or {}
+    keeps = found["preserveHoodieMetadata"]
+    return ClusteringPlan(tuple(groups), strategy.get("strategyParams") or {}, keeps is not False)
+
+
+def _name(full: str | None) -> str | None:
+    return full.rpartition("/")[2] if full else None

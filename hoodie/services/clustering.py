@@ -1,0 +1,436 @@
+"""Clustering: put the rows of several file groups in order, in new file groups that take their place.
+
+The plan stands on the timeline as a requested replacecommit. From then on its file groups are not to be changed: writers that
+find their keys there are refused, or, where they are told so, go first, and the clustering fails. New file groups may come
+beside. Rows keep their commit times, so nobody who pulls sees them twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from hoodie.errors import CommitConflictError, HoodieError, OptionError, UnsupportedTableError
+from hoodie.filegroup.cluster import run_cluster, run_join, run_sample, run_split
+from hoodie.filegroup.row_order import MAX_CURVE_COLUMNS, can_sort, cuts_of
+from hoodie.format.clustering_plan import encode_clustering_plan
+from hoodie.model.clustering import ClusterTask, Cuts, JoinTask, Order, SampleTask, SplitTask
+from hoodie.model.enums import Action, RowOrder, State, WriteOperation
+from hoodie.model.files import FileGroupId, FileSlice, total_bytes
+from hoodie.model.instant import Instant
+from hoodie.model.meta_fields import with_meta_fields
+from hoodie.model.names import heartbeat_path, parse_base_file
+from hoodie.model.payloads import ClusteringGroup, ClusteringPlan
+from hoodie.model.plans import WriteContext, WriteResult
+from hoodie.model.results import CommitResult
+from hoodie.options import keys
+from hoodie.options.fits import check_version
+from hoodie.options.services import ClusteringOptions
+from hoodie.options.write import WriteOptions
+from hoodie.read.where import no_column
+from hoodie.services.base import Service
+from hoodie.services.clustering_plan import chosen_partitions, plan_clustering
+from hoodie.services.compaction_plan import is_explained, named_by_pending_writes
+from hoodie.storage.base import Storage
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.conflict import Footing
+from hoodie.txn.gate import PAUSE_S, closed_gate
+from hoodie.txn.heartbeat import Life, life_of
+from hoodie.txn.same_table import require_same_table
+from hoodie.txn.transaction import Transaction
+from hoodie.view.columns import refuse_to_write
+from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.write.publish import commit_metadata, publish_files
+
+log = logging.getLogger("hoodie")
+
+_SAMPLE_ROWS = 50_000
+"""Of a group of files, to cut its order into ranges: of a hundred ranges each is then right to a tenth or so."""
+
+
+class ClusteringService:
+    """Clustering as a table service; see `Service`."""
+
+    action = Action.CLUSTERING
+    resumes = False
+
+    def require_fit(self, context: TableContext) -> None:
+        check_version(context.config)
+        if context.config.buckets is not None:
+            raise OptionError(
+                f"table {context.config.name!r} has the bucket index: the hash of a key says in which file group it stands, and a "
+                "clustering would move it to another one; nothing was clustered"
+            )
+
+    def is_due(self, context: TableContext, options: WriteOptions) -> bool:
+        """When enough commits have come together and an option says so."""
+        clustering = options.clustering
+        if not (clustering.inline or clustering.in_background or clustering.schedules):
+            return False
+        least = clustering.inline_commits if clustering.inline else clustering.background_commits
+        return _commits_since_clustering(context, context.active.load(), most=least) >= least
+
+    def in_background(self, options: WriteOptions) -> bool:
+        return options.clustering.in_background and not options.clustering.inline
+
+    def only_schedules(self, options: WriteOptions) -> bool:
+        return options.clustering.schedules and not (options.clustering.inline or options.clustering.in_background)
+
+    def plan(self, context: TableContext, options: WriteOptions, *, wait_s: float) -> str | None:
+        """Put a clustering plan on the timeline; gives its instant, None when there is nothing to put in order.
+
+        File groups that a pending write names are left out, as `CompactionService.plan` has it.
+
+        Raises:
+            CommitConflictError: pending writes named every file group all the time. OptionError: a column does not fit.
+        """
+        waited = 0.0
+        with closed_gate(context):
+            while True:
+                instant, busy = _try_to_schedule(context, options.clustering, take_what_is_free=waited >= wait_s)
+                if instant is not None or not busy:
+                    return instant
+                if waited >= wait_s:
+                    raise CommitConflictError(
+                        f"no clustering of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: its file groups are "
+                        "named by writes in progress; nothing was changed, try again when they are done"
+                    )
+                context.clock.pause(PAUSE_S)
+                waited += PAUSE_S
+
+    def run(self, context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
+        """Put the rows that the plan names in order, and complete as a replacecommit.
+
+        Raises:
+            CommitConflictError: another process runs it, or a write changed a file group that it names; then the plan is dropped.
+        """
+        try:
+            return _run(context, instant, options)
+        except CommitConflictError:
+            _drop_if_overtaken(context, instant.time)
+            raise
+
+    def recover(self, context: TableContext, instant_time: str) -> None:
+        _delete_output(context.storage, instant_time, context.active.read_clustering_plan(instant_time))
+
+
+CLUSTERING: Service[CommitResult] = ClusteringService()
+
+
+def preview_clustering(context: TableContext, options: ClusteringOptions) -> ClusteringPlan:
+    """What a clustering would name now. Changes nothing.
+
+    Raises:
+        OptionError: a column does not fit.
+    """
+    return _planned(context, context.snapshot(), options)[0]
+
+
+def drop(context: TableContext, instant_time: str) -> bool:
+    """Take a pending clustering off the timeline; nothing of it was visible. False when it is gone, or completed.
+
+    Raises:
+        CommitConflictError: somebody is running it.
+    """
+    active, storage = context.active, context.storage
+    with context.lock.held(context.lock_timeout_s):
+        if active.load().find(instant_time, Action.CLUSTERING) is None:
+            return False
+        if life_of(instant_time, context) is not Life.DEAD:
+            raise CommitConflictError(
+                f"clustering {instant_time} of table {storage.uri} is being run by another process"
+                + (f", {by}" if (by := context.liveness.holder(instant_time)) else "")
+                + "; nothing was changed, try again later"
+            )
+        context.publisher.fence(instant_time)
+        if active.exists(Instant(instant_time, Action.CLUSTERING, State.COMPLETED)):
+            return False
+        _delete_output(storage, instant_time, active.read_clustering_plan(instant_time))
+        context.publisher.forget(instant_time)
+        storage.delete(heartbeat_path(instant_time))
+        context.liveness.release(instant_time)
+        active.remove(Instant(instant_time, Action.CLUSTERING, State.INFLIGHT))
+        # Last: should this process die before, the plan is there as it was.
+        active.remove(Instant(instant_time, Action.CLUSTERING, State.REQUESTED))
+    log.info("dropped the plan of clustering %s of table %s", instant_time, storage.uri)
+    return True
+
+
+# -- planning ----------------------------------------------------------------------------------------------------------
+
+
+def _commits_since_clustering(context: TableContext, timeline: Timeline, *, most: int) -> int:
+    """Completed writes after the last clustering, pending ones included; counts no further than `most`."""
+    pending = max((i.time for i in timeline.pending(Action.CLUSTERING)), default="")
+    count = 0
+    for instant in reversed(timeline.commits):
+        if count >= most or instant.time <= pending:
+            break
+        is_replacing = instant.action is Action.REPLACECOMMIT
+        if is_replacing and context.active.read_commit(instant).operation is WriteOperation.CLUSTER:
+            break
+        count += 1
+    return count
+
+
+def _try_to_schedule(
+    context: TableContext, options: ClusteringOptions, *, take_what_is_free: bool
+) -> tuple[str | None, bool]:
+    """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
+    with context.lock.held(context.lock_timeout_s):
+        require_same_table(context.config, load_config(context.storage))
+        snapshot = context.snapshot()
+        refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
+        plan, busy = _planned(context, snapshot, options)
+        if busy and not take_what_is_free:
+            return None, True
+        if not plan.groups:
+            return None, busy
+        instant = context.clock.allot(snapshot.timeline.latest_time)
+        data = encode_clustering_plan(plan, uri=context.storage.uri)
+        context.active.create(Instant(instant, Action.CLUSTERING, State.REQUESTED), data)
+    return instant, busy
+
+
+def _planned(context: TableContext, snapshot: Snapshot, options: ClusteringOptions) -> tuple[ClusteringPlan, bool]:
+    """The plan, and whether a pending write names files that would be in it."""
+    if snapshot.schema is None:
+        return ClusteringPlan(()), False
+    check_order(snapshot.schema, Order(options.sort_columns, options.layout), table=context.config.name)
+    view = snapshot.view
+    partitions = chosen_partitions(view.every_partition(), options)
+    taken = frozenset(view.pending_compactions()) | frozenset(view.pending_clusterings())
+    slices = [s for s in view.latest_slices(partitions) if s.group not in taken] if partitions else []
+    named = named_by_pending_writes(context, snapshot)
+    excluded = frozenset(s.group for s in slices) if named is None else named
+    busy = any(s.group in excluded for s in slices)
+    candidates = [s for s in slices if s.group not in excluded and is_explained(context, s, snapshot.timeline)]
+    return plan_clustering(candidates, options), busy
+
+
+def check_order(schema: pa.Schema, order: Order, *, table: str) -> None:
+    """Raises OptionError where rows with this schema cannot be put in this order."""
+    full = with_meta_fields(schema)
+    for name in order.columns:
+        if name not in full.names:
+            raise OptionError(f"clustering of table {table!r} by {no_column(name, schema.names)}")
+        kind = full.field(name).type
+        if not can_sort(kind):
+            raise OptionError(
+                f"table {table!r} cannot be clustered by column {name!r}: rows are not ordered by a {kind}"
+            )
+    if order.layout is not RowOrder.LINEAR and len(order.columns) > MAX_CURVE_COLUMNS:
+        raise OptionError(
+            f"table {table!r} cannot be clustered by {len(order.columns)} columns along a curve, which serves {MAX_CURVE_COLUMNS} at "
+            "most: name those that queries filter by"
+        )
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+def _run(context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
+    started = time.monotonic()
+    refuse_to_write(context.storage, context.active, context.active.load())
+    with Transaction.claim(context, instant) as transaction:
+        snapshot = context.snapshot()
+        plan = context.active.read_clustering_plan(instant.time)
+        if not plan.keeps_commit_times:
+            raise UnsupportedTableError(
+                f"clustering {instant.time} of table {context.storage.uri} is to give rows new commit times, which this release does "
+                f"not do: run it with Apache Hudi, or drop it (`hoodie rollback PATH {instant.time} --yes`)"
+            )
+        _delete_output(context.storage, instant.time, plan)
+        groups = _as_planned(snapshot, plan, instant.time, table=context.storage.uri)
+        schema = snapshot.schema
+        if schema is None:
+            raise HoodieError(
+                f"table {context.storage.uri} has no completed commit, so clustering {instant.time} has no schema"
+            )
+        order = order_of(plan, options.clustering)
+        if order is not None:
+            check_order(schema, order, table=context.config.name)
+        write_context = replace(
+            transaction.write_context(schema, options.file_options()), visible=snapshot.timeline.visible()
+        )
+        results = _Runner(context, write_context, order).run(groups)
+        publish_files(context, transaction.instant, results)
+        replaced = _replaced(plan)
+        metadata = commit_metadata(
+            results,
+            operation=WriteOperation.CLUSTER,
+            schema=schema,
+            table_name=context.config.name,
+            replaced=replaced,
+        )
+        based_on = {each.group: each.base_instant for _, slices in groups for each in slices}
+        transaction.commit(metadata, Footing(based_on))
+    result = CommitResult.of(instant.time, WriteOperation.CLUSTER, [r.stat for r in results], replaced=replaced)
+    return replace(result, seconds=time.monotonic() - started, engine=context.engine.name)
+
+
+def order_of(plan: ClusteringPlan, options: ClusteringOptions) -> Order | None:
+    """As the plan says; what it leaves open, the options of whoever runs it say."""
+    columns = tuple(name.strip() for name in plan.params.get(keys.CLUSTER_SORT.name, "").split(",") if name.strip())
+    said = plan.params.get(keys.CLUSTER_LAYOUT.name)
+    try:
+        layout = options.layout if said is None else keys.CLUSTER_LAYOUT.kind.read(said)
+    except ValueError:
+        layout = options.layout
+    return Order(columns, layout) if columns else None
+
+
+def _as_planned(
+    snapshot: Snapshot, plan: ClusteringPlan, instant_time: str, *, table: str
+) -> list[tuple[ClusteringGroup, list[FileSlice]]]:
+    """The slices that the plan names, as they are now.
+
+    Raises:
+        CommitConflictError: one of them is another by now.
+    """
+    snapshot.view.list_all({each.partition_path for group in plan.groups for each in group.slices})
+    found = []
+    for group in plan.groups:
+        slices = []
+        for each in group.slices:
+            now = snapshot.view.slice_of(FileGroupId(each.partition_path, each.file_id))
+            if now is None or not _is_as_planned(now, each.data_file, each.log_files):
+                raise CommitConflictError(
+                    f"clustering {instant_time} of table {table} cannot be run: file group {each.file_id} in partition "
+                    f"{each.partition_path!r} was changed by a write after the plan was made. The plan is dropped, and nothing of it "
+                    "is visible: schedule another one"
+                )
+            slices.append(now)
+        found.append((group, slices))
+    return found
+
+
+def _is_as_planned(now: FileSlice, data_file: str | None, log_files: Sequence[str]) -> bool:
+    base = now.base.name if now.base else None
+    return base == data_file and {log.name for log in now.logs} == set(log_files)
+
+
+def _replaced(plan: ClusteringPlan) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for group in plan.groups:
+        for each in group.slices:
+            found.setdefault(each.partition_path, []).append(each.file_id)
+    return {path: tuple(ids) for path, ids in sorted(found.items())}
+
+
+class _Runner:
+    """The work of a claimed plan, as tasks of the engine. Groups that fit into a worker's memory are one task each."""
+
+    def __init__(self, context: TableContext, write_context: WriteContext, order: Order | None) -> None:
+        self._context = context
+        self._write_context = write_context
+        self._order = order
+        self._label = f"cluster {context.config.name}"
+        self._sorted_bytes = write_context.tuning.sorted_bytes
+
+    def run(self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]]) -> list[WriteResult]:
+        large = [each for each in groups if self._order is not None and total_bytes(each[1]) > self._sorted_bytes]
+        small = [each for each in groups if each not in large]
+        tasks = [
+            ClusterTask(number, group.slices[0].partition_path, tuple(slices), group.output_groups, self._order)
+            for number, (group, slices) in enumerate(small)
+        ]
+        results = self._run(tasks)
+        if large and self._order is not None:
+            results += self._run_large(large, self._order, first=len(tasks))
+        return results
+
+    def _run_large(
+        self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]], order: Order, *, first: int
+    ) -> list[WriteResult]:
+        """Sample, cut, lay down by range, and sort each range."""
+        engine, storage = self._context.engine, self._context.storage
+        samples = [
+            SampleTask(each, order, max(1, _SAMPLE_ROWS * each.size_bytes // max(1, total_bytes(slices))))
+            for _, slices in groups
+            for each in slices
+        ]
+        label = f"{self._label}: look at rows"
+        taken = iter(engine.run(partial(run_sample, storage, self._write_context), samples, label=label))
+        cuts: list[Cuts | None] = []
+        for group, slices in groups:
+            tables = [table for _, table in (next(taken) for _ in slices) if table is not None]
+            ranges = self._ranges(group, slices)
+            cuts.append(cuts_of(pa.concat_tables(tables), order, ranges) if tables else None)
+        splits = [
+            (at, SplitTask(each, found, f"cluster-{at}-{number}"))
+            for at, ((_, slices), found) in enumerate(zip(groups, cuts, strict=True))
+            if found is not None
+            for number, each in enumerate(slices)
+        ]
+        label = f"{self._label}: lay rows down"
+        pieces = engine.run(partial(run_split, storage, self._write_context), [s for _, s in splits], label=label)
+        joins: list[JoinTask] = []
+        rest: list[ClusterTask] = []
+        for at, ((group, slices), found) in enumerate(zip(groups, cuts, strict=True)):
+            partition_path = group.slices[0].partition_path
+            if found is None:
+                rest.append(ClusterTask(first, partition_path, tuple(slices), group.output_groups, order))
+                first += 1
+                continue
+            mine = tuple(piece for (of, _), piece in zip(splits, pieces, strict=True) if of == at)
+            for ranges_of_file in _shares(found.ranges, group.output_groups):
+                size = total_bytes(slices) * len(ranges_of_file) // found.ranges
+                joins.append(JoinTask(first, partition_path, mine, ranges_of_file, order, size))
+                first += 1
+        joined = engine.run(
+            partial(run_join, storage, self._write_context), joins, label=f"{self._label}: sort and write"
+        )
+        return [*self._run(rest), *(result for results in joined for result in results)]
+
+    def _ranges(self, group: ClusteringGroup, slices: Iterable[FileSlice]) -> int:
+        """As many for each file, and each small enough to be sorted in memory."""
+        of_a_file = max(1, -(-total_bytes(slices) // (group.output_groups * self._sorted_bytes)))
+        return of_a_file * group.output_groups
+
+    def _run(self, tasks: Sequence[ClusterTask]) -> list[WriteResult]:
+        if not tasks:
+            return []
+        run = partial(run_cluster, self._context.storage, self._write_context)
+        found = self._context.engine.run(run, tasks, label=self._label)
+        return [result for results in found for result in results]
+
+
+def _shares(ranges: int, files: int) -> Iterator[range]:
+    """So many ranges for so many files, those that follow each other together."""
+    ends = [ranges * (number + 1) // files for number in range(files)]
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        if end > start:
+            yield range(start, end)
+
+
+# -- afterwards --------------------------------------------------------------------------------------------------------
+
+
+def _drop_if_overtaken(context: TableContext, instant_time: str) -> None:
+    """Drop a plan that can never be run any more, because writes changed its file groups; leave any other as it is."""
+    with suppress(HoodieError, OSError):
+        snapshot = context.snapshot()
+        if snapshot.timeline.find(instant_time, Action.CLUSTERING) is None:
+            return
+        try:
+            _as_planned(
+                snapshot, context.active.read_clustering_plan(instant_time), instant_time, table=context.storage.uri
+            )
+        except CommitConflictError:
+            drop(context, instant_time)
+
+
+def _delete_output(storage: Storage, instant_time: str, plan: ClusteringPlan) -> None:
+    """Delete the base files that an earlier try of this very clustering left."""
+    for partition_path in sorted({each.partition_path for group in plan.groups for each in group.slices}):
+        for info in storage.list(partition_path):
+            base = parse_base_file(info.path.rpartition("/")[2])
+            if base is not None and base.instant == instant_time:
+                storage.delete(info.path)

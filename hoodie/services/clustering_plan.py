@@ -1,0 +1,112 @@
+"""What a clustering plan names: partitions, their files, and the groups of files that are put in order together. Pure.
+
+The rules are those of Apache Hudi's `SparkSizeBasedClusteringPlanStrategy` and its partition filters. Two things differ: a file
+that would be alone in its group is left as it is where nothing is sorted and no log merged, and a slice without a base file
+counts by its logs, not as a full file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from hoodie.model.enums import PartitionFilter
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
+from hoodie.options import keys
+from hoodie.options.services import ClusteringOptions
+
+_MB = 1024 * 1024
+
+
+def chosen_partitions(partitions: Iterable[str], options: ClusteringOptions) -> tuple[str, ...]:
+    """The partition paths that are clustered, sorted."""
+    found = sorted(set(partitions))
+    if options.partitions is not None:
+        found = [path for path in found if path in options.partitions]
+    if options.selected:
+        found = [path for path in found if path in options.selected]
+    elif options.regex is not None:
+        fits = re.compile(options.regex)
+        found = [path for path in found if fits.fullmatch(path)]
+    if options.partition_filter is PartitionFilter.SELECTED_PARTITIONS:
+        begin, end = options.begin or "", options.end or ""
+        found = [path for path in found if begin <= path <= end]
+    elif options.partition_filter is PartitionFilter.RECENT_DAYS:
+        newest = found[::-1][options.skip :]
+        found = sorted(newest[: options.lookback] if options.lookback else newest)
+    return tuple(found)
+
+
+def plan_clustering(
+    slices: Iterable[FileSlice], options: ClusteringOptions, *, excluded: frozenset[FileGroupId] = frozenset()
+) -> ClusteringPlan:
+    """Which files are put in order together; a plan without groups when there is nothing to do.
+
+    Args:
+        slices: the latest ones of the chosen partitions.
+        excluded: file groups that a pending write, compaction or clustering names.
+    """
+    by_partition: dict[str, list[FileSlice]] = {}
+    for each in slices:
+        if each.group not in excluded and (each.base is None or each.base.size_bytes < options.small_file_bytes):
+            by_partition.setdefault(each.group.partition_path, []).append(each)
+    groups = [group for _, found in sorted(by_partition.items()) for group in _groups(found, options)]
+    return ClusteringPlan(tuple(groups[: options.groups]), _params(options))
+
+
+def _groups(slices: Sequence[FileSlice], options: ClusteringOptions) -> list[ClusteringGroup]:
+    """Of one partition, the largest files first."""
+    found: list[list[FileSlice]] = []
+    size = 0
+    for each in sorted(slices, key=lambda s: (-_weight(s), s.group.file_id)):
+        if not found or size + _weight(each) > options.group_bytes:
+            found.append([])
+            size = 0
+        found[-1].append(each)
+        size += _weight(each)
+    return [_group(each, options) for each in found if len(each) > 1 or _worth_it_alone(each[0], options)]
+
+
+def _worth_it_alone(file_slice: FileSlice, options: ClusteringOptions) -> bool:
+    return options.single_files and bool(options.sort_columns or file_slice.logs)
+
+
+def _weight(file_slice: FileSlice) -> int:
+    return file_slice.base.size_bytes if file_slice.base else sum(log.size_bytes for log in file_slice.logs)
+
+
+def _group(slices: Sequence[FileSlice], options: ClusteringOptions) -> ClusteringGroup:
+    total = sum(map(_weight, slices))
+    logs = [log for each in slices for log in each.logs]
+    log_bytes = sum(log.size_bytes for log in logs)
+    base_bytes = sum(each.base.size_bytes for each in slices if each.base)
+    return ClusteringGroup(
+        tuple(
+            ClusteredSlice(
+                each.group.partition_path,
+                each.group.file_id,
+                each.base.name if each.base else None,
+                tuple(log.name for log in each.logs),
+            )
+            for each in slices
+        ),
+        max(1, -(-total // options.target_bytes)),
+        {
+            "TOTAL_LOG_FILES": float(len(logs)),
+            "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+            "TOTAL_IO_READ_MB": float((base_bytes + log_bytes) // _MB),
+            "TOTAL_IO_WRITE_MB": float(base_bytes // _MB),
+            "TOTAL_IO_MB": float((2 * base_bytes + log_bytes) // _MB),
+        },
+    )
+
+
+def _params(options: ClusteringOptions) -> dict[str, str]:
+    """Apache Hudi reads the columns from the plan, and the layout from the options of whoever runs it; we leave both here."""
+    if not options.sort_columns:
+        return {}
+    return {
+        keys.CLUSTER_SORT.name: ",".join(options.sort_columns),
+        keys.CLUSTER_LAYOUT.name: options.layout.value,
+    }
