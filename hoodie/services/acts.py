@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.model.enums import State
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, sort_key
+from hoodie.model.names import COMPLETES_AS
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.budget import Budget
@@ -82,6 +83,9 @@ def _run(service: Service[R], context: TableContext, found: Instant, options: Wr
 
 
 def _is_of_others(service: Service[object], context: TableContext, plan: Instant) -> bool:
-    """Whether another process is at work on the plan, or has completed it."""
-    still = any(i.time == plan.time for i in _pending(service, context))
-    return not still or life_of(plan.time, context) is not Life.DEAD
+    """Whether another process is at work on the plan, or has completed it. A plan that was dropped is nobody's."""
+    timeline = context.active.load()
+    if timeline.find(plan.time, service.action) is not None:
+        return life_of(plan.time, context) is not Life.DEAD
+    archived = timeline.start is not None and sort_key(plan.time) < sort_key(timeline.start)
+    return archived or timeline.find(plan.time, COMPLETES_AS.get(service.action, service.action)) is not None

@@ -67,6 +67,7 @@ class BucketHistories(Histories):
     def begin(self):
         self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering, more=BUCKET)
         self.options = {}
+        self.tuning = None
         self.model = BucketModel(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
         self.fresh = 0
         self.known = []
