@@ -1,19 +1,23 @@
 """How many files a filter opens before and after a clustering, and what that costs: 2 million rows in one partition.
 
-`python -m benchmarks.clustering FOLDER [ROWS]` prints a line for each layout. FOLDER must not be there.
+`python -m benchmarks.clustering FOLDER [ROWS]` prints a line for each layout. FOLDER must not be there. At the end Spark sorts the
+same files by one column into new ones, three times in a session that did so before: the CPU of all its processes.
 """
 
 from __future__ import annotations
 
 import resource
+import statistics
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 import hoodie
+from benchmarks.meter import Meter
 
 ROWS, BATCHES = 2_000_000, 20
 FILTERS = ("city = 'c01234'", "fare > 99.95")
@@ -48,15 +52,29 @@ def opened(table: hoodie.HoodieTable, where: str) -> tuple[int, int]:
 
 def main(folder: Path, rows: int) -> None:
     table = filled(folder, rows)
-    size_mb = sum(info.stat().st_size for info in folder.rglob("*.parquet")) / 2**20
+    files = [str(path) for path in folder.rglob("*.parquet")]
+    size_mb = sum(Path(path).stat().st_size for path in files) / 2**20
     _say("as written", table, 0.0, 0.0)
     for columns, layout in ((["city"], "linear"), (["city", "fare"], "z-order"), (["city", "fare"], "hilbert")):
         began, cpu = time.monotonic(), _cpu_s()
         table.cluster(sort_by=columns, layout=layout, target_file_mb=size_mb / 40)
         _say(f"{layout} by {', '.join(columns)}", table, time.monotonic() - began, _cpu_s() - cpu)
+    print(f"sorted by city by Spark: {sorted_by_spark(files, folder / 'sorted'):.1f} CPU s")
     print(
         f"{rows:,} rows, {size_mb:.0f} MB; at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB of memory"
     )
+
+
+def sorted_by_spark(files: list[str], to: Path) -> float:
+    """CPU seconds of a sorted rewrite; the median of three, after one that is not counted."""
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    spent = []
+    for number in range(4):
+        with Meter() as meter:
+            spark.read.parquet(*files).sort("city").write.option("compression", "zstd").parquet(str(to / str(number)))
+        spent.append(meter.cost.cpu_s)
+    spark.stop()
+    return statistics.median(spent[1:])
 
 
 def _say(what: str, table: hoodie.HoodieTable, seconds: float, cpu_s: float) -> None:
