@@ -154,6 +154,7 @@ class ValidationResult:
 
     @property
     def is_valid(self) -> bool:
+        """Whether no problem was found."""
         return not self.problems
 
     def __bool__(self) -> bool:
@@ -183,6 +184,7 @@ class Diagnosis:
 
     @classmethod
     def of(cls, findings: Sequence[Finding]) -> Diagnosis:
+        """With these findings, in their order."""
         order = list(Level)
         return cls(tuple(sorted(findings, key=lambda each: order.index(each.level))))
 

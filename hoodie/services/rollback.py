@@ -115,7 +115,7 @@ def roll_back_commit(context: TableContext, instant_time: str) -> str:
 
 def is_completed(context: TableContext, instant_time: str) -> bool:
     """Whether a commit is what is asked to be rolled back."""
-    return instant_time in context.active.load().completed_times
+    return any(instant.time == instant_time for instant in context.active.load().commits)
 
 
 def preview_rollback(context: TableContext, instant_time: str | None) -> RestoreResult:
