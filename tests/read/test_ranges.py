@@ -234,7 +234,9 @@ def test_a_savepoint_can_be_read_although_a_clean_kept_less(tmp_path):
     assert rows_of(table.scan(as_of=saved).to_arrow()) == before
     with pytest.raises(InstantNotFoundError, match="a clean kept what is needed from 20261231000000000 on"):
         table.scan(as_of=table.timeline.commits[0].time)
-    assert rows_of(table.scan(as_of=table.timeline.latest_commit.time).to_arrow())  # a clean takes nothing of the newest state
+    assert rows_of(
+        table.scan(as_of=table.timeline.latest_commit.time).to_arrow()
+    )  # a clean takes nothing of the newest state
 
 
 def test_files_that_were_cleaned_by_numbers_of_versions_are_noticed_too(tmp_path):

@@ -161,8 +161,8 @@ def test_what_is_asked_for_and_not_done_is_said_at_each_write(spark, tmp_path, c
         assert "hoodie.datasource.hive_sync.enable" in record.getMessage()
         assert "clustering" not in caplog.text
         caplog.clear()
-    with pytest.raises(OptionError, match="not supported by this release: expired partitions"):
-        rows.write.format("hoodie").option("hoodie.partition.ttl.inline", "true").mode("append").save(
+    with pytest.raises(OptionError, match="not supported by this release: validators written in Java"):
+        rows.write.format("hoodie").option("hoodie.precommit.validators", "a.B").mode("append").save(
             str(tmp_path / "t")
         )
     with pytest.raises(OptionError, match="unknown option 'fare'"):
