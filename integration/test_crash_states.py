@@ -7,7 +7,7 @@ import pytest
 
 import hoodie
 from integration.views import View, by_hudi, by_rust, ours
-from tests.crash.states import COLUMNS, crashed_tables
+from tests.crash.states import COLUMNS, UNDOING, crashed_tables, states_of
 from tests.rows import sorted_rows
 
 COUNT = 40
@@ -43,6 +43,16 @@ def test_hudi_rs_reads_each_as_before_or_as_after(crashed):
     for path, before, after in crashed:
         rows = by_rust(path, View())
         assert user_rows(rows) in (before, after), path
+
+
+def test_while_commits_are_undone_each_state_that_others_see_is_that_after_a_commit(hudi, tmp_path):
+    read = by_hudi(hudi)
+    for name in UNDOING:
+        states = states_of(name, tmp_path)
+        for path, before, after in crashed_tables(tmp_path / name.replace(" ", "-"), count=6, names=[name]):
+            assert user_rows(ours(path, View())) in (before, after), path
+            assert user_rows(by_rust(path, View())) in states, path
+            assert user_rows(read(path, View())) in states, path
 
 
 def test_hudi_s_next_write_loses_and_doubles_nothing(hudi, crashed):

@@ -1,5 +1,6 @@
 """Tables on the local disk in the states that crashes leave, not recovered: for other readers to look at."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hoodie.storage.faults import FaultStorage, crash_points
@@ -9,9 +10,20 @@ from tests.memory_tables import opened
 from tests.rows import Row, rows_of
 
 COLUMNS = ["id", "part", "val", "ts"]
+UNDOING = tuple(name for name in ACTIONS if name.startswith(("restore", "rollback of the newest commit")))
+"""Actions that take commits off the timeline. hoodie sees none of them any more from the moment when the plan stands; other readers
+see them vanish one by one.
+"""
+DOING = tuple(name for name in ACTIONS if name.startswith(("restore", "rollback of the newest commit")))
+"""Actions that take commits off the timeline. From the moment when the plan stands hoodie sees none of them any more; other readers see
+them vanish one by one.
+"""
+DOING = tuple(name for name in ACTIONS if name not in UNDOING)
 
 
-def crashed_tables(folder: Path | str, count: int = 40) -> list[tuple[Path, list[Row], list[Row]]]:
+def crashed_tables(
+    folder: Path | str, count: int = 40, *, names: Sequence[str] = DOING
+) -> list[tuple[Path, list[Row], list[Row]]]:
     """(path of a table, its rows before the action that crashed, its rows had that succeeded), `count` of them.
 
     Rows have the columns `COLUMNS`, in the encoding and order of `tests.rows.rows_of`. The crashes are spread over all
@@ -20,7 +32,8 @@ def crashed_tables(folder: Path | str, count: int = 40) -> list[tuple[Path, list
     folder = Path(folder)
     points = []
     expected = {}
-    for name, action in ACTIONS.items():
+    for name in names:
+        action = ACTIONS[name]
         done = folder / "done" / name.replace(" ", "-")
         action.prepare(LocalStorage(done), None)
         before = _rows(done)
@@ -40,5 +53,13 @@ def crashed_tables(folder: Path | str, count: int = 40) -> list[tuple[Path, list
     return tables
 
 
-def _rows(path: Path) -> list[Row]:
-    return rows_of(opened(LocalStorage(path)).scan(columns=COLUMNS).to_arrow())
+def states_of(name: str, folder: Path) -> list[list[Row]]:
+    """The rows after each commit of the table that the action begins with."""
+    path = folder / "states" / name.replace(" ", "-")
+    ACTIONS[name].prepare(LocalStorage(path), None)
+    commits = opened(LocalStorage(path)).timeline.commits
+    return [_rows(path, as_of=commit.time) for commit in commits]
+
+
+def _rows(path: Path, *, as_of: str | None = None) -> list[Row]:
+    return rows_of(opened(LocalStorage(path)).scan(columns=COLUMNS, as_of=as_of).to_arrow())
