@@ -11,6 +11,11 @@ from tests.rows import Row, rows_of
 
 COLUMNS = ["id", "part", "val", "ts"]
 UNDOING = tuple(name for name in ACTIONS if name.startswith(("restore", "rollback of the newest commit")))
+"""Actions that take commits off the timeline.
+
+hoodie sees none of these any more from the moment when the plan stands. Other readers see them vanish one by one.
+"""
+DOING = tuple(name for name in ACTIONS if name.startswith(("restore", "rollback of the newest commit")))
 """Actions that take commits off the timeline. hoodie sees none of them any more from the moment when the plan stands; other readers
 see them vanish one by one.
 """
