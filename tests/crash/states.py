@@ -15,14 +15,6 @@ UNDOING = tuple(name for name in ACTIONS if name.startswith(("restore", "rollbac
 
 hoodie sees none of these any more from the moment when the plan stands. Other readers see them vanish one by one.
 """
-DOING = tuple(name for name in ACTIONS if name.startswith(("restore", "rollback of the newest commit")))
-"""Actions that take commits off the timeline. hoodie sees none of them any more from the moment when the plan stands; other readers
-see them vanish one by one.
-"""
-DOING = tuple(name for name in ACTIONS if name.startswith(("restore", "rollback of the newest commit")))
-"""Actions that take commits off the timeline. From the moment when the plan stands hoodie sees none of them any more; other readers see
-them vanish one by one.
-"""
 DOING = tuple(name for name in ACTIONS if name not in UNDOING)
 
 
