@@ -28,7 +28,16 @@ CORE = {
     "Open and create": ("open_table", "create_table", "is_table"),
     "A table": ("HoodieTable",),
     "A query": ("Scan",),
-    "What writes did": ("CommitResult", "History", "CleanResult", "ArchiveResult", "RestoreResult", "Savepoint"),
+    "What writes did": (
+        "CommitResult",
+        "History",
+        "CleanResult",
+        "ArchiveResult",
+        "RestoreResult",
+        "Savepoint",
+        "ExpiryResult",
+    ),
+    "A services job": ("ServicesJob", "ServiceRound", "ServiceRun"),
     "What arguments take": (
         "Rows",
         "SchemaLike",

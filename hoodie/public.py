@@ -27,6 +27,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.instant import Instant, InstantRange
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History, RestoreResult, Savepoint
+from hoodie.model.service_results import ExpiryResult, ServiceRound, ServiceRun
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
@@ -34,6 +35,7 @@ from hoodie.options.table import TableOptions
 from hoodie.options.write import WriteOptions
 from hoodie.read.scan import Scan
 from hoodie.read.where import Where
+from hoodie.services.job import ServicesJob
 from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.timeline.timeline import Timeline
 from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
@@ -52,6 +54,7 @@ __all__ = [
     "CorruptFileError",
     "Diagnosis",
     "DuplicateKeyError",
+    "ExpiryResult",
     "FileSlice",
     "Finding",
     "History",
@@ -76,6 +79,9 @@ __all__ = [
     "Scan",
     "SchemaError",
     "SchemaLike",
+    "ServiceRound",
+    "ServiceRun",
+    "ServicesJob",
     "StorageFullError",
     "TableChangedError",
     "TableExistsError",
