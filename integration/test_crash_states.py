@@ -56,7 +56,9 @@ def test_while_commits_are_undone_each_state_that_others_see_is_that_after_a_com
 
 
 def test_hudi_s_next_write_loses_and_doubles_nothing(hudi, crashed):
-    for path, _, _ in crashed[:: COUNT // HUDI_WRITES_TO]:
+    # Hudi refuses to update what a pending clustering names; `test_clustering_with_hudi.py` goes on with those.
+    written = [path for path, _, _ in crashed if not hoodie.open_table(path).pending_clusterings()]
+    for path in written[:: len(written) // HUDI_WRITES_TO]:
         table = hoodie.open_table(path)
         before = user_rows(ours(path, View()))
         config = table.config
