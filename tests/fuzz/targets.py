@@ -14,12 +14,14 @@ from hoodie.format.archive import decode_archive_file, decode_archived_commits, 
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
 from hoodie.format.base_file import read_footer
 from hoodie.format.bloom import build_bloom, parse_bloom
+from hoodie.format.clustering_plan import decode_clustering_plan
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import encode_commit
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.log_content import decode_avro_data, decode_deletes
 from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_metadata, decode_rollback_plan
 from hoodie.format.properties import parse_properties_file
+from hoodie.format.restore_plans import decode_restore_plan, decode_savepoint
 from hoodie.format.service_plans import earliest_kept, earliest_kept_by_plan, is_clustering_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey
 from hoodie.model.names import parse_base_file, parse_instant_file, parse_log_file
@@ -85,6 +87,9 @@ def plan(data: bytes) -> None:
         lambda content: earliest_kept_by_plan(content, path=PATH),
         lambda content: earliest_kept(content, path=PATH),
         lambda content: is_clustering_plan(content, path=PATH),
+        lambda content: decode_clustering_plan(content, path=PATH),
+        lambda content: decode_restore_plan(content, path=PATH),
+        lambda content: decode_savepoint(content, path=PATH),
     )
     kinds[data[0] % len(kinds) if data else 0](data[1:])
 
@@ -140,7 +145,8 @@ def _seeds_of_plans() -> list[bytes]:
     found = [
         bytes([number]) + data for number, end in enumerate(patterns) for data in _files(f"*/table/.hoodie/*.{end}")
     ]
-    return found + [bytes([5]) + data for data in _files("*/table/.hoodie/*.replacecommit.requested")]
+    later = ((5, "replacecommit.requested"), (6, "replacecommit.requested"), (7, "restore.requested"), (8, "savepoint"))
+    return found + [bytes([number]) + data for number, end in later for data in _files(f"*/table/.hoodie/*.{end}")]
 
 
 def _seeds_of_blooms() -> list[bytes]:

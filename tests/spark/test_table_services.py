@@ -1,0 +1,63 @@
+"""Table services on Spark: the executors do the work, and the answers are those of the embedded engine."""
+
+import pytest
+
+import hoodie
+import pyspark_hoodie
+from hoodie.errors import InstantNotFoundError
+
+pytestmark = pytest.mark.spark
+OPTIONS = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+}
+
+
+@pytest.fixture
+def table(spark, tmp_path):
+    pyspark_hoodie.enable(spark)
+    path = str(tmp_path / "t")
+    rows = spark.range(400).selectExpr("id", "id % 2 part", "1 ts", "(id * 37) % 400 v")
+    for low in range(0, 400, 100):
+        batch = rows.where(f"id >= {low} and id < {low + 100}")
+        batch.write.format("hoodie").options(**OPTIONS, **{"hoodie.parquet.small.file.limit": "0"}).mode("append").save(
+            path
+        )
+    yield pyspark_hoodie.HoodieTable.for_path(spark, path)
+    pyspark_hoodie.disable()
+
+
+def answer(table):
+    return table.read().selectExpr("count(*)", "sum(v)", "sum(id * v)").first()
+
+
+def test_executors_cluster_and_a_filter_opens_fewer_files(table):
+    before = answer(table)
+    opened = hoodie.open_table(table.uri).scan(where="v < 10").plan.pruning.after_statistics
+    (result,) = table.cluster(sort_by=["v"], target_file_mb=0.004)
+    assert result.engine == "spark"
+    assert answer(table) == before
+    assert hoodie.open_table(table.uri).scan(where="v < 10").plan.pruning.after_statistics < opened
+    assert table.read(where="v < 10").count() == 10
+
+
+def test_a_restore_takes_back_what_spark_wrote_and_pulls_say_so(spark, table):
+    before = answer(table)
+    saved = table.savepoint(comment="before")
+    spark.range(100).selectExpr("id", "id % 2 part", "2 ts", "-1 v").write.format("hoodie").mode("append").save(
+        table.uri
+    )
+    gone = table.timeline.latest_commit.time
+    assert answer(table) != before
+    assert table.restore(saved, dry_run=True).undone == (gone,)
+    assert answer(table) != before
+    table.restore(saved)
+    assert answer(table) == before
+    spark.range(1).selectExpr("id", "id % 2 part", "3 ts", "7 v").write.format("hoodie").mode("append").save(table.uri)
+    with pytest.raises(InstantNotFoundError, match="is not on the timeline .* any more"):
+        table.changes(since=gone)
+    assert [each.instant for each in table.savepoints()] == [saved]
+    assert table.validate(deep=True)
+    assert table.doctor().is_healthy
