@@ -56,7 +56,7 @@ def test_a_restore_takes_back_what_spark_wrote_and_pulls_say_so(spark, table):
     table.restore(saved)
     assert answer(table) == before
     spark.range(1).selectExpr("id", "id % 2 part", "3 ts", "7 v").write.format("hoodie").mode("append").save(table.uri)
-    with pytest.raises(InstantNotFoundError, match="is not on the timeline .* any more"):
+    with pytest.raises(InstantNotFoundError, match=r"is not on the timeline .* any more"):
         table.changes(since=gone)
     assert [each.instant for each in table.savepoints()] == [saved]
     assert table.validate(deep=True)
