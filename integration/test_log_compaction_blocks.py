@@ -78,8 +78,7 @@ def test_a_newer_write_wins_over_a_merged_block_that_was_written_after_it(hudi, 
     assert found == [{"a": 4, "b": 3, "c": 4, "e": 0}, {"a": 4, "b": 3, "c": 4}, {"a": 4, "c": 4}, {}]
 
 
-@pytest.mark.parametrize("read", [ours, by_rust], ids=["hoodie", "hudi-rs"])
-def test_without_the_header_the_block_would_hide_the_newer_write(tmp_path, read):
+def test_without_the_header_the_block_would_hide_the_newer_write(tmp_path):
     path = tmp_path / "merged"
     table_with_merged_block(path, None, header=False)
-    assert values(read(path, View()))["a"] == 3
+    assert values(by_rust(path, View()))["a"] == 3  # hoodie refuses such a block: its rows have another commit time
