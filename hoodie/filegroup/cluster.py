@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -110,26 +111,20 @@ def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Piece
 def run_join(storage: Storage, context: WriteContext, task: JoinTask) -> list[WriteResult]:
     """One file of ranges that follow each other; none where they have no rows."""
     writer: NewBaseFile | None = None
-    try:
+    with ExitStack() as at_work:
         for number in task.ranges:
             found = [batch for pieces in task.pieces for batch in _of_range(storage, pieces, number)]
             if not found:
                 continue
             rows = pa.Table.from_batches(found).combine_chunks()
             if writer is None:
-                writer = _new_file(
-                    storage, context, task.number, task.partition_path, rows=rows.num_rows * len(task.ranges)
-                )
-                writer.__enter__()
+                more = rows.num_rows * len(task.ranges)
+                new = _new_file(storage, context, task.number, task.partition_path, rows=more)
+                writer = at_work.enter_context(new)
             for part in _in_order(rows, task.order):
                 writer.out.write(part)
-    except BaseException as exc:
-        if writer is not None:
-            writer.__exit__(type(exc), exc, exc.__traceback__)
-        raise
     if writer is None:
         return []
-    writer.__exit__(None, None, None)
     return [_result(writer)]
 
 
@@ -173,27 +168,23 @@ def _files(
     """The rows in the order in which they come, cut into files of as many rows."""
     each = max(1, -(-total // task.outputs))
     writer: NewBaseFile | None = None
-    try:
+    with ExitStack() as at_work:  # has the file that is being written; without an error its end is written, too
         for part in parts:
             at = 0
             while at < part.num_rows:
                 if writer is None:
-                    writer = _new_file(storage, context, task.number, task.partition_path, rows=each)
-                    writer.__enter__()
+                    new = _new_file(storage, context, task.number, task.partition_path, rows=each)
+                    writer = at_work.enter_context(new)
                 piece = part.slice(at, each - writer.out.rows)
                 writer.out.write(piece)
                 at += piece.num_rows
                 if writer.out.rows >= each:
                     done, writer = writer, None
-                    done.__exit__(None, None, None)
+                    at_work.close()
                     yield _result(done)
-    except BaseException as exc:
+        at_work.close()
         if writer is not None:
-            writer.__exit__(type(exc), exc, exc.__traceback__)
-        raise
-    if writer is not None:
-        writer.__exit__(None, None, None)
-        yield _result(writer)
+            yield _result(writer)
 
 
 def _new_file(storage: Storage, context: WriteContext, number: int, partition_path: str, *, rows: int) -> NewBaseFile:
