@@ -22,6 +22,10 @@ POLICY = "hoodie.datasource.insert.dup.policy"
 DROP = "hoodie.datasource.write.insert.drop.duplicates"
 
 
+KEPT = {"hoodie.clean.automatic": "false"}
+"""Views of all moments are compared."""
+
+
 class R(NamedTuple):
     id: str
     part: str
@@ -48,9 +52,10 @@ class Both:
             "hoodie.datasource.write.partitionpath.field": "part",
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.table.type": table_type,
+            **KEPT,
         }
         self.table = hoodie.create_table(
-            path, SCHEMA, record_key="id", partition_by="part", ordering="ts", table_type=table_type
+            path, SCHEMA, record_key="id", partition_by="part", ordering="ts", table_type=table_type, options=KEPT
         )
 
     def we(self, operation: str, rows: Iterable[R] = (), options: Mapping[str, str] | None = None) -> None:

@@ -146,7 +146,8 @@ def _seeds_of_plans() -> list[bytes]:
         bytes([number]) + data for number, end in enumerate(patterns) for data in _files(f"*/table/.hoodie/*.{end}")
     ]
     later = ((5, "replacecommit.requested"), (6, "replacecommit.requested"), (7, "restore.requested"), (8, "savepoint"))
-    return found + [bytes([number]) + data for number, end in later for data in _files(f"*/table/.hoodie/*.{end}")]
+    found += [bytes([number]) + data for number, end in later for data in _files(f"*/table/.hoodie/*.{end}")]
+    return [seed for seed in found if seed[0] != 6 or is_clustering_plan(seed[1:], path=PATH)]
 
 
 def _seeds_of_blooms() -> list[bytes]:
