@@ -40,7 +40,7 @@ from hoodie.services.compaction_plan import is_explained, named_by_pending_write
 from hoodie.storage.base import Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
-from hoodie.txn.gate import PAUSE_S, closed_gate
+from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
@@ -90,19 +90,15 @@ class ClusteringService:
         Raises:
             CommitConflictError: pending writes named every file group all the time. OptionError: a column does not fit.
         """
-        waited = 0.0
-        with closed_gate(context):
-            while True:
-                instant, busy = _try_to_schedule(context, options.clustering, take_what_is_free=waited >= wait_s)
-                if instant is not None or not busy:
-                    return instant
-                if waited >= wait_s:
-                    raise CommitConflictError(
-                        f"no clustering of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: its file groups are "
-                        "named by writes in progress; nothing was changed, try again when they are done"
-                    )
-                context.clock.pause(PAUSE_S)
-                waited += PAUSE_S
+        return planned_behind_gate(
+            context,
+            lambda take_what_is_free: _try_to_schedule(
+                context, options.clustering, take_what_is_free=take_what_is_free
+            ),
+            wait_s=wait_s,
+            refusal=f"no clustering of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: its file groups are "
+            "named by writes in progress; nothing was changed, try again when they are done",
+        )
 
     def run(self, context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
         """Put the rows that the plan names in order, and complete as a replacecommit.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from hoodie.engine.local import TASK_BYTES
-from hoodie.errors import CommitConflictError, HoodieError, OptionError
+from hoodie.errors import HoodieError, OptionError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.filegroup.run import run_compact
 from hoodie.format.plan_avro import encode_compaction_plan
@@ -34,7 +34,7 @@ from hoodie.storage.base import Storage
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
-from hoodie.txn.gate import PAUSE_S, closed_gate
+from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
@@ -83,19 +83,13 @@ class CompactionService:
         Raises:
             CommitConflictError: pending writes named every file group with logs all the time.
         """
-        waited = 0.0
-        with closed_gate(context):
-            while True:
-                instant, busy = _try_to_schedule(context, options, take_what_is_free=waited >= wait_s)
-                if instant is not None or not busy:
-                    return instant
-                if waited >= wait_s:
-                    raise CommitConflictError(
-                        f"no compaction of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: every file "
-                        "group with logs is named by a write in progress; nothing was changed, try again when they are done"
-                    )
-                context.clock.pause(PAUSE_S)
-                waited += PAUSE_S
+        return planned_behind_gate(
+            context,
+            lambda take_what_is_free: _try_to_schedule(context, options, take_what_is_free=take_what_is_free),
+            wait_s=wait_s,
+            refusal=f"no compaction of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: every file "
+            "group with logs is named by a write in progress; nothing was changed, try again when they are done",
+        )
 
     def run(self, context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
         """Merge the slices that the plan names, and complete as a commit."""

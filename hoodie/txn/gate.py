@@ -7,10 +7,10 @@ keeps nobody waiting.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hoodie.errors import LockError
+from hoodie.errors import CommitConflictError, LockError
 from hoodie.view.context import TableContext
 
 GATE = "schedule"
@@ -41,3 +41,29 @@ def wait_at_gate(context: TableContext) -> None:
     while context.liveness.is_alive(GATE) and waited < _WRITER_PATIENCE_S:
         context.clock.pause(PAUSE_S)
         waited += PAUSE_S
+
+
+def planned_behind_gate(
+    context: TableContext, try_to_plan: Callable[[bool], tuple[str | None, bool]], *, wait_s: float, refusal: str
+) -> str | None:
+    """The instant of a plan that leaves out what pending writes name; None when there is nothing to plan.
+
+    New writes are held back, and pending ones waited for, up to `wait_s` seconds.
+
+    Args:
+        try_to_plan: is told whether to take what is free; gives the instant of its plan, and whether a write stood in the way.
+        refusal: what to say where pending writes named everything all the time.
+
+    Raises:
+        CommitConflictError: they did.
+    """
+    waited = 0.0
+    with closed_gate(context):
+        while True:
+            instant, busy = try_to_plan(waited >= wait_s)
+            if instant is not None or not busy:
+                return instant
+            if waited >= wait_s:
+                raise CommitConflictError(refusal)
+            context.clock.pause(PAUSE_S)
+            waited += PAUSE_S
