@@ -1,8 +1,8 @@
 """A table that lives long: thousands of small commits with all services on, a second writer, a reader and a puller beside them.
 
-    python -m benchmarks.long_run --commits 10000 --out /tmp/disk.json
-    python -m benchmarks.long_run --commits 1000 --s3 build/bin/versitygw --out /tmp/s3.json
-    python -m benchmarks.long_run --draw /tmp/disk.json            # docs/long-run.svg
+    python -m benchmarks.long_run --commits 10000 --out build/disk.json
+    python -m benchmarks.long_run --commits 1000 --s3 build/bin/versitygw --out build/s3.json
+    python -m benchmarks.long_run --draw build/disk.json            # docs/long-run.svg
 
 Each commit updates rows of a fixed set of keys, so that what grows is not the data. The others work a fifth of the time. Sums are
 taken of each hundred commits. At the end the table, what the puller put together, and what the writers wrote have to agree.
