@@ -292,6 +292,7 @@ def main() -> None:
         place = on_s3(Path(folder), given.s3) if given.s3 else on_disk(Path(folder))
         windows = list(run(*started.enter_context(place), given.commits))
     if given.out:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps([asdict(each) for each in windows]))
     first, last = windows[0], windows[-1]
     print("| | first hundred | last hundred | |\n|---|---|---|---|")

@@ -8,9 +8,7 @@ import hmac
 import os
 import secrets
 import shutil
-import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,13 +19,13 @@ from typing import NamedTuple
 import pytest
 
 from tests.servers.s3 import free_port
+from tests.servers.started import wait_for
 
 SCRIPT = Path(os.environ.get("HOODIE_AZURITE", "build/azurite/node_modules/azurite/dist/src/blob/main.js"))
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Of every Azurite there is."""
 CONTAINER = "lake"
-_PATIENCE_S = 60.0
 _VERSION = "2021-12-02"
 
 
@@ -62,26 +60,12 @@ def azurite(folder: Path) -> Iterator[AzureServer]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     try:
-        _wait_for(port, process, folder)
+        wait_for("Azurite", port, process, folder)
         _make_container(server)
         yield server
     finally:
         process.kill()
         process.wait()
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
-        except OSError as exc:
-            if process.poll() is not None or time.monotonic() > deadline_s:
-                log = (folder / "log").read_text(errors="replace")[-3000:]
-                raise RuntimeError(f"Azurite does not serve: {log}") from exc
-            time.sleep(0.05)
-        else:
-            return
 
 
 def _make_container(server: AzureServer) -> None:

@@ -11,9 +11,7 @@ import http.client
 import json
 import os
 import secrets
-import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -28,10 +26,10 @@ from xml.sax.saxutils import escape
 import pytest
 
 from tests.servers.s3 import free_port
+from tests.servers.started import wait_for
 
 BINARY = Path(os.environ.get("HOODIE_GCS", "build/bin/fake-gcs-server"))
 BUCKET = "lake"
-_PATIENCE_S = 60.0
 _PASSED_ON = ("Range", "If-Match", "If-None-Match")
 
 
@@ -66,27 +64,13 @@ def google(folder: Path) -> Iterator[GoogleServer]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     try:
-        _wait_for(port, process, folder)
+        wait_for("fake-gcs-server", port, process, folder)
         _ask(port, "POST", "/storage/v1/b?project=p", json.dumps({"name": BUCKET}).encode())
         with _translator(port) as endpoint:
             yield GoogleServer(endpoint)
     finally:
         process.kill()
         process.wait()
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
-        except OSError as exc:
-            if process.poll() is not None or time.monotonic() > deadline_s:
-                log = (folder / "log").read_text(errors="replace")[-3000:]
-                raise RuntimeError(f"fake-gcs-server does not serve: {log}") from exc
-            time.sleep(0.05)
-        else:
-            return
 
 
 class Answer(NamedTuple):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.servers.s3 import S3Server, free_port, make_bucket
+from tests.servers.started import wait_for
 
 BINARY = Path(os.environ.get("HOODIE_VERSITYGW", "build/bin/versitygw"))
-_PATIENCE_S = 60.0
 
 
 @contextmanager
@@ -40,24 +38,9 @@ def versitygw(folder: Path) -> Iterator[S3Server]:
             stderr=subprocess.STDOUT,
         )
     try:
-        _wait_for(server, process, folder)
+        wait_for("versitygw", int(server.endpoint.rpartition(":")[2]), process, folder)
         make_bucket(server)
         yield server
     finally:
         process.kill()
         process.wait()
-
-
-def _wait_for(server: S3Server, process: subprocess.Popen[bytes], folder: Path) -> None:
-    deadline_s = time.monotonic() + _PATIENCE_S
-    host, _, port = server.endpoint.rpartition("/")[2].partition(":")
-    while True:
-        try:
-            socket.create_connection((host, int(port)), timeout=5).close()
-        except OSError as exc:
-            if process.poll() is not None or time.monotonic() > deadline_s:
-                log = (folder / "log").read_text(errors="replace")[-3000:]
-                raise RuntimeError(f"versitygw does not serve: {log}") from exc
-            time.sleep(0.05)
-        else:
-            return
