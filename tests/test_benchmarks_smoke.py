@@ -221,6 +221,7 @@ def test_a_run_removes_the_tables_of_runs_that_were_killed_and_nothing_else(tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
 
 
+@pytest.mark.long
 def test_requests_of_an_upsert_do_not_grow_with_the_commits(monkeypatch):
     counting = Counting()
     monkeypatch.setattr(object_store, "_obstore", lambda: counting)

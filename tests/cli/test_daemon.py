@@ -130,6 +130,7 @@ def test_it_goes_on_with_a_table_that_was_deleted_and_made_anew(tmp_path):
     assert table.timeline.compactions
 
 
+@pytest.mark.long
 def test_killed_again_and_again_beside_a_writer_it_loses_nothing(tmp_path):
     path = tmp_path / "t"
     table = make(path)

@@ -15,7 +15,7 @@ from tests.crash.actions import ACTIONS
 from tests.effort import long_but
 from tests.memory_tables import Input, batch, leftovers, opened, snapshot_of, stray_files
 
-KILLS = 5
+KILLS = 4
 """Of each action, spread over its calls from the first to the last."""
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,6 +11,7 @@ from hoodie.filegroup.log_scan import CollectedEntries
 from hoodie.filegroup.spill import KeySet, SpilledRows
 from hoodie.model.enums import Fill, MergeMode
 from hoodie.model.plans import MergeRule, Room
+from tests.effort import long_but
 
 SCHEMA = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("val", pa.int64())])
 RULES = {
@@ -49,11 +50,11 @@ def said(records):
 
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(blocks=BLOCKS, memory=st.sampled_from([1, 200, 700, 3000, 10**9]))
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+@pytest.mark.parametrize("rule", long_but(["event time"], RULES))
 def test_entries_from_disk_come_to_what_they_come_to_in_memory(rule, blocks, memory):
-    whole = CollectedEntries(SCHEMA, rule)
+    whole = CollectedEntries(SCHEMA, RULES[rule])
     fill(whole, blocks)
-    with BoundedEntries(SCHEMA, rule, Room(memory), expected=20) as bounded:
+    with BoundedEntries(SCHEMA, RULES[rule], Room(memory), expected=20) as bounded:
         fill(bounded, blocks)
         bounded.finished()
         if bounded.parts:

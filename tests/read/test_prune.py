@@ -431,7 +431,7 @@ def test_a_partition_path_is_a_value_itself():
 # -- tables of Apache Hudi ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", long_but(["v6_cow_simple", "v6_mor_logs", "v9_partial_updates"], golden_names()))
+@pytest.mark.parametrize("name", long_but(["v6_cow_simple", "v9_partial_updates"], golden_names()))
 def test_tables_of_apache_hudi_give_the_same_rows(name, tmp_path):
     table = hoodie.open_table(copy_golden(name, tmp_path).path)
     everything = table.scan(meta_columns=True).to_arrow()

@@ -8,6 +8,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.filegroup.row_copies import read_row_copy
 from hoodie.format.log_block import rollback_block
 from hoodie.model.names import ROW_COPIES, LogFileName, format_log_file, join, parse_log_file
+from tests.effort import long_but
 from tests.memory_tables import Input, batch, keys, new_table, opened
 from tests.scan_files import check, plan_of
 
@@ -26,6 +27,7 @@ STEPS = st.lists(
     min_size=1,
     max_size=6,
 )
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 
 
 def apply(table, step):
@@ -42,7 +44,7 @@ def apply(table, step):
         table.compact()
 
 
-@pytest.mark.parametrize("more", [{}, {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}])
+@pytest.mark.parametrize("more", long_but([{}], [{}, BUCKETS]), ids=["bloom", "bucket"])
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event_time", "commit_time"])
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(steps=STEPS)

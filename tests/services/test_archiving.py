@@ -241,6 +241,7 @@ def test_a_file_that_came_after_its_write_was_rolled_back_does_not_come_alive():
 # -- crashes and others ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", long_but(["COPY_ON_WRITE"], KINDS))
 @pytest.mark.parametrize("store", long_but([MemoryStorage], [MemoryStorage, BucketStorage]))
 def test_an_archiver_that_dies_anywhere_loses_nothing_and_the_next_one_ends_it(kind, store, monkeypatch):
     merge = ArchiveWriter.merge

@@ -13,6 +13,7 @@ from hoodie.services.cleaning import CLEANING, CleaningService, plan_clean
 from hoodie.services.inline import wait_for_background
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from tests.effort import long_but
 from tests.golden_tables import copy_golden
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, snapshot_of, stray_files
 from tests.rows import rows_of
@@ -188,6 +189,7 @@ def test_a_scan_that_meets_a_cleaned_file_says_which_clean_it_was():
         scan.to_arrow()
 
 
+@pytest.mark.parametrize("kind", long_but(["COPY_ON_WRITE"], KINDS))
 def test_a_cleaner_that_dies_anywhere_is_gone_on_with_and_no_reader_notices(kind):
     storage, _, table = written(kind, 8)
     table.delete_partitions(["b"])

@@ -18,6 +18,7 @@ from hoodie.storage.cache import Cache
 from hoodie.table import HoodieTable
 from hoodie.txn.transaction import Transaction
 from hoodie.write.attempt import ClusteringInTheWayError
+from tests.effort import long_but
 from tests.golden_tables import copy_golden
 from tests.memory_tables import (
     Input,
@@ -100,7 +101,7 @@ def test_many_rows_are_cut_into_ranges_and_sorted_range_by_range(kind):
 
 
 @pytest.mark.parametrize("layout", ["z-order", "zorder", "hilbert"])
-@pytest.mark.parametrize("sorted_bytes", [1, 1 << 26])
+@pytest.mark.parametrize("sorted_bytes", long_but([1 << 26], [1, 1 << 26]))
 def test_a_curve_serves_filters_on_each_column(tmp_path, layout, sorted_bytes):
     table = hoodie.create_table(tmp_path / "t", record_key="id")
     side = 64

@@ -15,6 +15,7 @@ from hoodie.services.compaction import COMPACTION
 from hoodie.services.inline import wait_for_background
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
+from tests.effort import long_but
 from tests.memory_tables import Input, batch, copy_of, create, new_table, opened, snapshot_of
 
 PARTS = "abcdef"
@@ -196,7 +197,7 @@ opened(Killing(LocalStorage(sys.argv[1]), [Fault(int(sys.argv[2]))])).run_compac
 """
 
 
-@pytest.mark.parametrize("at", [4, 8, 13, 19])
+@pytest.mark.parametrize("at", long_but([13], [4, 8, 13, 19]))
 def test_others_take_over_the_plan_of_a_killed_compactor(tmp_path, at):
     storage = LocalStorage(tmp_path / "t")
     create(storage, table_type="MERGE_ON_READ")

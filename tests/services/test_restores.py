@@ -17,6 +17,7 @@ from hoodie.services.cleaning import CLEANING, plan_clean
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.write.attempt import Attempt
+from tests.effort import long_but
 from tests.golden_tables import copy_golden
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, plain, snapshot_of, stray_files
 
@@ -263,7 +264,7 @@ def test_a_living_writer_is_not_restored_over_and_a_dead_one_is_undone(kind):
     assert {row[2] for row in snapshot_of(scene.fresh())} == {7}
 
 
-@pytest.mark.parametrize("name", ["restore", "rollback"])
+@pytest.mark.parametrize("name", long_but(["rollback"], ["restore", "rollback"]))
 def test_an_interrupted_one_is_seen_as_done_and_the_next_write_finishes_it(kind, name):
     scene = Scene(kind, compacts_after=(2,))
 

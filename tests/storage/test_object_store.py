@@ -59,6 +59,10 @@ def test_a_store_that_stays_busy_is_no_taken_name(storage: ConditionalStorage, p
     with pytest.raises(OSError, match="busy") as error:
         storage.create_new("f", b"x")
     assert not isinstance(error.value, FileExistsError)
+
+
+@pytest.mark.long
+def test_nor_is_it_where_the_put_has_no_condition(storage: ConditionalStorage, proxy: HttpProxy) -> None:
     proxy.fail_next("PUT", Failing.ABORTED, times=20)
     with pytest.raises(OSError, match="busy") as error:
         storage.replace("f", b"x")
