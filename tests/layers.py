@@ -11,7 +11,7 @@ LAYERS = (
     ("view",),
     ("index",),
     ("txn",),
-    ("read", "write"),
+    ("read", "write", "page"),
     ("services",),
     ("writer",),
     ("maintenance",),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import hoodie
-from hoodie.cli import check, clustering, daemon, expiry, repair, savepoints, services, show
+from hoodie.cli import check, clustering, daemon, expiry, page, repair, savepoints, services, show
 from hoodie.cli.arguments import Command, Opening, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     show.register(commands)
+    page.register(commands)
     services.register(commands)
     clustering.register(commands)
     daemon.register(commands)

@@ -36,21 +36,24 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
 
 
-def add_command(to: Commands, name: str, text: str, command: Command) -> argparse.ArgumentParser:
-    """A command on one table; gives its parser for further arguments."""
+def add_command(
+    to: Commands, name: str, text: str, command: Command, *, o_is_option: bool = True
+) -> argparse.ArgumentParser:
+    """A command on one table; gives its parser for further arguments. `o_is_option`: whether `-o` is short for `--option`."""
     added = to.add_parser(name, help=text, description=text)
     added.add_argument(
         "path", metavar="PATH", type=table_path, help="the table's folder, or its URI such as s3://bucket/folder"
     )
-    add_options(added)
+    add_options(added, o_is_option=o_is_option)
     added.set_defaults(command=command)
     return added
 
 
-def add_options(to: argparse.ArgumentParser) -> None:
+def add_options(to: argparse.ArgumentParser, *, o_is_option: bool = True) -> None:
     """What every command takes."""
     to.add_argument(
-        "-o",
+        *(["-o"] if o_is_option else []),
+        "--option",
         dest="options",
         metavar="KEY=VALUE",
         type=_option,
