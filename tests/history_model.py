@@ -23,18 +23,37 @@ class Entry(NamedTuple):
     deleted: bool
 
 
+class LogCompaction(NamedTuple):
+    """What a log compaction made of a key's entries before its plan (None: there were none)."""
+
+    time: str
+    newest: str
+    """Of the instants whose blocks it merged, of all keys of the file group."""
+    entry: Entry | None
+
+
 @dataclass
 class History:
     """Of one key: base rows by the instant of their file (None: not in that file), and log entries in order."""
 
     base: list[tuple[str, Entry | None]] = field(default_factory=list)
     logs: list[Entry] = field(default_factory=list)
+    merged: list[LogCompaction] = field(default_factory=list)
 
     def base_at(self, until: str | None) -> tuple[str, Entry | None]:
         return max((b for b in self.base if until is None or b[0] <= until), key=lambda b: b[0], default=("", None))
 
-    def logs_after(self, base_time: str, until: str | None) -> list[Entry]:
-        return [e for e in self.logs if e.time > base_time and (until is None or e.time <= until)]
+    def logs_after(self, base_time: str, until: str | None, since: str | None = None) -> list[Entry]:
+        """What readers of (since, until] merge. What a log compaction wrote stands for all before it, where any of that is seen."""
+        first = max(base_time, since or "")
+        found = [e for e in self.logs if e.time > first and (until is None or e.time <= until)]
+        seen = [m for m in self.merged if m.time > first and (until is None or m.time <= until)]
+        if since is None or not seen:
+            return found
+        last = max(seen)
+        if last.newest <= since or last.entry is None:
+            return [e for e in found if e.time > last.time]
+        return [last.entry, *(e for e in found if e.time > last.time)]
 
 
 class Model:
@@ -131,6 +150,18 @@ class Model:
                 history.base.append((time, self._merged(history, before=time)))
         del self.planned[time]
 
+    def log_compacted(self, time: str, groups: frozenset[str]) -> None:
+        """The logs of these file groups that were there when it was planned were merged."""
+        for group in groups:
+            histories = [h for key, h in self.keys.items() if key in self.planned[time] and self.group[key] == group]
+            inputs = {id(h): [e for e in h.logs_after(h.base_at(None)[0], None) if e.time < time] for h in histories}
+            times = [e.time for entries in inputs.values() for e in entries]
+            times += [m.time for h in histories for m in h.merged if h.base_at(None)[0] < m.time < time]
+            for history in histories:
+                entry = self.reduce(inputs[id(history)], logs=True)
+                history.merged.append(LogCompaction(time, max(times), entry))
+        del self.planned[time]
+
     def _merged(self, history: History, *, before: str) -> Entry | None:
         base_time, row = history.base_at(before)
         winner = self.reduce((e for e in history.logs_after(base_time, None) if e.time < before), logs=True)
@@ -141,6 +172,7 @@ class Model:
         for history in self.keys.values():
             history.base = [(at, entry) for at, entry in history.base if at <= time]
             history.logs = [entry for entry in history.logs if entry.time <= time]
+            history.merged = [each for each in history.merged if each.time <= time]
         self.planned = {at: keys for at, keys in self.planned.items() if at <= time}
 
     def taken_back(self, time: str) -> None:
@@ -148,6 +180,7 @@ class Model:
         for history in self.keys.values():
             history.base = [(at, entry) for at, entry in history.base if at != time]
             history.logs = [entry for entry in history.logs if entry.time != time]
+            history.merged = [each for each in history.merged if each.time != time]
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -168,9 +201,7 @@ class Model:
             base_time, row = history.base_at(until)
             if since is not None and base_time <= since:
                 row = None
-            winner = self.reduce(
-                (e for e in history.logs_after(base_time, until) if since is None or e.time > since), logs=True
-            )
+            winner = self.reduce(history.logs_after(base_time, until, since), logs=True)
             found[key] = row if winner is None else self.onto_base(winner, row)
         return _plain(found)
 

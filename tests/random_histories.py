@@ -35,6 +35,7 @@ STRATEGIES = st.sampled_from(
 BUDGETS = st.sampled_from([None, 0, 0, 1000])
 LAYOUTS = st.sampled_from(["linear", "z-order", "hilbert"])
 MOMENTS = st.sampled_from(["before", "torn", "after"])
+_PLANNED = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
 
 
 class Histories(RuleBasedStateMachine):
@@ -166,10 +167,10 @@ class Histories(RuleBasedStateMachine):
     @precondition(is_merge_on_read)
     @rule()
     def run_one_compaction(self):
-        waiting = len(self.model.planned)
+        waiting = len(self._table().pending_compactions())
         assert len(self._table().run_compaction(budget_s=0)) == min(1, waiting)
         self._learn((), delete=False)
-        assert len(self.model.planned) == max(0, waiting - 1)
+        assert len(self._table().pending_compactions()) == max(0, waiting - 1)
 
     @precondition(is_merge_on_read)
     @rule(strategy=STRATEGIES, budget=BUDGETS)
@@ -181,6 +182,42 @@ class Histories(RuleBasedStateMachine):
     @rule(at=st.integers(1, 30), moment=MOMENTS, budget=BUDGETS)
     def compaction_dies(self, at, moment, budget=None):
         self._write((), lambda table: table.compact(budget_s=budget), fault=Fault(at, moment))
+
+    # -- log compaction ----------------------------------------------------------------------------------------------
+
+    @precondition(is_merge_on_read)
+    @rule(blocks=st.integers(1, 3))
+    def schedule_log_compaction(self, blocks):
+        self._table().schedule_log_compaction(blocks=blocks)
+        self.recovered = True
+        self._learn((), delete=False)
+
+    @precondition(is_merge_on_read)
+    @rule()
+    def run_log_compaction(self):
+        self._table().run_log_compaction()
+        self._learn((), delete=False)
+        assert not self._table().pending_log_compactions()
+
+    @precondition(is_merge_on_read)
+    @rule(blocks=st.integers(1, 3))
+    def compact_logs(self, blocks):
+        self._table().compact_logs(blocks=blocks)
+        self.recovered = True
+        self._learn((), delete=False)
+
+    @precondition(is_merge_on_read)
+    @rule(at=st.integers(1, 30), moment=MOMENTS)
+    def log_compaction_dies(self, at, moment):
+        self._write((), lambda table: table.compact_logs(blocks=1), fault=Fault(at, moment))
+
+    @precondition(is_merge_on_read)
+    @rule(which=st.integers(0, 10**6))
+    def drop_a_log_compaction(self, which):
+        pending = self._table().pending_log_compactions()
+        if pending:
+            self._table().rollback(pending[which % len(pending)].time)
+            self._learn((), delete=False)
 
     # -- clustering --------------------------------------------------------------------------------------------------
 
@@ -381,7 +418,7 @@ class Histories(RuleBasedStateMachine):
         if self.recovered:
             pending = timeline.pending()
             assert {i.time for i in pending} == set(self.model.planned)
-            assert all(i.action in (Action.COMPACTION, Action.CLUSTERING) for i in pending)
+            assert all(i.action in _PLANNED for i in pending)
             assert leftovers(self.storage) == []
             assert stray_files(self.storage, self._table()) == []
 
@@ -458,7 +495,7 @@ class Histories(RuleBasedStateMachine):
         table = self._table()
         timeline, active = table.timeline, table._context.active
         landed = []
-        for instant in timeline.pending(Action.COMPACTION, Action.CLUSTERING):
+        for instant in timeline.pending(*_PLANNED):
             self._learn_plan(active, instant)
         for instant in timeline.commits:
             if instant.time in self.known:
@@ -466,6 +503,10 @@ class Histories(RuleBasedStateMachine):
             if instant.time in timeline.compactions or active.read_commit(instant).operation is WriteOperation.CLUSTER:
                 self._learn_plan(active, instant)
                 self.model.compacted(instant.time)
+            elif instant.time in timeline.log_compactions:
+                self._learn_plan(active, instant)
+                merged = frozenset(stat.file_id for stat in active.read_commit(instant).stats())
+                self.model.log_compacted(instant.time, merged)
             else:
                 landed.append(instant.time)
                 stats = list(active.read_commit(instant).stats())
@@ -494,5 +535,6 @@ class Histories(RuleBasedStateMachine):
             groups = active.read_clustering_plan(time).groups
             ids = {each.file_id for group in groups for each in group.slices}
         else:
-            ids = {operation.file_id for operation in active.read_compaction_plan(time).operations}
+            action = Action.COMPACTION if instant.action in (Action.COMPACTION, Action.COMMIT) else Action.LOGCOMPACTION
+            ids = {operation.file_id for operation in active.read_compaction_plan(time, action).operations}
         self.model.schedule(time, frozenset(ids))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import hoodie
-from hoodie.cli import check, clustering, daemon, expiry, page, repair, savepoints, services, show
+from hoodie.cli import check, clustering, daemon, expiry, log_compaction, page, repair, savepoints, services, show
 from hoodie.cli.arguments import Command, Opening, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
@@ -82,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     show.register(commands)
     page.register(commands)
     services.register(commands)
+    log_compaction.register(commands)
     clustering.register(commands)
     daemon.register(commands)
     expiry.register(commands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hoodie.cli.arguments import Commands, add_command, duration
@@ -93,26 +94,32 @@ def plan_compaction(context: TableContext, table: HoodieTable, *, strategy: str 
         {
             "instant": instant.time,
             "state": instant.state.value,
-            "file_groups": [_operation_data(o) for o in context.active.read_compaction_plan(instant.time).operations],
+            "file_groups": [operation_data(o) for o in context.active.read_compaction_plan(instant.time).operations],
         }
         for instant in table.pending_compactions()
     ]
     lines = [
         f"scheduled compaction {scheduled}" if scheduled else "nothing new to schedule: no file group has logs to merge"
     ]
-    for plan in waiting:
-        groups = plan["file_groups"]
-        lines.append(f"{plan['instant']} ({plan['state']}): {format_count(len(groups), 'file group')}")
-        rows = [
-            (g["partition"] or "(root)", g["file_id"], len(g["log_files"]), format_size(g["log_bytes"])) for g in groups
-        ]
-        lines += [f"  {line}" for line in format_table(("partition", "file group", "logs", "log bytes"), rows)]
+    lines += plan_lines(waiting)
     if waiting:
         lines.append("`hoodie compaction run PATH` runs what is pending")
     return Report({"scheduled": scheduled, "pending": waiting}, tuple(lines))
 
 
-def _operation_data(operation: CompactionOperation) -> dict[str, Any]:
+def plan_lines(waiting: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Plans over file slices with logs, as tables."""
+    for plan in waiting:
+        groups = plan["file_groups"]
+        yield f"{plan['instant']} ({plan['state']}): {format_count(len(groups), 'file group')}"
+        rows = [
+            (g["partition"] or "(root)", g["file_id"], len(g["log_files"]), format_size(g["log_bytes"])) for g in groups
+        ]
+        yield from (f"  {line}" for line in format_table(("partition", "file group", "logs", "log bytes"), rows))
+
+
+def operation_data(operation: CompactionOperation) -> dict[str, Any]:
+    """One slice of such a plan."""
     return {
         "partition": operation.partition_path,
         "file_id": operation.file_id,
@@ -195,17 +202,18 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
     if instant in timeline.completed_times and not really:
         newest = table.rollback(instant, dry_run=True)
         return Report(restore_data(newest), (f"rollback of {instant}: {newest}", DRY_RUN))
-    planned = None if instant is None else timeline.find(instant, Action.CLUSTERING)
-    if planned is not None and not really:
+    planned = None if instant is None else timeline.find(instant, Action.CLUSTERING, Action.LOGCOMPACTION)
+    if planned is not None and not planned.is_completed and not really:
+        what = "clustering" if planned.action is Action.CLUSTERING else "log compaction"
         data = {
             "dry_run": True,
-            "pending": [{"instant": planned.time, "action": "clustering"}],
+            "pending": [{"instant": planned.time, "action": planned.action.value}],
             "unfinished_rollbacks": [],
         }
         return Report(
             data,
             (
-                f"{planned.time}: the plan of a clustering; would be dropped",
+                f"{planned.time}: the plan of a {what}; would be dropped",
                 "dry run: nothing was changed; add --yes to do it",
             ),
         )

@@ -14,6 +14,7 @@ from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult, format_count, format_size
 from hoodie.table import HoodieTable
 from hoodie.timeline.pending import explain_pending
+from hoodie.timeline.timeline import Timeline
 
 _SIZE = "size"
 
@@ -108,6 +109,7 @@ def timeline(table: HoodieTable, *, limit: int | None, archived: bool = False) -
             "action": i.action.value,
             "state": i.state.value,
             "compaction": i.time in found.compactions,
+            "log_compaction": i.time in found.log_compactions,
             **({"completed": i.completion} if found.by_completion else {}),
             **({"archived": i in gone} if archived else {}),
         }
@@ -117,7 +119,7 @@ def timeline(table: HoodieTable, *, limit: int | None, archived: bool = False) -
     rows = [
         (
             i.time,
-            _action(i, compaction=i.time in found.compactions),
+            _action(i, found),
             f"{i.state.value}, archived" if i in gone else i.state.value,
             *((i.completion or "-",) if found.by_completion else ()),
         )
@@ -126,8 +128,12 @@ def timeline(table: HoodieTable, *, limit: int | None, archived: bool = False) -
     return Report({"instants": entries}, (*format_table(header, rows), *hint))
 
 
-def _action(instant: Instant, *, compaction: bool) -> str:
-    return f"{instant.action.value} (compaction)" if compaction else instant.action.value
+def _action(instant: Instant, timeline: Timeline) -> str:
+    if instant.time in timeline.compactions:
+        return f"{instant.action.value} (compaction)"
+    return (
+        f"{instant.action.value} (log compaction)" if instant.time in timeline.log_compactions else instant.action.value
+    )
 
 
 def commits(table: HoodieTable, *, limit: int | None, archived: bool = False) -> Report:

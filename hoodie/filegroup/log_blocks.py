@@ -15,7 +15,7 @@ from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.format.log_block import HEAD_BYTES, MAGIC, LogBlock, decode_block, scan_blocks, whole_size
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import LogFile
-from hoodie.model.instant import VisibleInstants, is_instant_time
+from hoodie.model.instant import VisibleInstants, is_instant_time, sort_key
 from hoodie.storage.base import Storage
 
 DATA = (BlockKind.AVRO_DATA, BlockKind.PARQUET_DATA)
@@ -27,8 +27,13 @@ Blocks = list[tuple[LogBlock, str]]
 
 class LiveBlocks(NamedTuple):
     blocks: Blocks
-    log_compacted: bool
-    """Blocks of some instants stand for those of others."""
+    stood_for: frozenset[str]
+    """Instants whose blocks were left out, because those of a log compaction stand for them, or because they are such blocks and
+    nothing that they stand for is seen."""
+    skipped: tuple[LogFile, ...]
+    """Log files that were not opened for it."""
+    odd: tuple[str, ...]
+    """Paths of log files that hold more than live blocks, and those that are stood for."""
 
 
 def live_blocks(
@@ -44,7 +49,11 @@ def live_blocks(
         UnsupportedTableError: a kind of block that this release cannot merge.
     """
     groups: dict[str, Blocks] = {}
-    for log in logs:
+    counted = counted_logs(logs, visible)
+    holds: dict[str, set[str]] = {}
+    odd = set()
+    for log in counted.logs:
+        holds[log.path] = set()
         for block in _whole_blocks(storage, log) if at_once else _block_heads(storage, log):
             instant = block.header.get(HeaderKey.INSTANT_TIME, "")
             if not is_instant_time(instant):
@@ -54,18 +63,60 @@ def live_blocks(
                 if block.header.get(HeaderKey.COMMAND_BLOCK_TYPE) != _ROLLBACK or not is_instant_time(target):
                     raise _damaged(storage, log, block, "an unknown command")
                 groups.pop(target, None)
+                odd.add(log.path)
                 continue
             if block.kind not in (*DATA, BlockKind.DELETE):
                 raise UnsupportedTableError(
                     f"{log.path} of table {storage.uri} holds a {block.kind.name} block, which this release cannot merge"
                 )
+            holds[log.path].add(instant)
             if not visible.sees(instant):
                 continue
             if log.committed_bytes is None and instant in visible.completed:
                 continue  # left over from a dead attempt: the commit does not name this file
             groups.setdefault(instant, []).append((block, log.path))
-    found = _log_compacted(groups)
-    return LiveBlocks([block for blocks in found.values() for block in blocks], found is not groups)
+    found, stood_for = _log_compacted(groups, counted.by)
+    known = found.keys() | stood_for
+    odd.update(path for path, instants in holds.items() if not instants <= known)
+    blocks = [block for of_instant in found.values() for block in of_instant]
+    skipped = frozenset(instant for log in counted.skipped for instant, _ in log.committed_entries)
+    return LiveBlocks(blocks, stood_for | skipped, counted.skipped, tuple(sorted(odd)))
+
+
+class CountedLogs(NamedTuple):
+    logs: tuple[LogFile, ...]
+    """In the order in which they count."""
+    skipped: tuple[LogFile, ...] = ()
+    """Log files that need not be opened: what the first of the others was written for says the same."""
+    by: str | None = None
+    """The instant of the log compaction that wrote that one."""
+
+
+def counted_logs(logs: tuple[LogFile, ...], visible: VisibleInstants) -> CountedLogs:
+    """The logs of a slice that have to be looked into, where all of it is read.
+
+    The newest log compaction that is seen has merged all logs that were there before: what it wrote comes first, and the files
+    that it stands for are skipped. A file that got a newer block since, as Apache Hudi's writers append them, is none of those. A
+    pull reads the older files: a row that lost against one from before the range is pulled all the same.
+    """
+    if visible.since is not None or visible.only is not None:
+        return CountedLogs(logs)
+    for merged in reversed(logs):
+        if not merged.stands_for or len(merged.committed_entries) != 1:
+            continue
+        ((time, _),) = merged.committed_entries
+        if not visible.sees(time):
+            continue
+        names, key = frozenset(merged.stands_for), sort_key(time)
+        skipped = [
+            log
+            for log in logs
+            if log.name in names and all(sort_key(instant) < key for instant, _ in log.committed_entries)
+        ]
+        gone = frozenset(log.name for log in skipped)
+        rest = [log for log in logs if log is not merged and log.name not in gone]
+        return CountedLogs((merged, *rest), tuple(skipped), time)
+    return CountedLogs(logs)
 
 
 def changes_nothing(storage: Storage, log: LogFile, visible: VisibleInstants, among: frozenset[str]) -> bool:
@@ -88,12 +139,16 @@ def changes_nothing(storage: Storage, log: LogFile, visible: VisibleInstants, am
 _SMALL = 64 * 1024
 
 
-def _log_compacted(groups: dict[str, Blocks]) -> dict[str, Blocks]:
-    """The groups, with those that a log compaction merged replaced by its blocks, at the place of the newest of them.
+def _log_compacted(groups: dict[str, Blocks], first: str | None) -> tuple[dict[str, Blocks], frozenset[str]]:
+    """The groups, with those that a log compaction merged replaced by its blocks, at the place of the newest of them; and the instants
+    of what was left out.
 
     A log compaction writes the merged blocks of several instants as blocks of its own one, which list these instants.
     Blocks of its inputs say the same once more and are left out. Where no input is seen, its blocks are not either: an
     incremental read does not take what a log compaction wrote anew for a change (golden table v6_log_compaction).
+
+    Args:
+        first: a log compaction of whose inputs files were skipped: its blocks count where they stand, before all others.
     """
     replaced_by: dict[str, str] = {}
     for instant, blocks in reversed(groups.items()):
@@ -102,16 +157,19 @@ def _log_compacted(groups: dict[str, Blocks]) -> dict[str, Blocks]:
             final = replaced_by.get(instant, instant)
             replaced_by.update(dict.fromkeys((text.strip() for text in inputs.split(",")), final))
     if not replaced_by:
-        return groups
+        return groups, frozenset()
     outputs = set(replaced_by.values())
     newest = {replaced_by[instant]: instant for instant in groups if instant in replaced_by and instant not in outputs}
+    if first is not None and first in outputs:
+        newest[first] = first
     placed: dict[str, Blocks] = {}
     for instant, blocks in groups.items():
         if instant not in replaced_by and instant not in outputs:
             placed[instant] = blocks
-        elif newest.get(replaced_by.get(instant, "")) == instant:
-            placed[replaced_by[instant]] = groups[replaced_by[instant]]
-    return placed
+        elif newest.get(replaced_by.get(instant, instant)) == instant:
+            output = replaced_by.get(instant, instant)
+            placed[output] = groups[output]
+    return placed, frozenset(instant for instant in (*groups, *replaced_by) if instant not in placed)
 
 
 def _damaged(storage: Storage, log: LogFile, block: LogBlock, what: str) -> CorruptFileError:

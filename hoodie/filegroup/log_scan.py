@@ -16,7 +16,7 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.deletes import delete_flags, flag_columns
 from hoodie.filegroup.fold import Entries, Usable, fold, folded_rows, usable_values
-from hoodie.filegroup.log_blocks import DATA, live_blocks, loaded_block
+from hoodie.filegroup.log_blocks import DATA, LiveBlocks, live_blocks, loaded_block
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, without_value
 from hoodie.filegroup.ordering import ordering_of, ordering_type
 from hoodie.filegroup.renamed import renames_for
@@ -106,8 +106,9 @@ def collect(
     *,
     visible: VisibleInstants,
     piece_bytes: int | None = None,
-) -> None:
-    """Hand the entries of all blocks that count to `found`, in merge order.
+) -> LiveBlocks:
+    """Hand the entries of all blocks that count to `found`, in merge order; gives the blocks, without their contents where these
+    were read one at a time.
 
     Args:
         piece_bytes: read one block at a time, and decode about so many bytes of it at once; None: all blocks are in memory.
@@ -130,23 +131,29 @@ def collect(
             found.add_deletes(whole, path)
         del whole  # before the next one is read
         merged[block.header[HeaderKey.INSTANT_TIME]] += found.entries - before
-    if not live.log_compacted:  # the outputs of a log compaction stand for the blocks of other instants
-        _refuse_lost_blocks(storage, logs, merged, visible)
+    _refuse_lost_blocks(storage, logs, merged, visible, stood_for=live.stood_for)
+    return live
 
 
 def _refuse_lost_blocks(
-    storage: Storage, logs: Sequence[LogFile], merged: Mapping[str, int], visible: VisibleInstants
+    storage: Storage,
+    logs: Sequence[LogFile],
+    merged: Mapping[str, int],
+    visible: VisibleInstants,
+    *,
+    stood_for: frozenset[str],
 ) -> None:
     """Raises CorruptFileError when the blocks of an instant hold fewer entries than its commit wrote into these files.
 
     So a block is missed whose kind or instant was damaged, or that a damaged rollback block disarmed. By instant and not by
     file: where Hudi's writer goes on to another file it counts deletes with the first and stores them in the last. More
-    may be there: a task that was run again can have appended to the same file.
+    may be there: a task that was run again can have appended to the same file. What the blocks of a log compaction stand for is
+    counted with these.
     """
     expected: Counter[str] = Counter()
     for log in logs:
         for instant, count in log.committed_entries:
-            if visible.sees(instant):
+            if visible.sees(instant) and instant not in stood_for:
                 expected[instant] += count
     for instant, count in expected.items():
         if merged.get(instant, 0) < count:

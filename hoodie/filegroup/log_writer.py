@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -44,20 +44,44 @@ def write_log_file(
         deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering fields' columns (null: always wins).
     """
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
-    size = 0
+    gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, rule))
     with open_staged(storage, staged, folder=folder) as file:
-        for content in _contents(data, avro, header[HeaderKey.SCHEMA], options):
-            size += file.write(encode_block(options.block_kind, header, content))
-        if deletes.num_rows:
-            content = encode_deletes(
-                deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, rule)
-            )
-            size += file.write(encode_block(BlockKind.DELETE, header, content))
-    return size
+        return sum(
+            file.write(block)
+            for block in encode_blocks(data, gone, header=header, avro=avro, options=options, same=_OF_ONE_WRITE)
+        )
+
+
+_OF_ONE_WRITE = (COMMIT_TIME, FILE_NAME)
+
+
+class Deletes(NamedTuple):
+    """Keys that a delete block takes away."""
+
+    keys: pa.Array | pa.ChunkedArray
+    partition_paths: pa.Array | pa.ChunkedArray
+    ordering: pa.Array | None
+    """As `ordering.stored_ordering` has it."""
+
+
+def encode_blocks(
+    data: pa.Table,
+    deletes: Deletes,
+    *,
+    header: Mapping[HeaderKey, str],
+    avro: Mapping[str, Any],
+    options: FileOptions,
+    same: Sequence[str],
+) -> Iterator[bytes]:
+    """Data blocks, then a delete block; without those that would be empty. `same`: columns that have one value in all rows."""
+    for content in _contents(data, avro, header[HeaderKey.SCHEMA], options, same):
+        yield encode_block(options.block_kind, header, content)
+    if len(deletes.keys):
+        yield encode_block(BlockKind.DELETE, header, encode_deletes(*deletes))
 
 
 def _contents(
-    data: pa.Table, avro: Mapping[str, Any], schema_text: str, options: FileOptions
+    data: pa.Table, avro: Mapping[str, Any], schema_text: str, options: FileOptions, same: Sequence[str]
 ) -> Iterator[bytes | memoryview]:
     """The contents of the data blocks. They are cut by what rows take in memory, as Hudi does for either format."""
     if options.block_kind is BlockKind.AVRO_DATA:
@@ -67,7 +91,7 @@ def _contents(
         return
     dictionaries = dictionary_columns(data.slice(0, _SAMPLE_ROWS))
     for part in _parts(data, options.max_block_bytes):
-        for name in (COMMIT_TIME, FILE_NAME):
+        for name in same:
             part = _with_one_value(part, name)
         yield encode_parquet_data(part, avro, compression=options.compression, dictionaries=dictionaries)
 

@@ -117,6 +117,11 @@ def bools(mask: Column) -> np.ndarray:
     return result
 
 
+def fields_of(ordering: pa.Array) -> list[pa.Array]:
+    """The ordering column as the columns of its fields."""
+    return _parts(ordering) if pa.types.is_struct(ordering.type) else [ordering]
+
+
 def _parts(tuples: Any) -> list[pa.Array]:
     """The fields of a struct array; null where the struct is."""
     parts: list[pa.Array] = tuples.flatten()

@@ -16,6 +16,7 @@ from hoodie.filegroup.changes import read_changes
 from hoodie.filegroup.chunks import matched_rows, new_rows
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
+from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.log_writer import write_log_file
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, within_batch
 from hoodie.filegroup.merger import reduce_by_merger
@@ -131,7 +132,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
         staged,
         folder=context.staging,
         instant=context.instant,
-        avro=_avro(context),
+        avro=avro_of(context),
         data=stamped,
         deletes=deleted,
         rule=context.rule,
@@ -379,10 +380,9 @@ class NewBaseFile:
             folder=context.staging,
             file_name=self.name,
             schema=with_meta_fields(context.schema),
-            avro=_avro(context),
+            avro=avro_of(context),
             options=context.files,
-            more_rows=more_rows
-            + sum(count for log in (file_slice.logs if file_slice else ()) for _, count in log.committed_entries),
+            more_rows=more_rows + (_entries_of(file_slice, context) if file_slice else 0),
             large=file_slice is not None and file_slice.base is not None and file_slice.base.size_bytes > MAPPED_BYTES,
             group_bytes=None if context.memory_bytes is None else context.memory_bytes // 4,
         )
@@ -393,6 +393,12 @@ class NewBaseFile:
 
     def __exit__(self, *exc: Any) -> None:
         self.out.__exit__(*exc)
+
+
+def _entries_of(file_slice: FileSlice, context: WriteContext) -> int:
+    """As many as commits say that the logs of the slice hold."""
+    logs = counted_logs(file_slice.logs, context.visible).logs
+    return sum(count for log in logs for _, count in log.committed_entries)
 
 
 def base_result(writer: NewBaseFile, marker: str, file_slice: FileSlice | None, **counts: Any) -> WriteResult:
@@ -410,5 +416,6 @@ def base_result(writer: NewBaseFile, marker: str, file_slice: FileSlice | None, 
     return WriteResult(stat, StagedFile(writer.staged, writer.final, marker), writer.out.ranges)
 
 
-def _avro(context: WriteContext) -> dict[str, Any]:
+def avro_of(context: WriteContext) -> dict[str, Any]:
+    """The Avro schema of the rows that are written, with the meta columns."""
     return with_meta_columns(avro_from_arrow(without_meta_fields(context.schema), table_name=context.table_name))

@@ -306,8 +306,14 @@ def _sized(data: bytes) -> bytes:
     return _long(len(data)) + data
 
 
-def encode_compaction_plan(plan: CompactionPlan) -> bytes:
-    """Content of `T.compaction.requested`, always as version 2 (names relative to the partition)."""
+_LOG_COMPACTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
+
+
+def encode_compaction_plan(plan: CompactionPlan, *, of_logs: bool = False) -> bytes:
+    """Content of `T.compaction.requested`, always as version 2 (names relative to the partition).
+
+    `of_logs`: of `T.logcompaction.requested`, as Apache Hudi writes it (golden table v6_log_compaction).
+    """
     operations = [
         {
             "baseInstantTime": operation.base_instant,
@@ -326,15 +332,15 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
             "operations": operations,
             "extraMetadata": dict(plan.extra),
             "version": 2,
-            "strategy": None,
-            "preserveHoodieMetadata": False,
+            "strategy": {"compactorClassName": _LOG_COMPACTOR, "strategyParams": {}, "version": 1} if of_logs else None,
+            "preserveHoodieMetadata": of_logs,
             "missingSchedulePartitions": list(plan.missing_partitions),
         },
     )
 
 
 def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
-    """The plan in `T.compaction.requested`; file names without folders, whatever version it was stored as.
+    """The plan in `T.compaction.requested`, or `T.logcompaction.requested`; names of files, whatever version it was stored as.
 
     Raises:
         CorruptFileError: the bytes are no such plan, or an operation names no file group or a file elsewhere.

@@ -34,6 +34,8 @@ class LogFile(NamedTuple):
     """Size that active commit metadata states (0: named without a size); None when no active commit names the file."""
     committed_entries: tuple[tuple[str, int], ...] = ()
     """(instant, records and deletes that it wrote into the file) of each active commit that wrote it."""
+    stands_for: tuple[str, ...] | None = None
+    """Of what a log compaction wrote: names of the log files of its slice that say nothing else; none where that is not known."""
 
     @property
     def path(self) -> str:

@@ -382,6 +382,22 @@ class RowFilter:
 
 
 @dataclass(frozen=True)
+class LogCompactTask:
+    """Merge log files of a slice into a new one of the same slice."""
+
+    number: int
+    slice: FileSlice
+    """With the base file, and the logs that are merged."""
+    log_version: int
+    there: tuple[str, ...]
+    """Names of all log files of the slice, in reading order."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(log.size_bytes for log in self.slice.logs)
+
+
+@dataclass(frozen=True)
 class CompactTask:
     """Merge a slice's base and log files into a new base file."""
 

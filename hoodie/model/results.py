@@ -78,12 +78,14 @@ class CommitResult:
     ) -> CommitResult:
         """The sums of a commit's write stats, as its metadata has them. `replaced`: file groups by partition path."""
         counted = list(stats)
+        # What a log compaction writes anew was written before, and its stats count it.
+        changes = counted if operation is not WriteOperation.LOG_COMPACT else []
         return cls(
             instant=instant,
             operation=operation,
-            inserted=sum(s.num_inserts for s in counted),
-            updated=sum(s.num_updates for s in counted),
-            deleted=sum(s.num_deletes for s in counted),
+            inserted=sum(s.num_inserts for s in changes),
+            updated=sum(s.num_updates for s in changes),
+            deleted=sum(s.num_deletes for s in changes),
             files=len(counted),
             replaced=sum(len(file_ids) for file_ids in (replaced or {}).values()),
             bytes_written=sum(s.total_bytes for s in counted),

@@ -20,6 +20,7 @@ from hoodie.options.keys import (
     EXPIRY_DAYS,
     KEEP_MAX_COMMITS,
     KEEP_MIN_COMMITS,
+    LOG_COMPACT_BLOCKS,
 )
 
 _TAKE_ROWS = (
@@ -94,6 +95,16 @@ def clean_options(*, commits: object, hours: object, versions: object) -> dict[s
             raise OptionError(f"{argument}={value!r} is no whole number of at least 1")
         return {CLEAN_POLICY.name: policy.value, name: str(value)}
     return {}
+
+
+def log_compaction_options(*, blocks: object, memory_mb: object) -> dict[str, str]:
+    """What a log compaction is asked to take, as options."""
+    asked = compaction_options(strategy=None, memory_mb=memory_mb)
+    if blocks is None:
+        return asked
+    if not isinstance(blocks, int) or isinstance(blocks, bool) or blocks < 1:
+        raise OptionError(f"blocks={blocks!r} is no whole number of at least 1")
+    return {**asked, LOG_COMPACT_BLOCKS.name: str(blocks)}
 
 
 def expiry_options(*, days: object) -> dict[str, str]:

@@ -743,6 +743,25 @@ COMPACT_MEMORY_SHARE = Key(
     0.6,
     "The part of `hoodie.python.memory.limit.mb` that a compaction may hold, where the option above does not say it.",
 )
+LOG_COMPACT_ENABLE = Key(
+    "hoodie.log.compaction.enable",
+    boolean(),
+    False,
+    "Merge log files into larger ones when that is due: by a services job, and after writes in the way in which compactions are done, "
+    "in the background with `hoodie.datasource.compaction.async.enable`, only planned with `hoodie.compact.schedule.inline`.",
+)
+LOG_COMPACT_INLINE = Key(
+    "hoodie.log.compaction.inline",
+    boolean(),
+    False,
+    "Merge log files into larger ones after a write when that is due.",
+)
+LOG_COMPACT_BLOCKS = Key(
+    "hoodie.log.compaction.blocks.threshold",
+    whole(1),
+    5,
+    "Logs that a file slice has got since its last log compaction when the next one takes it, and delta commits after which to look.",
+)
 CLEAN_AUTOMATIC = Key(
     "hoodie.clean.automatic",
     boolean(),
@@ -1259,6 +1278,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(COMPACT_TRIGGER, COMPACT_DELTA_COMMITS, COMPACT_DELTA_SECONDS),
             *(COMPACT_STRATEGY, COMPACT_TARGET_IO, COMPACT_LOG_SIZE, COMPACT_LOG_COUNT, COMPACT_DAYS, COMPACT_REGEX),
             *(COMPACT_MEMORY, COMPACT_MEMORY_SHARE),
+            *(LOG_COMPACT_ENABLE, LOG_COMPACT_INLINE, LOG_COMPACT_BLOCKS),
             *(CLEAN_AUTOMATIC, CLEAN_ASYNC, CLEAN_POLICY, CLEAN_COMMITS, CLEAN_HOURS, CLEAN_VERSIONS),
             *(CLEAN_TRIGGER, CLEAN_TRIGGER_COMMITS, CLEAN_INCREMENTAL, CLEAN_AT_ONCE, CLEAN_MULTIPLE),
             *(ARCHIVE_AUTOMATIC, ARCHIVE_ASYNC, KEEP_MIN_COMMITS, KEEP_MAX_COMMITS),

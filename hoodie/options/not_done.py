@@ -52,10 +52,6 @@ NOT_DONE: tuple[NotDone, ...] = (
         ("hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     ),
     NotDone(
-        "log blocks are not compacted into larger ones; compact() merges them into base files",
-        ("hoodie.log.compaction.enable", "hoodie.log.compaction.inline"),
-    ),
-    NotDone(
         "the metadata table and the indexes in it are not written; one that is there is dropped",
         (
             *("hoodie.metadata.enable", "hoodie.metadata.index.async", "hoodie.metadata.index.bloom.filter.enable"),

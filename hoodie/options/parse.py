@@ -35,6 +35,7 @@ from hoodie.options.services import (
     CompactionOptions,
     ConcurrencyOptions,
     ExpiryOptions,
+    LogCompactionOptions,
 )
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, OverwriteMode, did_you_mean
@@ -360,6 +361,11 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         ),
         services_enabled=get(keys.SERVICES_ENABLED),
         compaction=_compaction(given),
+        log_compaction=LogCompactionOptions(
+            enabled=get(keys.LOG_COMPACT_ENABLE),
+            inline=get(keys.LOG_COMPACT_INLINE),
+            blocks=get(keys.LOG_COMPACT_BLOCKS),
+        ),
         cleaning=CleaningOptions(
             automatic=get(keys.CLEAN_AUTOMATIC),
             in_background=get(keys.CLEAN_ASYNC),

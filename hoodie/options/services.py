@@ -39,6 +39,14 @@ class CompactionOptions:
 
 
 @dataclass(frozen=True)
+class LogCompactionOptions:
+    enabled: bool = keys.LOG_COMPACT_ENABLE.default
+    """By a services job, and after writes as compactions are done."""
+    inline: bool = keys.LOG_COMPACT_INLINE.default
+    blocks: int = keys.LOG_COMPACT_BLOCKS.default
+
+
+@dataclass(frozen=True)
 class CleaningOptions:
     automatic: bool = keys.CLEAN_AUTOMATIC.default
     in_background: bool = keys.CLEAN_ASYNC.default

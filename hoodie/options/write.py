@@ -17,6 +17,7 @@ from hoodie.options.services import (
     CompactionOptions,
     ConcurrencyOptions,
     ExpiryOptions,
+    LogCompactionOptions,
 )
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, IndexType, LogBlockFormat, MorInserts, OverwriteMode, SortMode
@@ -109,6 +110,7 @@ class WriteOptions:
     services_enabled: bool = keys.SERVICES_ENABLED.default
     """Whether services follow this write."""
     compaction: CompactionOptions = field(default_factory=CompactionOptions)
+    log_compaction: LogCompactionOptions = field(default_factory=LogCompactionOptions)
     cleaning: CleaningOptions = field(default_factory=CleaningOptions)
     archiving: ArchivingOptions = field(default_factory=ArchivingOptions)
     expiry: ExpiryOptions = field(default_factory=ExpiryOptions)

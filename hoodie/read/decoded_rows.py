@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.local import LocalEngine
+from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.row_copies import DELETED_KEY, ROW, UNKNOWN
 from hoodie.filegroup.slice_reader import merge_columns
+from hoodie.model.instant import VisibleInstants
 from hoodie.model.plans import ReadContext, ReadTask
 from hoodie.read.deletion_vectors import ScanFile, base_files
 from hoodie.read.log_merge import LoggedSlice, LogRows, Part, Values, resolve
@@ -55,19 +57,20 @@ class Decoded(NamedTuple):
     """Slices whose log records hold some columns only."""
 
 
-def split_by_size(tasks: Sequence[ReadTask]) -> tuple[list[ReadTask], list[ReadTask]]:
+def split_by_size(tasks: Sequence[ReadTask], visible: VisibleInstants) -> tuple[list[ReadTask], list[ReadTask]]:
     """(slices whose logs are small in sum, the others)"""
     small: list[ReadTask] = []
     large: list[ReadTask] = []
     room = MAX_LOG_BYTES
-    for task in sorted(tasks, key=_log_bytes):
-        room -= _log_bytes(task)
+    sizes = {id(task): _log_bytes(task, visible) for task in tasks}
+    for task in sorted(tasks, key=lambda task: sizes[id(task)]):
+        room -= sizes[id(task)]
         (small if room >= 0 else large).append(task)
     return small, large
 
 
-def _log_bytes(task: ReadTask) -> int:
-    return sum(log.size_bytes for log in task.slice.logs)
+def _log_bytes(task: ReadTask, visible: VisibleInstants) -> int:
+    return sum(log.size_bytes for log in counted_logs(task.slice.logs, visible).logs)
 
 
 def decode_slices(

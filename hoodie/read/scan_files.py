@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from hoodie.engine.local import LocalEngine
-from hoodie.filegroup.log_blocks import changes_nothing
+from hoodie.filegroup.log_blocks import changes_nothing, counted_logs
 from hoodie.filegroup.row_copies import LogShare, RowCopy, can_be_copied
 from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants, sort_key
@@ -56,7 +56,7 @@ def plan_scan_files(
         return ScanFiles(tuple(files), None, tuple(logged))
     copied = plan_copied_slices(storage, cache, context, logged)
     files += copied.files
-    small, rest = split_by_size([task for task in copied.others if _mergeable(task)])
+    small, rest = split_by_size([task for task in copied.others if _mergeable(task)], context.visible)
     rest += [task for task in copied.others if not _mergeable(task)]
     if not small:
         return ScanFiles(tuple(files), None, tuple(rest))
@@ -87,7 +87,7 @@ def plan_copied_slices(storage: Storage, cache: Cache, context: ReadContext, tas
     Raises:
         CorruptFileError: a base file cannot be read.
     """
-    logs = _copied_logs(storage, cache, tasks)
+    logs = _copied_logs(storage, cache, tasks, context.visible)
     covered = [_covered(storage, task, logs, context.visible) for task in tasks]
     files = known_deletion_vectors(storage, cache, context, [copied for copied in covered if copied is not None])
     if files is None:
@@ -95,9 +95,12 @@ def plan_copied_slices(storage: Storage, cache: Cache, context: ReadContext, tas
     return CopiedSlices(files, logs, [task for task, copied in zip(tasks, covered, strict=True) if copied is None])
 
 
-def _copied_logs(storage: Storage, cache: Cache, tasks: Iterable[ReadTask]) -> dict[str, CopiedLog]:
+def _copied_logs(
+    storage: Storage, cache: Cache, tasks: Iterable[ReadTask], visible: VisibleInstants
+) -> dict[str, CopiedLog]:
     """Path of a log file -> its rows in a copy."""
-    wanted = {time for task in tasks for log in task.slice.logs for time, _ in log.committed_entries}
+    counted = (log for task in tasks for log in counted_logs(task.slice.logs, visible).logs)
+    wanted = {time for log in counted for time, _ in log.committed_entries}
     infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.path.rpartition("/")[2]) in wanted]
 
     def read(info: FileInfo) -> dict[str, CopiedLog]:
@@ -116,8 +119,11 @@ def _covered(
     """None where a log has to be decoded to know what counts."""
     if not _mergeable(task):
         return None
+    counted = counted_logs(task.slice.logs, visible)
+    if any(log.stands_for is not None and _is_seen(log, visible) for log in counted.logs[1 if counted.by else 0 :]):
+        return None  # what a log compaction wrote does not come first, and stands for rows of others
     used, others = [], []
-    for log in task.slice.logs:
+    for log in counted.logs:
         copied = logs.get(log.path)
         if copied is None or not _is_of(copied, log):
             others.append(log)
@@ -129,6 +135,10 @@ def _covered(
     parts = [Part(CopiedRows(copy), share.start, share.stop, share.base) for copy, share in used]
     # Stored rows of other commits take no part in a pull, and are not among its rows.
     return LoggedSlice(task.slice.base, tuple(parts), base_counts=task.span is None)
+
+
+def _is_seen(log: LogFile, visible: VisibleInstants) -> bool:
+    return any(visible.sees(instant) for instant, _ in log.committed_entries)
 
 
 def _mergeable(task: ReadTask) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
+from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.log_scan import read_log_rows
 from hoodie.filegroup.row_copies import can_be_copied
 from hoodie.filegroup.run import run_read
@@ -56,7 +57,7 @@ def with_scan_files(
         CorruptFileError: a base file cannot be read.
     """
     logged = [task for task in tasks if isinstance(task, ReadTask) and task.slice.logs]
-    entries = _entries(logged)
+    entries = _entries(logged, context)
     if (
         not logged
         or entries > table.tuning.merged_entries
@@ -69,7 +70,7 @@ def with_scan_files(
     covered = [task for task in logged if id(task) not in others]
     copies = {copied.copy.path: copied.copy.rows for copied in found.logs.values()}
     files = {file.path: file for file in found.files}
-    if sum(copies[path] for path in files if path in copies) > _TOO_WIDE * _entries(covered):
+    if sum(copies[path] for path in files if path in copies) > _TOO_WIDE * _entries(covered, context):
         return tuple(tasks)
     columns, span = (logged[0].columns, logged[0].span) if logged else ((), None)
     copy_of: dict[str, list[tuple[int, LogFile]]] = {}
@@ -93,8 +94,9 @@ def with_scan_files(
     return tuple(planned)
 
 
-def _entries(tasks: Iterable[ReadTask]) -> int:
-    return sum(count for task in tasks for log in task.slice.logs for _, count in log.committed_entries)
+def _entries(tasks: Iterable[ReadTask], context: ReadContext) -> int:
+    logs = (log for task in tasks for log in counted_logs(task.slice.logs, context.visible).logs)
+    return sum(count for log in logs for _, count in log.committed_entries)
 
 
 def run_task(storage: Storage, context: ReadContext, task: Task) -> Iterator[pa.RecordBatch]:

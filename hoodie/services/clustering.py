@@ -36,7 +36,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.read.where import no_column
 from hoodie.services.base import Service
 from hoodie.services.clustering_plan import chosen_partitions, plan_clustering
-from hoodie.services.compaction_plan import is_explained, named_by_pending_writes
+from hoodie.services.log_slices import is_explained, named_by_pending_writes
 from hoodie.storage.base import Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
@@ -201,7 +201,7 @@ def _planned(context: TableContext, snapshot: Snapshot, options: ClusteringOptio
     check_order(snapshot.schema, Order(options.sort_columns, options.layout), table=context.config.name)
     view = snapshot.view
     partitions = chosen_partitions(view.every_partition(), options)
-    taken = frozenset(view.pending_compactions()) | frozenset(view.pending_clusterings())
+    taken = {*view.pending_compactions(), *view.pending_log_compactions(), *view.pending_clusterings()}
     slices = [s for s in view.latest_slices(partitions) if s.group not in taken] if partitions else []
     named = named_by_pending_writes(context, snapshot)
     excluded = frozenset(s.group for s in slices) if named is None else named

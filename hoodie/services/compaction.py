@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from hoodie.engine.local import TASK_BYTES
 from hoodie.errors import HoodieError, OptionError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.filegroup.run import run_compact
-from hoodie.format.plan_avro import encode_compaction_plan
-from hoodie.model.enums import Action, State, TableType, WriteOperation
+from hoodie.model.enums import Action, TableType, WriteOperation
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CompactionPlan
@@ -29,17 +28,16 @@ from hoodie.options.services import CompactionOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.budget import SECONDS, part_bytes
-from hoodie.services.compaction_plan import is_explained, named_by_pending_writes, plan_compaction, planned_slice
+from hoodie.services.compaction_plan import plan_compaction
+from hoodie.services.log_slices import FoundSlices, planned_slice, share_memory, try_to_schedule
 from hoodie.storage.base import Storage
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
 from hoodie.txn.gate import planned_behind_gate
-from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
-from hoodie.view.context import Snapshot, TableContext, load_config
-from hoodie.view.view import FileSystemView
+from hoodie.view.context import TableContext
 from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")
@@ -85,7 +83,9 @@ class CompactionService:
         """
         return planned_behind_gate(
             context,
-            lambda take_what_is_free: _try_to_schedule(context, options, take_what_is_free=take_what_is_free),
+            lambda take_what_is_free: try_to_schedule(
+                context, self.action, partial(_plans, context, options), take_what_is_free=take_what_is_free
+            ),
             wait_s=wait_s,
             refusal=f"no compaction of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: every file "
             "group with logs is named by a write in progress; nothing was changed, try again when they are done",
@@ -105,13 +105,11 @@ class CompactionService:
                 raise HoodieError(
                     f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema"
                 )
-            memory_bytes = options.compaction.memory_bytes
-            engine = context.engine.within(memory_bytes)
-            at_once = max(1, min(len(slices), memory_bytes // TASK_BYTES)) if engine.shares_memory else 1
+            engine, memory_bytes = share_memory(context, options, len(slices))
             write_context = replace(
                 transaction.write_context(schema, options.file_options()),
                 visible=snapshot.timeline.visible(),
-                memory_bytes=max(memory_bytes // at_once, context.tuning.least_room_bytes),
+                memory_bytes=memory_bytes,
             )
             tasks = [CompactTask(number, file_slice) for number, file_slice in enumerate(slices)]
             results = engine.run(
@@ -164,46 +162,15 @@ def _is_triggered(timeline: Timeline, options: CompactionOptions, clock: Clock) 
     return enough
 
 
-def _try_to_schedule(
-    context: TableContext, options: WriteOptions, *, take_what_is_free: bool
-) -> tuple[str | None, bool]:
-    """The instant of the first new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
+def _plans(context: TableContext, options: WriteOptions, found: FoundSlices) -> Sequence[CompactionPlan]:
     compaction = options.compaction
-    # The whole table is listed before writers have to wait. With the gate closed, what was seen mostly holds under the lock.
-    seen = context.ask(_listed)
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(context.storage))
-        snapshot = context.snapshot(seen)
-        refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
-        pending = frozenset(snapshot.view.pending_compactions()) | frozenset(snapshot.view.pending_clusterings())
-        with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending]
-        named = named_by_pending_writes(context, snapshot)
-        excluded = frozenset(s.group for s in with_logs) if named is None else named
-        # Before anything is said of their logs: a write that has published its log and not yet its commit is waited for too.
-        busy = any(s.group in excluded for s in with_logs)
-        if busy and not take_what_is_free:
-            return None, True
-        plans = plan_compaction(
-            [s for s in with_logs if is_explained(context, s, snapshot.timeline)],
-            excluded=excluded,
-            options=compaction,
-            today=context.clock.wall(context.storage.now_s()).date(),
-            new_file_bytes=options.max_file_size_bytes,
-            part_bytes=None
-            if compaction.budget_s is None
-            else part_bytes(context, snapshot.timeline, compaction.budget_s),
-        )
-        latest, instants = snapshot.timeline.latest_time, []
-        for plan in plans:
-            latest = context.clock.allot(latest)
-            context.active.create(Instant(latest, Action.COMPACTION, State.REQUESTED), encode_compaction_plan(plan))
-            instants.append(latest)
-    return next(iter(instants), None), busy
-
-
-def _listed(snapshot: Snapshot) -> FileSystemView:
-    snapshot.view.latest_slices()
-    return snapshot.view
+    return plan_compaction(
+        found.free,
+        options=compaction,
+        today=context.clock.wall(context.storage.now_s()).date(),
+        new_file_bytes=options.max_file_size_bytes,
+        part_bytes=None if compaction.budget_s is None else part_bytes(context, found.timeline, compaction.budget_s),
+    )
 
 
 def _drop_old_copies(context: TableContext, timeline: Timeline) -> None:

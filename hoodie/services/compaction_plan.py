@@ -1,20 +1,15 @@
-"""What a compaction plan names: which file slices are taken, which wait, and the slices again when the plan is run."""
+"""What a compaction plan names: which of the slices that it may take, in one plan or in several."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
 
-from hoodie.errors import HoodieError
-from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.model.compaction import CompactionCandidate
-from hoodie.model.enums import Action, BlockKind, HeaderKey, State
-from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.payloads import NEW_GROUPS_ONLY, CompactionOperation, CompactionPlan
+from hoodie.model.files import FileSlice
+from hoodie.model.payloads import CompactionOperation, CompactionPlan
 from hoodie.options.services import CompactionOptions
 from hoodie.services.compaction_choice import choose
-from hoodie.timeline.timeline import Timeline
-from hoodie.view.context import Snapshot, TableContext
 
 MOST_PLANS = 16
 """Of one planner: each is three files on the timeline, which everybody lists."""
@@ -24,7 +19,6 @@ _MB = 1024 * 1024
 def plan_compaction(
     slices: Iterable[FileSlice],
     *,
-    excluded: frozenset[FileGroupId],
     options: CompactionOptions,
     today: date,
     new_file_bytes: int,
@@ -33,22 +27,17 @@ def plan_compaction(
     """One plan of the slices that the options' strategy takes, or several that follow its order; none where it takes none. Pure.
 
     Args:
-        slices: latest slices, not merged over pending compactions.
-        excluded: file groups that a pending write or compaction names.
+        slices: latest slices, not merged over pending compactions, that no pending write or compaction names.
         today: in the table's time zone; some strategies go by it.
         new_file_bytes: what a base file is taken to have where there is none yet.
         part_bytes: about so much is read and written for each of several plans; None: one plan.
     """
-    offered = {
-        candidate_of(each, new_file_bytes=new_file_bytes): each
-        for each in slices
-        if each.logs and each.group not in excluded
-    }
+    offered = {candidate_of(each, new_file_bytes=new_file_bytes): each for each in slices if each.logs}
     chosen = choose(tuple(offered), options, today=today)
     plans = []
     for part in _parts(chosen, part_bytes):
         left_out = {each.partition_path: None for each in offered if each not in part}
-        operations = tuple(_operation(offered[each], each) for each in part)
+        operations = tuple(operation_of(offered[each], each) for each in part)
         plans.append(CompactionPlan(operations, missing_partitions=tuple(left_out)))
     return tuple(plans)
 
@@ -84,7 +73,8 @@ def _parts(chosen: Sequence[CompactionCandidate], part_bytes: int | None) -> lis
     return parts
 
 
-def _operation(file_slice: FileSlice, sizes: CompactionCandidate) -> CompactionOperation:
+def operation_of(file_slice: FileSlice, sizes: CompactionCandidate) -> CompactionOperation:
+    """The slice as a plan names it."""
     return CompactionOperation(
         partition_path=sizes.partition_path,
         file_id=sizes.file_id,
@@ -98,63 +88,4 @@ def _operation(file_slice: FileSlice, sizes: CompactionCandidate) -> CompactionO
             "TOTAL_IO_WRITE_MB": float(sizes.write_mb),
             "TOTAL_IO_MB": float(sizes.io_mb),
         },
-    )
-
-
-def named_by_pending_writes(context: TableContext, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
-    """File groups that pending writes name; None when one of them may touch any."""
-    groups: set[FileGroupId] = set()
-    for instant in snapshot.timeline.pending_writes:
-        named = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
-        if named is not None and NEW_GROUPS_ONLY in named.extra:
-            continue
-        if named is None or not named.write_stats:
-            return None
-        for stat in named.stats():
-            if not stat.file_id:
-                return None  # Hudi's profile of inserts: the files are chosen later, without our lock
-            groups.add(FileGroupId(stat.partition_path, stat.file_id))
-    return frozenset(groups)
-
-
-def is_explained(context: TableContext, file_slice: FileSlice, timeline: Timeline) -> bool:
-    """Whether every log of the slice is accounted for; a slice with another one waits until that is rolled back.
-
-    A log file that no active commit names is accounted for when it holds rollback blocks only, when its commit was
-    archived, or when its commit completed without it (a dead attempt's leftover, which no reader of ours counts).
-    """
-    for item in file_slice.logs:
-        if item.committed_bytes is not None:
-            continue
-        for block in scan_blocks(context.storage.read(item.path)):
-            if isinstance(block, LogBlock) and block.kind is not BlockKind.COMMAND:
-                instant = block.header.get(HeaderKey.INSTANT_TIME, "")
-                if not timeline.sees(instant) and not _disarmed(context, timeline, instant):
-                    return False
-    return True
-
-
-def _disarmed(context: TableContext, timeline: Timeline, instant: str) -> bool:
-    return any(
-        context.active.rollback_target(r) == instant
-        for r in timeline
-        if r.action is Action.ROLLBACK and r.is_completed and r.time > instant
-    )
-
-
-def planned_slice(snapshot: Snapshot, operation: CompactionOperation, table: str) -> FileSlice:
-    """The slice with exactly the files that the plan names."""
-    group = FileGroupId(operation.partition_path, operation.file_id)
-    for candidate in snapshot.view.file_groups(operation.partition_path):
-        if candidate.id != group:
-            continue
-        logs = {log.name: log for file_slice in candidate.slices for log in file_slice.logs}
-        bases = {file_slice.base.name: file_slice.base for file_slice in candidate.slices if file_slice.base}
-        base = bases.get(operation.data_file) if operation.data_file else None
-        if (operation.data_file and base is None) or any(name not in logs for name in operation.log_files):
-            break
-        return FileSlice(group, operation.base_instant, base, tuple(logs[name] for name in operation.log_files))
-    raise HoodieError(
-        f"the compaction plan of table {table} names files of group {operation.file_id} in partition "
-        f"{operation.partition_path!r} that are not there; the table was changed behind its timeline"
     )

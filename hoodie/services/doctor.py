@@ -107,10 +107,8 @@ def _pending(context: TableContext, snapshot: Snapshot) -> Iterator[Finding]:
         elif instant.action in WRITES or instant.action is Action.ROLLBACK:
             mend = "The next write undoes it, or `hoodie rollback PATH --yes`"
             yield Finding("pending", Level.NEGLECT, f"{instant} is pending, and nobody works on it", path, mend)
-        elif instant.action is Action.COMPACTION and instant.state is State.REQUESTED:
-            yield Finding(
-                "pending", Level.NOTE, f"{instant} waits to be run", path, "`hoodie compaction run PATH` runs it"
-            )
+        elif instant.action in (Action.COMPACTION, Action.LOGCOMPACTION) and instant.state is State.REQUESTED:
+            yield Finding("pending", Level.NOTE, f"{instant} waits to be run", path, explain_pending(instant))
         else:
             yield Finding(
                 "pending",

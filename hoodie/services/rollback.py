@@ -55,7 +55,9 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
             writer = being_written(instant, table=context.storage.uri, by=context.liveness.holder(instant_time))
             raise CommitConflictError(f"{writer}; try again later")
         context.publisher.fence(instant_time)
-        if context.active.exists(Instant(instant.time, instant.action, State.COMPLETED)):
+        if context.active.exists(
+            Instant(instant.time, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+        ):
             return None  # it landed at the last moment
         earlier = next(
             (r for r in timeline if r.action is Action.ROLLBACK and context.active.rollback_target(r) == instant_time),
@@ -166,9 +168,11 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
             full = tuple(f"{storage.uri.rstrip('/')}/{path}" for path in paths)
             requests.append(RollbackRequest(partition_path, files_to_delete=full))
         committed = view.committed.of(partition_path)
+        # Commits since then may have named what a log compaction left, which stays in the slice while its plan is pending.
+        mere_names = () if instant.action is Action.LOGCOMPACTION else (0,)
         for file_id, logs in groups.items():
             for item in logs:
-                accounted = committed.log_size(item.path) in (0, item.size_bytes)
+                accounted = committed.log_size(item.path) in (*mere_names, item.size_bytes)
                 if not accounted and instant.time in instants_in(storage, item.path):
                     requests.append(
                         RollbackRequest(

@@ -160,6 +160,9 @@ def asked_for(options: WriteOptions) -> WriteOptions:
     return replace(
         options,
         compaction=replace(options.compaction, inline=True),
+        log_compaction=replace(
+            options.log_compaction, inline=options.log_compaction.inline or options.log_compaction.enabled
+        ),
         cleaning=replace(options.cleaning, automatic=True, in_background=False),
         archiving=replace(options.archiving, automatic=True, in_background=False),
     )

@@ -22,6 +22,9 @@ def explain_pending(instant: Instant) -> str:
     if instant.action is Action.COMPACTION:
         run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
         return f"{run}`hoodie compaction run PATH` runs it"
+    if instant.action is Action.LOGCOMPACTION:
+        run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
+        return f"{run}`hoodie log-compaction run PATH` runs it"
     if instant.action is Action.CLUSTERING:
         run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
         return f"{run}`hoodie clustering run PATH` runs it"
@@ -74,12 +77,12 @@ def no_plan(action: Action, time: str, *, table: str) -> str:
 
 
 def pending_write(active: ActiveTimeline, timeline: Timeline, time: str, *, table: str) -> Instant | None:
-    """The pending write that a rollback of `time` would undo; None when it was undone already.
+    """The pending write, or log compaction, that a rollback of `time` would undo; None when it was undone already.
 
     Raises:
         InstantNotFoundError: the instant is completed, or not on the timeline at all.
     """
-    instant = timeline.find(time, *WRITES)
+    instant = timeline.find(time, *WRITES, Action.LOGCOMPACTION)
     if instant is None and not any(active.rollback_target(r) == time for r in timeline if r.action is Action.ROLLBACK):
         raise InstantNotFoundError(timeline.not_pending(time, table=table))
     if instant is not None and instant.is_completed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
@@ -21,21 +22,29 @@ def _order(instant: Instant) -> tuple[str, Action]:
     return sort_key(instant.time), instant.action
 
 
-def _fold(found: Iterable[Instant]) -> tuple[list[Instant], frozenset[str]]:
-    """Instants in every state that they have reached -> in the furthest, in order; and the times of completed compactions."""
+class _Folded(NamedTuple):
+    instants: list[Instant]
+    """Each in the furthest state, in order."""
+    compactions: frozenset[str]
+    log_compactions: frozenset[str]
+    """Times of those that are completed."""
+
+
+def _fold(found: Iterable[Instant]) -> _Folded:
+    """Instants in every state that they have reached."""
     furthest: dict[tuple[str, Action], Instant] = {}
     for instant in found:
         at = (instant.time, instant.action)
         if at not in furthest or _PROGRESS[instant.state] > _PROGRESS[furthest[at].state]:
             furthest[at] = instant
-    compactions = set()
+    done: dict[Action, set[str]] = {action: set() for action in COMPLETES_AS}
     for time, action in list(furthest):
         finished = furthest.get((time, COMPLETES_AS[action])) if action in COMPLETES_AS else None
         if finished is not None and finished.is_completed:
             del furthest[time, action]
-            if action is Action.COMPACTION:
-                compactions.add(time)
-    return sorted(furthest.values(), key=_order), frozenset(compactions)
+            done[action].add(time)
+    ordered = sorted(furthest.values(), key=_order)
+    return _Folded(ordered, frozenset(done[Action.COMPACTION]), frozenset(done[Action.LOGCOMPACTION]))
 
 
 @dataclass(frozen=True)
@@ -50,22 +59,27 @@ class Timeline:
     """Times of archived writes that do not count: they were completed later than the moment that this timeline shows."""
     until: str | None = None
     """The earlier moment that this timeline was reduced to; None: it is the newest."""
+    log_compactions: frozenset[str] = frozenset()
+    """Times of completed delta commits that were log compactions."""
 
     @classmethod
     def from_file_names(cls, names: Iterable[str], *, layout: Layout = BY_INSTANT) -> Timeline:
         """Fold the names of a timeline folder; names that are no timeline files do not matter."""
         found = (instant for name in names if (instant := layout.parse(name)) is not None)
-        ordered, compactions = _fold(found)
-        return cls(tuple(ordered), compactions, layout)
+        folded = _fold(found)
+        return cls(tuple(folded.instants), folded.compactions, layout, log_compactions=folded.log_compactions)
 
     def extended(self, names: Iterable[str]) -> Timeline:
         """The timeline of a folder that has these names besides those that this one was made of."""
         fresh = [instant for name in names if (instant := self.layout.parse(name)) is not None]
         times = {instant.time for instant in fresh}
-        ordered, compactions = _fold([*(i for i in self.instants if i.time in times), *fresh])
+        folded = _fold([*(i for i in self.instants if i.time in times), *fresh])
         others = [i for i in self.instants if i.time not in times]
         return replace(
-            self, instants=tuple(sorted(others + ordered, key=_order)), compactions=self.compactions | compactions
+            self,
+            instants=tuple(sorted(others + folded.instants, key=_order)),
+            compactions=self.compactions | folded.compactions,
+            log_compactions=self.log_compactions | folded.log_compactions,
         )
 
     def with_clusterings(self, times: Iterable[str]) -> Timeline:
@@ -191,7 +205,15 @@ class Timeline:
         """The timeline that there is when the writes and compactions of these times were taken back."""
         gone = {i for i in self.instants if i.time in times and (i.action in WRITES or i.action in COMPLETES_AS)}
         kept = tuple(i for i in self.instants if i not in gone)
-        return replace(self, instants=kept, compactions=self.compactions - {i.time for i in gone}) if gone else self
+        if not gone:
+            return self
+        left = {i.time for i in gone}
+        return replace(
+            self,
+            instants=kept,
+            compactions=self.compactions - left,
+            log_compactions=self.log_compactions - left,
+        )
 
     def has_lost(self, later: Timeline) -> bool:
         """Whether commits of this timeline were taken back on a later one: a restore and a rollback begin with the newest."""
@@ -206,7 +228,7 @@ class Timeline:
         )
         if kept == self.instants and not unseen:
             return self
-        return Timeline(kept, self.compactions, self.layout, unseen, until)
+        return replace(self, instants=kept, unseen=unseen, until=until)
 
     def readable_until(self, pending: Iterable[Instant] | None = None) -> str | None:
         """How far an incremental pull may go, as a position; `pending` (default: all) are the writes to wait for.

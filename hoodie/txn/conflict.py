@@ -118,6 +118,8 @@ def _conflicts(
             reason = f"{where} moved from slice {base_instant} to {now.base_instant} in the meantime"
             yield Conflict(reason, mends=sort_key(now.base_instant) < sort_key(instant))
     for other, metadata in others:
+        if metadata.operation is WriteOperation.LOG_COMPACT:
+            continue  # what it wrote stands before everything that is newer than its plan, in whatever order they are completed
         earlier = sort_key(other.time) < sort_key(instant)
         for stat in metadata.stats():
             group = FileGroupId(stat.partition_path, stat.file_id)

@@ -101,7 +101,17 @@ def _missing(partition_path: str, said: PartitionFiles, there: Collection[str]) 
         elif log is not None and not log.suffix:
             entries = said.entries.get(path, ())
             found[log.file_id].append(
-                LogFile(partition_path, log.file_id, log.base_instant, log.version, name, size, size, entries)
+                LogFile(
+                    partition_path,
+                    log.file_id,
+                    log.base_instant,
+                    log.version,
+                    name,
+                    size,
+                    size,
+                    entries,
+                    said.stands_for.get(path),
+                )
             )
     return found
 
@@ -247,7 +257,13 @@ def _checked_logs(found: list[LogFile], said: PartitionFiles, table: str) -> lis
         size = said.log_size(log.path)
         if size is not None and size > log.size_bytes:
             raise CorruptFileError(_shorter(log.path, size, log.size_bytes, table))
-        checked.append(log._replace(committed_bytes=size, committed_entries=said.entries.get(log.path, ())))
+        checked.append(
+            log._replace(
+                committed_bytes=size,
+                committed_entries=said.entries.get(log.path, ()),
+                stands_for=said.stands_for.get(log.path),
+            )
+        )
     return sorted(checked, key=_reading_order)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hoodie.format.stood_for import stood_for
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.instant import Instant
 from hoodie.model.log_names import names_since
@@ -29,10 +30,17 @@ class PartitionFiles:
     """Log file -> name of the base file that its writer saw in its slice ("": none)."""
     last_named: dict[str, Sequence[str]] = field(default_factory=dict)
     """File id -> the logs that the newest commit of the group names."""
+    stands_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Log file that a log compaction wrote -> as `LogFile.stands_for`."""
 
     def copy(self) -> PartitionFiles:
         return PartitionFiles(
-            self.sizes.copy(), self.named_logs.copy(), self.entries.copy(), self.onto.copy(), self.last_named.copy()
+            self.sizes.copy(),
+            self.named_logs.copy(),
+            self.entries.copy(),
+            self.onto.copy(),
+            self.last_named.copy(),
+            self.stands_for.copy(),
         )
 
     def add(self, stat: WriteStat, instant: str) -> None:
@@ -71,6 +79,7 @@ class FoldedCommits:
             files = self.partitions.setdefault(partition_path, PartitionFiles())
             for stat in stats:
                 files.add(stat, commit.time)
+            files.stands_for.update(stood_for(metadata, partition_path))
         if commit.action == "replacecommit":
             for partition_path, file_ids in metadata.replaced_file_ids.items():
                 self.replaced.update({FileGroupId(partition_path, file_id): commit.time for file_id in file_ids})

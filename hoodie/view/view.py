@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, MissingFileError
-from hoodie.model.enums import Action
+from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import PARTITION_METADATA, join
@@ -70,7 +70,7 @@ class FileSystemView:
         if timeline.by_completion or tuple(i for i in timeline if i != commit) != self.timeline.instants:
             return None
         metadata = self._active.read_commit(commit)
-        if metadata.replaced_file_ids:
+        if metadata.replaced_file_ids or metadata.operation is WriteOperation.LOG_COMPACT:
             return None
         later = FileSystemView(self._listing, self._active, timeline, self._archived)
         later.committed = self.committed.following(timeline, commit)
@@ -153,6 +153,14 @@ class FileSystemView:
             FileGroupId(operation.partition_path, operation.file_id): time
             for time, plan in self.pending_compaction_plans.items()
             for operation in plan.operations
+        }
+
+    def pending_log_compactions(self) -> dict[FileGroupId, str]:
+        """File group -> instant of its pending log compaction."""
+        return {
+            FileGroupId(operation.partition_path, operation.file_id): instant.time
+            for instant in self.timeline.pending(Action.LOGCOMPACTION)
+            for operation in self._active.read_compaction_plan(instant.time, instant.action).operations
         }
 
     def pending_clusterings(self) -> Mapping[FileGroupId, str]:

@@ -99,7 +99,7 @@ class Attempt:
         self._snapshot = snapshot
         self._rules = OperationRules.of(batch.operation, options)
         self._schema = _schema_after(context, batch, leave_of(context, self._rules, options), snapshot)
-        self._options = options.for_text_ordering() if _orders_texts(context, self._schema) else options
+        self._options = options.for_text_ordering() if orders_texts(context, self._schema) else options
         self._placement = placement_of(context.config, self._rules, options)
         self.located = known
         """What was found out last about the places of the rows: before this try, or by it."""
@@ -379,7 +379,7 @@ def _schema_after(context: TableContext, batch: Batch, leave: Leave, snapshot: S
     return schema
 
 
-def _orders_texts(context: TableContext, schema: pa.Schema) -> bool:
+def orders_texts(context: TableContext, schema: pa.Schema) -> bool:
     ordering = [schema.field(name).type for name in context.config.ordering_fields if name in schema.names]
     return any(map(pa.types.is_string, ordering))
 

@@ -195,7 +195,7 @@ def bounded_end(snapshot: Snapshot, start: str, limit: str, bounds: StreamReadOp
     taken, size = 0, 0
     end = None
     for instant in sorted(timeline.completed_in(InstantRange(begin, limit)), key=lambda i: sort_key(i.position)):
-        if instant.time not in timeline.compactions:
+        if instant.time not in timeline.compactions | timeline.log_compactions:
             if bounds.max_commits is not None and taken == bounds.max_commits:
                 return end or limit
             if bounds.max_bytes is not None:

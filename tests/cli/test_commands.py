@@ -206,6 +206,30 @@ def test_compaction_run_schedules_when_nothing_is_pending(make_table, run):
     assert (status, nothing["commits"]) == (DONE, [])
 
 
+def test_log_compaction_plan_schedules_and_run_merges_the_logs(make_table, run):
+    table = make_table()
+    status, nothing, _ = run("log-compaction", "plan", table.uri)
+    assert (status, nothing) == (DONE, {"scheduled": None, "pending": []})
+    _, nothing, _ = run("log-compaction", "run", table.uri)
+    assert nothing == {"scheduled": None, "commits": [], "pending": []}
+    _, planned, _ = run("log-compaction", "plan", table.uri, "--blocks", "1")
+    time = planned["scheduled"]
+    assert [plan["instant"] for plan in planned["pending"]] == [time]
+    _, dropped, _ = run("rollback", table.uri, time)
+    assert dropped["pending"] == [{"instant": time, "action": "logcompaction"}]
+    _, doctor, _ = run("doctor", table.uri)
+    assert "hoodie log-compaction run PATH" in str(doctor)
+    _, done, _ = run("log-compaction", "run", table.uri, "--instant", time)
+    assert [c["instant"] for c in done["commits"]] == [time]
+    assert done["pending"] == []
+    _, timeline, _ = run("timeline", table.uri)
+    assert [i["instant"] for i in timeline["instants"] if i["log_compaction"]] == [time]
+    _, commits, _ = run("commits", table.uri)
+    assert [(c["operation"], c["updated"]) for c in commits["commits"]][-1] == ("log_compact", 0)
+    _, again, _ = run("log-compaction", "run", table.uri, "--blocks", "1")
+    assert again["commits"] == []
+
+
 def test_compaction_of_a_copy_on_write_table_fails_in_one_sentence(make_table, run):
     status, out, err = run("compaction", "run", make_table("COPY_ON_WRITE").uri)
     assert (status, out) == (FAILED, None)

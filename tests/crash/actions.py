@@ -70,6 +70,13 @@ def _prepare_logs(storage: Storage, clock: FakeClock | None) -> None:
     opened(storage, clock).delete(keys([Input("k6", "a"), Input("k7", "b")]))
 
 
+def _prepare_merged_logs(storage: Storage, clock: FakeClock | None) -> None:
+    """Logs of which some were merged before, and newer ones."""
+    _prepare_logs(storage, clock)
+    opened(storage, clock).compact_logs(blocks=1)
+    opened(storage, clock).upsert(batch(CHANGES))
+
+
 def _prepare_savepoint(table_type: str) -> Callable[[Storage, FakeClock | None], None]:
     """A savepoint, and after it all that can have happened: updates, a compaction, an overwrite, a plan that waits."""
 
@@ -168,6 +175,7 @@ ACTIONS = {
         Action("delete_partitions", _prepare("COPY_ON_WRITE"), lambda table: table.delete_partitions(["b"])),
         Action("compaction", _prepare_logs, lambda table: table.compact()),
         Action("compaction within a budget", _prepare_logs, _run_small_plan),
+        Action("log compaction", _prepare_merged_logs, lambda table: table.compact_logs(blocks=1)),
         Action(
             "clustering",
             _prepare_small_files("MERGE_ON_READ"),
@@ -183,7 +191,7 @@ ACTIONS = {
 }
 
 
-MOVES_ROWS = ("compaction", "compaction within a budget", "clustering", "clustering of many rows")
+MOVES_ROWS = ("compaction", "compaction within a budget", "log compaction", "clustering", "clustering of many rows")
 """Actions that change no row: their plans stay when they fail, and they may have got further than they could say."""
 
 

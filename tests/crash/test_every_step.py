@@ -37,6 +37,7 @@ CALLS = {
     "delete_partitions": 9,
     "compaction": 15,
     "compaction within a budget": 13,
+    "log compaction": 17,
     "clustering": 12,
     "clustering of many rows": 31,
     "rollback": 15,
@@ -55,6 +56,7 @@ CALLS_IN_A_BUCKET = {
     "delete_partitions": 9,
     "compaction": 15,
     "compaction within a budget": 13,
+    "log compaction": 17,
     "clustering": 12,
     "clustering of many rows": 31,
     "rollback": 19,
@@ -69,6 +71,7 @@ IN_SHORT = [("merge-on-read upsert", "memory")]
 """Of the rest `make integration` tries every step, too."""
 
 NEXT = Input("next", "a", 1, 1)
+PLANNED = (TimelineAction.COMPACTION, TimelineAction.LOGCOMPACTION, TimelineAction.CLUSTERING)
 
 
 class Scene:
@@ -112,7 +115,7 @@ def test_the_number_of_changing_calls_is_known(kind):
 
 
 def test_scenes_show_something(scene):
-    if scene.action.name in ("rollback", "savepoint", "clustering of many rows"):
+    if scene.action.name in ("rollback", "savepoint", "log compaction", "clustering of many rows"):
         assert scene.before == scene.after
     else:
         assert scene.before != scene.after
@@ -143,10 +146,12 @@ def recovered(scene, storage, clock, *, last_snapshot):
     assert sorted(set(rows) - set(last_snapshot), key=repr) == [("next", "a", 1, 1, result.instant)]
     assert set(last_snapshot) <= set(rows)
     pending = opened(storage, clock).timeline.pending()
-    assert all(i.action in (TimelineAction.COMPACTION, TimelineAction.CLUSTERING) for i in pending)
+    assert all(i.action in PLANNED for i in pending)
     assert leftovers(storage) == []
     if pending:
-        opened(storage, clock).run_compaction() if is_merge_on_read(storage) else []
+        if is_merge_on_read(storage):
+            opened(storage, clock).run_compaction()
+            opened(storage, clock).run_log_compaction()
         opened(storage, clock).run_clustering()
         assert snapshot_of(opened(storage, clock)) == rows
         assert not opened(storage, clock).timeline.pending()
@@ -202,7 +207,10 @@ def test_recovery_run_twice_changes_nothing_more(scene):
     "name",
     long_but(
         ["merge-on-read upsert", "clustering"],
-        ["merge-on-read upsert", "compaction", "clustering", "rollback of the newest commit", "restore of logs"],
+        [
+            *("merge-on-read upsert", "compaction", "log compaction", "clustering", "rollback of the newest commit"),
+            "restore of logs",
+        ],
     ),
 )
 def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too(name, kind):

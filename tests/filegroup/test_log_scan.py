@@ -30,8 +30,12 @@ def undo(number, target):
     return rollback_block(instant=t(number), target=t(target))
 
 
-def scan(*files, completed=range(1, 10), pending=(), rule=EVENT, committed=..., schema=WANTED, **ends):
-    """Files are lists of blocks, in reading order; `committed`: their committed sizes, all of each by default."""
+def scan(
+    *files, completed=range(1, 10), pending=(), rule=EVENT, committed=..., schema=WANTED, said=(), stands=(), **ends
+):
+    """Files are lists of blocks, in reading order; `committed`: their committed sizes, all of each by default; `said`: of each the
+    (number of an instant, entries) that commits state; `stands`: version of a file that stands for others -> their versions.
+    """
     storage = new_storage(FakeClock())
     logs = []
     for version, blocks in enumerate(files, 1):
@@ -39,7 +43,10 @@ def scan(*files, completed=range(1, 10), pending=(), rule=EVENT, committed=..., 
         name = f".f_{t(0)}.log.{version}_0-0-0"
         storage.create_new(name, content)
         size = len(content) if committed is ... else committed[version - 1]
-        logs.append(LogFile("", "f", t(0), version, name, len(content), size))
+        entries = tuple((t(number), count) for number, count in (said[version - 1] if said else ()))
+        others = dict(stands).get(version)
+        names = None if others is None else tuple(f".f_{t(0)}.log.{each}_0-0-0" for each in others)
+        logs.append(LogFile("", "f", t(0), version, name, len(content), size, entries, names))
     piece = FileSlice(FileGroupId("", "f"), t(0), None, tuple(logs))
     visible = VisibleInstants(frozenset(map(t, completed)), frozenset(map(t, pending)), t(1), **ends)
     return read_log_records(storage, piece, schema, rule=rule, visible=visible)
@@ -225,6 +232,47 @@ def test_outputs_of_log_compactions_may_be_inputs_of_others():
         [data(5, ("b", 1, "b5"))],
     )
     assert live(scan(*files)) == {"a": "of 1 and 3", "b": "b5"}
+
+
+LOG_COMPACTED = (
+    [data(1, ("a", 5, "a1"), ("b", 1, "b1"))],
+    [data(2, ("a", 4, "a2"), ("c", 1, "c2"))],
+    [data(4, ("b", 1, "b4"))],
+    [data(3, ("a", 5, "a1 again"), ("b", 1, "b1 again"), ("c", 1, "c2 again"), of=(1, 2))],
+)
+SAID = [[(1, 2)], [(2, 2)], [(4, 1)], [(3, 3)]]
+
+
+def test_files_that_the_output_of_a_log_compaction_stands_for_are_not_opened():
+    unreadable = ([b"no block"], [b"none either"], *LOG_COMPACTED[2:])
+    sizes = [None, None, *(len(b"".join(blocks)) for blocks in LOG_COMPACTED[2:])]
+    stands = {4: (1, 2)}
+    assert live(scan(*unreadable, said=SAID, stands=stands, committed=sizes)) == {
+        "a": "a1 again",
+        "b": "b4",
+        "c": "c2 again",
+    }
+    # A pull, and a reader of a moment before it, open them.
+    assert live(scan(*LOG_COMPACTED, said=SAID, stands=stands, since=t(2))) == {"b": "b4"}
+    assert live(scan(*LOG_COMPACTED, said=SAID, stands=stands, since=t(1)))["a"] == "a1 again"
+    before = {"a": "a1", "b": "b4", "c": "c2"}
+    assert live(scan(*LOG_COMPACTED, said=SAID, stands=stands, completed=[1, 2, 4], pending=[3])) == before
+    assert live(scan(*LOG_COMPACTED, said=SAID, stands=stands, until=t(2)))["a"] == "a1"
+
+
+def test_a_file_with_a_newer_block_is_opened_whatever_the_output_of_a_log_compaction_stands_for():
+    """Apache Hudi's writers append to files."""
+    files = (LOG_COMPACTED[0], [*LOG_COMPACTED[1], data(5, ("c", 2, "c5"))], *LOG_COMPACTED[2:])
+    found = scan(*files, said=[SAID[0], [(2, 2), (5, 1)], *SAID[2:]], stands={4: (1, 2)})
+    assert live(found) == {"a": "a1 again", "b": "b4", "c": "c5"}
+
+
+@pytest.mark.parametrize("lost", [2, 3])
+def test_a_block_that_is_missing_beside_a_log_compaction_is_noticed(lost):
+    files = [*LOG_COMPACTED]
+    files[lost] = [data(8, ("z", 1, "z8"))]
+    with pytest.raises(CorruptFileError, match=f"records and deletes of instant {t(4 if lost == 2 else 3)} were found"):
+        scan(*files, said=SAID, stands={4: (1, 2)})
 
 
 @pytest.mark.parametrize("kind", [BlockKind.AVRO_DATA, BlockKind.PARQUET_DATA])

@@ -129,6 +129,7 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.CLUSTER_LOOKBACK: write.clustering.lookback,
         keys.CLUSTER_SKIP: write.clustering.skip,
         keys.CLUSTER_TARGET_FILE: write.clustering.target_bytes,
+        keys.LOG_COMPACT_BLOCKS: write.log_compaction.blocks,
         keys.KEEP_MIN_COMMITS: write.archiving.min_commits,
         keys.EXPIRY_DAYS: write.expiry.days,
         keys.EXPIRY_MOST: write.expiry.most,

@@ -21,11 +21,9 @@ def file_slice(file_id, *logs, base=0, partition="p"):
     return FileSlice(FileGroupId(partition, file_id), T, found, names)
 
 
-def plans(slices, *, excluded=(), part_bytes=None, **options):
-    groups = frozenset(FileGroupId("p", file_id) for file_id in excluded)
+def plans(slices, *, part_bytes=None, **options):
     return plan_compaction(
         slices,
-        excluded=groups,
         options=CompactionOptions(**options),
         today=date(2026, 1, 1),
         new_file_bytes=120 * MB,
@@ -49,14 +47,6 @@ def test_slices_with_the_largest_logs_come_first():
 def test_slices_without_logs_are_left_out():
     assert ids(planned([file_slice("a"), file_slice("b", 1), file_slice("c", base=5)])) == ["b"]
     assert plans([]) == ()
-
-
-def test_excluded_groups_are_left_out_of_their_partition_only():
-    slices = [file_slice("a", 3), file_slice("b", 2), file_slice("a", 1, partition="q")]
-    assert [(o.partition_path, o.file_id) for o in planned(slices, excluded=["a"]).operations] == [
-        ("p", "b"),
-        ("q", "a"),
-    ]
 
 
 def test_partitions_with_slices_that_were_left_out_are_named():
@@ -99,12 +89,13 @@ def test_there_are_only_so_many_plans_and_what_is_left_is_for_the_next_planner()
     slices = [file_slice(f"f{n:02}", 100 - n) for n in range(MOST_PLANS + 5)]
     found = plans(slices, part_bytes=1)
     assert [ids(plan) for plan in found] == [[f"f{n:02}"] for n in range(MOST_PLANS)]
-    later = plans(slices, excluded=[ids(plan)[0] for plan in found], part_bytes=1)
+    taken = {ids(plan)[0] for plan in found}
+    later = plans([each for each in slices if each.group.file_id not in taken], part_bytes=1)
     assert [ids(plan) for plan in later] == [[f"f{n:02}"] for n in range(MOST_PLANS, MOST_PLANS + 5)]
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_no_strategy_takes_a_slice_twice_or_one_that_was_excluded(strategy):
+def test_no_strategy_takes_a_slice_twice(strategy):
     slices = [file_slice(f"f{n}", n % 4 * MB, base=n * MB, partition=f"2025/12/{n + 20}") for n in range(1, 9)]
     found = plans(slices, strategies=(strategy,), target_io_mb=40, days=5, partition_regex="2")
     taken = [name for plan in found for name in ids(plan)]

@@ -43,6 +43,20 @@ def test_executors_cluster_and_a_filter_opens_fewer_files(table):
     assert table.read(where="v < 10").count() == 10
 
 
+def test_executors_compact_logs_and_spark_reads_the_rows_from_a_copy_of_one_log(spark, table):
+    for ts in range(2, 8):
+        rows = spark.range(0, 400, 7).selectExpr("id", "id % 2 part", f"{ts} ts", f"id + {ts} v")
+        rows.write.format("hoodie").mode("append").save(table.uri)
+    before, changes = answer(table), table.changes(since=table.timeline.commits[5].time).count()
+    (result,) = table.compact_logs()
+    assert table.timeline.log_compactions == {result.instant}
+    assert answer(table) == before
+    assert table.changes(since=table.timeline.commits[5].time).count() == changes
+    assert table.read(where="v < 10").count() == hoodie.open_table(table.uri).scan(where="v < 10").to_arrow().num_rows
+    table.compact()
+    assert answer(table) == before
+
+
 def test_a_restore_takes_back_what_spark_wrote_and_pulls_say_so(spark, table):
     before = answer(table)
     saved = table.savepoint(comment="before")

@@ -45,6 +45,14 @@ def test_a_compaction_of_the_same_file_group_does_too():
     assert conflict(others=[commit(stat(OTHER, num_inserts=3), compacted=True)], inserted=["a"]) is None
 
 
+def test_a_log_compaction_of_the_same_file_group_does_not():
+    of_logs = CommitMetadata(
+        WriteOperation.LOG_COMPACT, {"a": (stat(GROUP, num_updates=3, log_version=9),)}, compacted=True
+    )
+    assert conflict(others=[(LATER, of_logs)], appended={GROUP: 1}) is None
+    assert conflict(others=[(LATER._replace(time="20260101000000002"), of_logs)], inserted=["a"]) is None
+
+
 def test_a_group_that_was_replaced_or_moved_on():
     assert "was replaced" in conflict(current={GROUP: None})
     moved = {GROUP: FileSlice(GROUP, "20260101000000005", None, ())}

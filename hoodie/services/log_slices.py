@@ -1,0 +1,151 @@
+"""Plans over file slices with logs, of compactions and log compactions alike: how they come onto the timeline, and the slices again
+when a plan is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hoodie.engine.base import Engine
+from hoodie.engine.local import TASK_BYTES
+from hoodie.errors import HoodieError
+from hoodie.format.log_block import LogBlock, scan_blocks
+from hoodie.format.plan_avro import encode_compaction_plan
+from hoodie.model.enums import Action, BlockKind, HeaderKey, State
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import NEW_GROUPS_ONLY, CompactionOperation, CompactionPlan
+from hoodie.options.write import WriteOptions
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.same_table import require_same_table
+from hoodie.view.columns import refuse_to_write
+from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.view import FileSystemView
+
+
+@dataclass(frozen=True)
+class FoundSlices:
+    """What a plan may take."""
+
+    free: Sequence[FileSlice]
+    """Latest slices with logs that nobody is at work on, and that no other plan names."""
+    timeline: Timeline
+
+
+def try_to_schedule(
+    context: TableContext,
+    action: Action,
+    plan: Callable[[FoundSlices], Sequence[CompactionPlan]],
+    *,
+    take_what_is_free: bool,
+    wanted: Callable[[Snapshot], Callable[[FileSlice], bool]] = lambda _: lambda _: True,
+) -> tuple[str | None, bool]:
+    """The instant of the first new plan, if one was made, and whether pending writes stood in the way of a (fuller) one.
+
+    Args:
+        wanted: gives for a snapshot which slices with logs are worth waiting for at all.
+    """
+    # The whole table is listed before writers have to wait. With the gate closed, what was seen mostly holds under the lock.
+    seen = context.ask(_listed)
+    with context.lock.held(context.lock_timeout_s):
+        require_same_table(context.config, load_config(context.storage))
+        snapshot = context.snapshot(seen)
+        refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
+        pending = {*snapshot.view.pending_compactions(), *snapshot.view.pending_clusterings()}
+        if (
+            action is Action.LOGCOMPACTION
+        ):  # a compaction may pass one: what it merges is all that a log compaction would
+            pending |= snapshot.view.pending_log_compactions().keys()
+        is_wanted = wanted(snapshot)
+        with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending and is_wanted(s)]
+        named = named_by_pending_writes(context, snapshot)
+        excluded = frozenset(s.group for s in with_logs) if named is None else named
+        # Before anything is said of their logs: a write that has published its log and not yet its commit is waited for too.
+        busy = any(s.group in excluded for s in with_logs)
+        if busy and not take_what_is_free:
+            return None, True
+        free = [s for s in with_logs if s.group not in excluded and is_explained(context, s, snapshot.timeline)]
+        latest, instants = snapshot.timeline.latest_time, []
+        for each in plan(FoundSlices(free, snapshot.timeline)):
+            latest = context.clock.allot(latest)
+            data = encode_compaction_plan(each, of_logs=action is Action.LOGCOMPACTION)
+            context.active.create(Instant(latest, action, State.REQUESTED), data)
+            instants.append(latest)
+    return next(iter(instants), None), busy
+
+
+def _listed(snapshot: Snapshot) -> FileSystemView:
+    snapshot.view.latest_slices()
+    return snapshot.view
+
+
+def named_by_pending_writes(context: TableContext, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
+    """File groups that pending writes name; None when one of them may touch any."""
+    groups: set[FileGroupId] = set()
+    for instant in snapshot.timeline.pending_writes:
+        named = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
+        if named is not None and NEW_GROUPS_ONLY in named.extra:
+            continue
+        if named is None or not named.write_stats:
+            return None
+        for stat in named.stats():
+            if not stat.file_id:
+                return None  # Hudi's profile of inserts: the files are chosen later, without our lock
+            groups.add(FileGroupId(stat.partition_path, stat.file_id))
+    return frozenset(groups)
+
+
+def is_explained(context: TableContext, file_slice: FileSlice, timeline: Timeline) -> bool:
+    """Whether every log of the slice is accounted for; a slice with another one waits until that is rolled back.
+
+    A log file that no active commit names is accounted for when it holds rollback blocks only, when its commit was
+    archived, or when its commit completed without it (a dead attempt's leftover, which no reader of ours counts). What a log
+    compaction left that is still pending says nothing that other logs do not say.
+    """
+    merging = frozenset(i.time for i in timeline.pending(Action.LOGCOMPACTION))
+    for item in file_slice.logs:
+        if item.committed_bytes is not None:
+            continue
+        for block in scan_blocks(context.storage.read(item.path)):
+            if isinstance(block, LogBlock) and block.kind is not BlockKind.COMMAND:
+                instant = block.header.get(HeaderKey.INSTANT_TIME, "")
+                if instant in merging:
+                    continue
+                if not timeline.sees(instant) and not _disarmed(context, timeline, instant):
+                    return False
+    return True
+
+
+def _disarmed(context: TableContext, timeline: Timeline, instant: str) -> bool:
+    return any(
+        context.active.rollback_target(r) == instant
+        for r in timeline
+        if r.action is Action.ROLLBACK and r.is_completed and r.time > instant
+    )
+
+
+def planned_slice(snapshot: Snapshot, operation: CompactionOperation, table: str) -> FileSlice:
+    """The slice with exactly the files that the plan names."""
+    group = FileGroupId(operation.partition_path, operation.file_id)
+    for candidate in snapshot.view.file_groups(operation.partition_path):
+        if candidate.id != group:
+            continue
+        logs = {log.name: log for file_slice in candidate.slices for log in file_slice.logs}
+        bases = {file_slice.base.name: file_slice.base for file_slice in candidate.slices if file_slice.base}
+        base = bases.get(operation.data_file) if operation.data_file else None
+        if (operation.data_file and base is None) or any(name not in logs for name in operation.log_files):
+            break
+        return FileSlice(group, operation.base_instant, base, tuple(logs[name] for name in operation.log_files))
+    raise HoodieError(
+        f"the compaction plan of table {table} names files of group {operation.file_id} in partition "
+        f"{operation.partition_path!r} that are not there; the table was changed behind its timeline"
+    )
+
+
+def share_memory(context: TableContext, options: WriteOptions, tasks: int) -> tuple[Engine, int]:
+    """The engine that runs so many tasks within the memory of a compaction, and what each of them may take of it."""
+    memory_bytes = options.compaction.memory_bytes
+    engine = context.engine.within(memory_bytes)
+    at_once = max(1, min(tasks, memory_bytes // TASK_BYTES)) if engine.shares_memory else 1
+    return engine, max(memory_bytes // at_once, context.tuning.least_room_bytes)
