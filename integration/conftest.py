@@ -80,3 +80,12 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A real one, started once; skipped where it was not built."""
     with versitygw(tmp_path_factory.mktemp("s3") / "server") as server:
         yield server
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests that ran others on a server say of them."""
+    for every in terminalreporter.stats.values():
+        for report in every:
+            for name, value in getattr(report, "user_properties", ()):
+                if name == "on servers" and getattr(report, "when", "") == "call":
+                    terminalreporter.write_line(f"{report.nodeid}: {value}")
