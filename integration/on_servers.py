@@ -13,7 +13,6 @@ import pytest
 
 from integration.hudi_client import ROOT
 from tests.effort import SOAK
-from tests.servers.hdfs import Hdfs
 from tests.servers.s3 import S3Server
 
 SERVERS = ("s3", "hdfs")
@@ -31,9 +30,9 @@ class Ran(NamedTuple):
 
 def where(server: str, request: pytest.FixtureRequest) -> dict[str, str]:
     """The environment that has tables made on the server, which is started if it does not run."""
-    running: S3Server | Hdfs = request.getfixturevalue(f"{server}_server")
-    if isinstance(running, Hdfs):
-        return {"HOODIE_TEST_TABLES": "hdfs", "HOODIE_TEST_HDFS": running.uri.removeprefix("hdfs://")}
+    if server == "hdfs":
+        return {"HOODIE_TEST_TABLES": "hdfs", "HOODIE_TEST_HDFS": request.getfixturevalue("quick_hdfs")}
+    running: S3Server = request.getfixturevalue("s3_server")
     return {
         "HOODIE_TEST_TABLES": "s3",
         "HOODIE_TEST_S3": running.endpoint,

@@ -21,6 +21,8 @@ class Proxy:
         self.address = f"127.0.0.1:{self.port}"
         self.delay_s = 0.0
         """How late everything comes."""
+        self.later: tuple[bytes, float] | None = None
+        """Set: messages with these bytes in them come later by so many seconds."""
         self.chance: Random | None = None
         """Set: one in `one_in` messages, in either direction, ends its connection and does not arrive."""
         self.one_in = 50
@@ -76,7 +78,8 @@ class Proxy:
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                time.sleep(self.delay_s)
+                is_late = self.later is not None and self.later[0] in data
+                time.sleep(self.delay_s + (self.later[1] if self.later is not None and is_late else 0.0))
                 if self.chance is not None and not self.chance.randrange(self.one_in):
                     self.lost += 1
                     break
