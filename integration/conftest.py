@@ -10,7 +10,7 @@ from integration.hudi_client import ROOT, HudiPeer
 from tests.golden_tables import Golden, copy_golden
 from tests.servers.azurite import AzureServer, azurite
 from tests.servers.gcs import GoogleServer, google
-from tests.servers.hdfs import Hdfs, hdfs
+from tests.servers.hdfs import COMES_TOO_SOON, Hdfs, hdfs
 from tests.servers.proxy import Proxy
 from tests.servers.s3 import S3Server
 from tests.servers.versitygw import versitygw
@@ -64,13 +64,9 @@ def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
 
 @pytest.fixture(scope="session")
 def quick_hdfs(hdfs_server: Hdfs) -> Iterator[str]:
-    """host:port of a way to that NameNode on which a small file is there in 0.05 seconds, and not in 0.5.
-
-    The client asks once whether the DataNode has told of a file's last block, and if it comes too soon, again 0.4 seconds later. On
-    this way it comes a little later.
-    """
+    """host:port of a quicker way to that NameNode (`COMES_TOO_SOON`)."""
     with Proxy(int(hdfs_server.uri.rpartition(":")[2])) as proxy:
-        proxy.later = (b"\x08complete", 0.015)
+        proxy.later = COMES_TOO_SOON
         yield proxy.address
 
 

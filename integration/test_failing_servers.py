@@ -21,7 +21,7 @@ from hoodie.table import HoodieTable
 from integration.on_servers import run, where
 from tests.effort import SOAK
 from tests.object_tables import TYPES, rows, seen
-from tests.servers.hdfs import hdfs
+from tests.servers.hdfs import COMES_TOO_SOON, hdfs
 from tests.servers.http_proxy import PASSING, Failing, HttpProxy
 from tests.servers.proxy import Proxy
 from tests.servers.s3 import S3Server
@@ -65,6 +65,7 @@ def _to_s3(server: S3Server, seed: int, stack: ExitStack) -> Failings:
 def _to_hdfs(uri: str, seed: int, stack: ExitStack) -> Failings:
     proxy = stack.enter_context(Proxy(int(uri.rpartition(":")[2])))
     proxy.delay_s, proxy.chance, proxy.one_in = LATE_S, Random(seed), 100
+    proxy.later = COMES_TOO_SOON
     folder = f"tables/{secrets.token_hex(8)}/t"
     return Failings((f"{uri}/{folder}", {}), (f"hdfs://{proxy.address}/{folder}", {}), lambda: proxy.lost)
 
