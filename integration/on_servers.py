@@ -46,6 +46,7 @@ def run(request: pytest.FixtureRequest, environment: Mapping[str, str], words: S
     `every`: of the places to die at, one in so many.
     """
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not spark", *words]
+    command += ["-n", "2"] if SOAK else []
     ended = subprocess.run(
         command,
         cwd=ROOT,

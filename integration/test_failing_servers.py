@@ -57,9 +57,7 @@ def _to_s3(server: S3Server, seed: int, stack: ExitStack) -> Failings:
     proxy.delay_s, proxy.page_keys = LATE_S, PAGE
     proxy.chance, proxy.passing = Random(seed), (*PASSING * 4, Failing.SILENT)
     uri, failing = server.new_uri(), S3Server(proxy.endpoint)
-    return Failings(
-        (uri, dict(server.options)), (uri, {**failing.options, "timeout": "1s"}), lambda: proxy.failed
-    )
+    return Failings((uri, dict(server.options)), (uri, {**failing.options, "timeout": "1s"}), lambda: proxy.failed)
 
 
 def _to_hdfs(uri: str, seed: int, stack: ExitStack) -> Failings:
@@ -91,7 +89,7 @@ OPERATIONS: dict[str, Callable[[HoodieTable], object]] = {
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("table_type", TYPES if SOAK else TYPES[1:])
 def test_an_operation_is_done_or_says_that_it_is_not_and_the_table_is_whole(
-    ways: Callable[[int], Failings], tmp_path: Path, table_type: str, seed: int
+    ways: Callable[[int], Failings], tmp_path: Path, table_type: str, seed: int, request: pytest.FixtureRequest
 ) -> None:
     way = ways(seed)
     twin = hoodie.create_table(tmp_path / "twin", rows(0, 1, 0).schema, **CREATE, table_type=table_type)
@@ -117,7 +115,8 @@ def test_an_operation_is_done_or_says_that_it_is_not_and_the_table_is_whole(
     there.upsert(rows(0, 1, 9))
     assert not there.timeline.pending()
     assert way.failed() > 10
-    print(f"{way.failed()} failures, of which {len(raised)} were seen")
+    shown = f"{len(OPERATIONS)} operations, {way.failed()} failures, of which {len(raised)} reached the caller"
+    request.node.user_properties.append(("on servers", shown))
 
 
 @pytest.mark.skipif(not SOAK, reason="HOODIE_SOAK=1 runs it")

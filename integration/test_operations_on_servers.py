@@ -1,4 +1,7 @@
-"""The suites of writes, reads and services with their tables on a real S3 server and on HDFS: a sample; HOODIE_SOAK=1 runs them all."""
+"""The suites of writes, reads and services with their tables on a real S3 server and on HDFS: a sample.
+
+HOODIE_SOAK=1 runs them all.
+"""
 
 import pytest
 
@@ -16,4 +19,4 @@ SOME = "MERGE_ON_READ and (overwrite or deleted)"
 @pytest.mark.parametrize("server", SERVERS)
 def test_operations_do_there_what_they_do_in_memory(server: str, request: pytest.FixtureRequest) -> None:
     ran = run(request, where(server, request), SUITES if SOAK else [*SAMPLE, "-k", SOME])
-    assert ran.tests > (300 if SOAK else 8)
+    assert ran.tests >= (300 if SOAK else 8)

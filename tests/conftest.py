@@ -61,7 +61,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Where tables were on a server: how many, by how many tests, and how many places to die at were tried."""
     if SERVER is None:
         return
-    reports = [each for every in terminalreporter.stats.values() for each in every if getattr(each, "when", "") == "teardown"]
+    reports = [
+        each for every in terminalreporter.stats.values() for each in every if getattr(each, "when", "") == "teardown"
+    ]
     found = [dict(report.user_properties) for report in reports]
-    tests, tables, places = (sum(bool(each) for each in found), *(sum(each.get(what, 0) for each in found) for what in ("tables", "places")))
+    tests, tables, places = (
+        sum(bool(each) for each in found),
+        *(sum(each.get(what, 0) for each in found) for what in ("tables", "places")),
+    )
     terminalreporter.write_line(f"on {SERVER}: {tests} tests made {tables} tables and tried {places} places to die at")

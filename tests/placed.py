@@ -25,7 +25,7 @@ from hoodie.storage.hdfs import HdfsStorage, _write_options
 from hoodie.storage.memory import MemorySnapshot
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.uri import open_storage
-from tests.servers.s3 import BUCKET, S3Server
+from tests.servers.s3 import S3Server
 
 SERVER = os.environ.get("HOODIE_TEST_TABLES")
 """None: the tables are in memory."""
@@ -37,6 +37,11 @@ TRIED: Counter[str] = Counter()
 _LONGEST_WAIT_S = 20.0
 _PASSING = (".hoodie/.locks/", ".hoodie/lock", ".hoodie/.hoodie_py/clock", ".hoodie/.hoodie_py/tmp/")
 """What locks and clocks leave behind; in memory they have no files."""
+
+
+def in_memory(why: str) -> pytest.MarkDecorator:
+    """A test that does not run on a server, for the reason that it gives."""
+    return pytest.mark.skipif(SERVER is not None, reason=why)
 
 
 class ServerClock:
@@ -81,9 +86,7 @@ class TableInS3(_Placed, ObjectStorage):
 
     def __init__(self, server: S3Server, objects: Path, uri: str) -> None:
         made = cast(ObjectStorage, open_storage(uri, server.options))
-        super().__init__(
-            uri, made._store, made._once, endpoint=made._endpoint, place=made._place, how=made._how
-        )
+        super().__init__(uri, made._store, made._once, endpoint=made._endpoint, place=made._place, how=made._how)
         self._server = server
         self._objects = objects
         self._folder = objects / uri.removeprefix("s3://")

@@ -14,7 +14,9 @@ _PLAIN = "-_.~"
 """What the signature leaves as it is."""
 
 
-def short_page(path: str, headers: Mapping[str, str], options: Mapping[str, str], keys: int) -> tuple[str, dict[str, str]]:
+def short_page(
+    path: str, headers: Mapping[str, str], options: Mapping[str, str], keys: int
+) -> tuple[str, dict[str, str]]:
     """The path and the headers of a request for at most so many keys; `options` are the credentials of `S3Server`."""
     kept = {name: value for name, value in headers.items() if name.lower() not in _REPLACED}
     host = next(value for name, value in kept.items() if name.lower() == "host")
