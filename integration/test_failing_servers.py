@@ -62,7 +62,7 @@ def _to_s3(server: S3Server, seed: int, stack: ExitStack) -> Failings:
 
 def _to_hdfs(uri: str, seed: int, stack: ExitStack) -> Failings:
     proxy = stack.enter_context(Proxy(int(uri.rpartition(":")[2])))
-    proxy.delay_s, proxy.chance, proxy.one_in = LATE_S, Random(seed), 100
+    proxy.delay_s, proxy.chance, proxy.one_in = LATE_S, Random(seed), 100 if SOAK else 400
     proxy.later = COMES_TOO_SOON
     folder = f"tables/{secrets.token_hex(8)}/t"
     return Failings((f"{uri}/{folder}", {}), (f"hdfs://{proxy.address}/{folder}", {}), lambda: proxy.lost)
@@ -114,7 +114,7 @@ def test_an_operation_is_done_or_says_that_it_is_not_and_the_table_is_whole(
     there = hoodie.open_table(uri, storage_options=options)
     there.upsert(rows(0, 1, 9))
     assert not there.timeline.pending()
-    assert way.failed() > 10
+    assert way.failed() > 3
     shown = f"{len(OPERATIONS)} operations, {way.failed()} failures, of which {len(raised)} reached the caller"
     request.node.user_properties.append(("on servers", shown))
 
