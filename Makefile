@@ -19,8 +19,9 @@ VERSION_TESTS := tests/engine tests/filegroup tests/format tests/read tests/view
 	tests/test_docs.py tests/test_golden_views.py tests/test_incremental_ranges.py tests/test_user_mistakes.py
 
 # Those that need servers, and not Apache Hudi: they mostly wait.
-SERVER_TESTS := integration/test_contracts_on_servers.py integration/test_suites_on_servers.py \
-	integration/test_many_writers.py integration/test_locks_in_hive.py
+ON_SERVERS := integration/test_contracts_on_servers.py integration/test_suites_on_servers.py \
+	integration/test_crashes_on_servers.py integration/test_operations_on_servers.py integration/test_failing_servers.py
+SERVER_TESTS := $(ON_SERVERS) integration/test_many_writers.py integration/test_locks_in_hive.py
 
 HUDI_BUNDLE := hudi-spark3.5-bundle_2.12
 HUDI_VERSION := 1.2.0
@@ -88,7 +89,7 @@ bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hud
 
 soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(AZURITE) $(FAKE_GCS) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, many writers, every Spark
 	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/crash tests/corruption/test_whole_tables.py
-	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration/test_contracts_on_servers.py integration/test_suites_on_servers.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_many_writers.py -m integration
+	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest $(ON_SERVERS) integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_many_writers.py -m integration
 	for venv in $(VENV) $(PEER) $(OTHER_SPARKS); do HOODIE_SOAK=1 $$venv/bin/python -m pytest tests/spark -m spark || exit 1; done
 
 lint: $(STAMP) ## style, formatting and types

@@ -10,7 +10,8 @@ from integration.hudi_client import ROOT, HudiPeer
 from tests.golden_tables import Golden, copy_golden
 from tests.servers.azurite import AzureServer, azurite
 from tests.servers.gcs import GoogleServer, google
-from tests.servers.hdfs import Hdfs, hdfs
+from tests.servers.hdfs import COMES_TOO_SOON, Hdfs, hdfs
+from tests.servers.proxy import Proxy
 from tests.servers.s3 import S3Server
 from tests.servers.versitygw import versitygw
 from tests.small_files import treat_small_files
@@ -62,6 +63,14 @@ def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
 
 
 @pytest.fixture(scope="session")
+def quick_hdfs(hdfs_server: Hdfs) -> Iterator[str]:
+    """host:port of a quicker way to that NameNode (`COMES_TOO_SOON`)."""
+    with Proxy(int(hdfs_server.uri.rpartition(":")[2])) as proxy:
+        proxy.later = COMES_TOO_SOON
+        yield proxy.address
+
+
+@pytest.fixture(scope="session")
 def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
     """Azurite, started once; skipped where it was not installed."""
     with azurite(tmp_path_factory.mktemp("azure") / "server") as server:
@@ -80,3 +89,12 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A real one, started once; skipped where it was not built."""
     with versitygw(tmp_path_factory.mktemp("s3") / "server") as server:
         yield server
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests that ran others on a server say of them."""
+    for every in terminalreporter.stats.values():
+        for report in every:
+            for name, value in getattr(report, "user_properties", ()):
+                if name == "on servers" and getattr(report, "when", "") == "call":
+                    terminalreporter.write_line(f"{report.nodeid}: {value}")

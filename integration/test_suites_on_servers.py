@@ -1,4 +1,7 @@
-"""Random histories, and writers that are killed, on a real S3 server and on HDFS: a sample; HOODIE_SOAK=1 runs more, and Azurite."""
+"""Random histories, and writers that are killed, on a real S3 server, also one that fails, and on HDFS: a sample.
+
+HOODIE_SOAK=1 runs more, and Azurite.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from random import Random
 
 import pytest
 from hypothesis import Phase, settings
@@ -21,21 +26,34 @@ from tests.crash.actions import ACTIONS
 from tests.effort import SOAK
 from tests.memory_tables import Input, batch, create, leftovers, opened, snapshot_of, stray_files
 from tests.random_histories import Histories
+from tests.servers.http_proxy import HttpProxy
+from tests.servers.s3 import S3Server
 
 KILLS = 12 if SOAK else 2
 
 
-@pytest.fixture(params=["s3", "hdfs", *(["azure"] if SOAK else [])])
-def new_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+@pytest.fixture
+def new_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], str]]:
     """Gives addresses of folders that nobody has; the environment says how to reach them."""
-    server = request.getfixturevalue(f"{request.param}_server")
-    if request.param == "hdfs":
-        return lambda: f"{server.uri}/suites/{secrets.token_hex(8)}/t"
-    for name, value in server.options.items():
-        monkeypatch.setenv(name.upper(), value)
-    return lambda: str(server.new_uri())
+    name = request.param
+    server = request.getfixturevalue(f"{name.removeprefix('failing ')}_server")
+    if name == "hdfs":
+        yield lambda: f"{server.uri}/suites/{secrets.token_hex(8)}/t"
+        return
+    with ExitStack() as stack:
+        if name.startswith("failing"):
+            proxy = stack.enter_context(HttpProxy(server.endpoint))
+            proxy.delay_s, proxy.page_keys, proxy.chance = 0.003, 3, Random(1)
+            server = S3Server(proxy.endpoint)
+        for option, value in server.options.items():
+            monkeypatch.setenv(option.upper(), value)
+        yield lambda: str(server.new_uri())
 
 
+PLACES = ["s3", "hdfs", *(["azure"] if SOAK else [])]
+
+
+@pytest.mark.parametrize("new_place", [*PLACES, "failing s3"], indirect=True)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_any_history_reads_as_the_model_says(new_place: Callable[[], str], kind: str) -> None:
     class OnAServer(Histories):
@@ -60,6 +78,7 @@ def test_any_history_reads_as_the_model_says(new_place: Callable[[], str], kind:
     run_state_machine_as_test(OnAServer, settings=how)
 
 
+@pytest.mark.parametrize("new_place", [*PLACES, *(["failing s3"] if SOAK else [])], indirect=True)
 @pytest.mark.parametrize("name", ACTIONS if SOAK else ["merge-on-read upsert", "compaction"])
 def test_a_killed_process_leaves_the_old_or_the_new_table(new_place: Callable[[], str], name: str) -> None:
     action = ACTIONS[name]

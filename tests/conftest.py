@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.golden_tables import Golden, copy_golden
+from tests.placed import SERVER, TRIED
 from tests.servers.zookeeper import ZooKeeper, zookeeper
 from tests.small_files import treat_small_files
 
@@ -47,3 +48,25 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKe
     """One ZooKeeper for the session."""
     with zookeeper(tmp_path_factory.mktemp("zookeeper") / "server") as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def counts_what_ran_on_the_server(request: pytest.FixtureRequest) -> Iterator[None]:
+    TRIED.clear()
+    yield
+    request.node.user_properties += [*TRIED.items()]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Where tables were on a server: how many, by how many tests, and how many places to die at were tried."""
+    if SERVER is None:
+        return
+    reports = [
+        each for every in terminalreporter.stats.values() for each in every if getattr(each, "when", "") == "teardown"
+    ]
+    found = [dict(report.user_properties) for report in reports]
+    tests, tables, places = (
+        sum(bool(each) for each in found),
+        *(sum(each.get(what, 0) for each in found) for what in ("tables", "places")),
+    )
+    terminalreporter.write_line(f"on {SERVER}: {tests} tests made {tables} tables and tried {places} places to die at")

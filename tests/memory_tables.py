@@ -1,4 +1,7 @@
-"""Small tables in memory with a clock that tests own: what the model, the crash tests and the rules' tests write to."""
+"""Small tables in memory with a clock that tests own: what the model, the crash tests and the rules' tests write to.
+
+Where the environment names a server, they are made there (`tests/placed.py`).
+"""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +18,7 @@ from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable, create_at, open_at
+from tests.placed import SERVER, ServerClock, TableInHdfs, TableInS3, new_on_server
 
 SCHEMA = pa.schema(
     [
@@ -29,7 +33,7 @@ SCHEMA = pa.schema(
 KEEP_ALL = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 
 
-class FakeClock:
+class OwnClock:
     """Seconds since the epoch that pass only when somebody sleeps, or when a test says so."""
 
     def __init__(self, now_s: float = 1_764_000_000.0) -> None:
@@ -42,6 +46,9 @@ class FakeClock:
     def sleep(self, seconds: float) -> None:
         self.slept_s += seconds
         self.now_s += seconds
+
+
+FakeClock = OwnClock if SERVER is None else ServerClock
 
 
 class Input(NamedTuple):
@@ -126,22 +133,37 @@ def parts_of(*tables: pa.Table) -> list[list[pa.RecordBatch]]:
     return [table.to_batches(max_chunksize=100) for table in tables]
 
 
-def new_storage(clock: FakeClock, kind: type[MemoryStorage] = MemoryStorage) -> MemoryStorage:
-    """An empty storage whose files have the times that this clock shows."""
-    return kind(clock=clock)
+def new_storage(clock: FakeClock, kind: type[MemoryStorage] = MemoryStorage) -> Any:
+    """An empty storage whose files have the times that this clock shows.
+
+    A kind of its own stays in memory, also where there is a server.
+    """
+    return kind(clock=clock) if SERVER is None or kind is not MemoryStorage else new_on_server()
 
 
-def copy_of(storage: MemoryStorage) -> tuple[MemoryStorage, FakeClock]:
+def copy_of(storage: Any) -> tuple[Any, FakeClock]:
     """Another storage with this content, and a clock that shows the same time."""
+    if isinstance(storage, TableInS3 | TableInHdfs):
+        return storage.copied(), FakeClock()
     clock = FakeClock(storage.now_s())
     other = new_storage(clock, type(storage))
     other.restore(storage.snapshot())
     return other, clock
 
 
+def left_by(storage: Any) -> tuple[Any, FakeClock]:
+    """What a process that died has left there, as another one finds it: nothing that the dead one held is held any more.
+
+    What is given must not be used again: a server moves it.
+    """
+    if isinstance(storage, TableInS3 | TableInHdfs):
+        return storage.moved(), FakeClock()
+    return copy_of(storage)
+
+
 def new_table(
     *, table_type: str, ordering: str | None = "ts", more: Mapping[str, str] | None = None
-) -> tuple[MemoryStorage, FakeClock]:
+) -> tuple[Any, FakeClock]:
     clock = FakeClock()
     storage = new_storage(clock)
     create(storage, table_type=table_type, ordering=ordering, more=more)

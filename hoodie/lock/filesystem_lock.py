@@ -7,6 +7,7 @@ died on another machine it stands until the option says that it is too old, or u
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import threading
@@ -27,6 +28,8 @@ from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 
 LONGEST_PAUSE_S = 0.5
 """Between two looks at the lock of another; each may be a request."""
+
+log = logging.getLogger("hoodie")
 
 
 class FilesystemLock:
@@ -74,14 +77,18 @@ class FilesystemLock:
         return False
 
     def _remove_what_is_left(self) -> None:
-        """The lock file of a process that is certainly dead, or that is too old, makes way; the next look may create anew."""
+        """The lock file of a process that is certainly dead, one that is too old, or one of ours that was to go makes way.
+
+        The next look may create anew.
+        """
         try:
             content = self._storage.read(self._path)
             age_s = self._storage.now_s() - self._storage.stat(self._path).mtime_s
         except FileNotFoundError:
             return
         holder = _holder_in(content)
-        if not (holder is not None and holder.is_dead()) and not (0 < self._expiry_s < age_s):
+        is_over = content in _not_released or (holder is not None and holder.is_dead())
+        if not is_over and not (0 < self._expiry_s < age_s):
             return
         if not isinstance(self._storage, RenamingStorage):
             self._storage.delete(self._path)
@@ -175,8 +182,18 @@ class _File:
         if not self._tried or self._is_over or self._pid != os.getpid():
             return
         self._is_over = True
-        if self.is_in_place():
-            self._storage.delete(self._path)
+        try:
+            if self.is_in_place():
+                self._storage.delete(self._path)
+        except OSError as exc:
+            _not_released.add(self._content)
+            log.warning(
+                "the lock file %s of table %s could not be deleted: this process removes it when it needs the lock again, "
+                "others wait until it has ended: %s",
+                self._path,
+                self._storage.uri,
+                exc,
+            )
 
 
 def _path_of(storage: Storage, folder: str | None) -> str:
@@ -196,6 +213,8 @@ def _holder_in(content: bytes) -> Holder | None:
         return None
 
 
+_not_released: set[bytes] = set()
+"""Contents of lock files of this process that it could not delete: the storage failed."""
 _files: weakref.WeakSet[_File] = weakref.WeakSet()
 _held_here: weakref.WeakValueDictionary[Hashable, _File] = weakref.WeakValueDictionary()
 """By storage and path: what this process took last; only to refuse waiting for oneself."""

@@ -1,6 +1,6 @@
 """The actions that are stopped at every storage call, each with the table that it starts from."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 
 from hoodie.options.parse import parse_write_options
@@ -46,6 +46,19 @@ class Views:
             tuple(plain(table.changes(meta_columns=True))),
             tuple(plain(table.changes(since=first, meta_columns=True))),
         )
+
+    def known(self) -> frozenset[str]:
+        """The times of the commits whose rows are here."""
+        return frozenset(row[-1] for row in (*self.snapshot, *self.read_optimized, *self.all_changes))
+
+    def told_by(self, known: frozenset[str]) -> "Views":
+        """With all commit times that are not known as one: another run of the same action has another."""
+        shown = (self.snapshot, self.read_optimized, self.all_changes, self.new_changes)
+        return Views(*(told_by(known, rows) for rows in shown))
+
+
+def told_by(known: frozenset[str], rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(row if row[-1] in known else (*row[:-1], "new") for row in rows)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 from dataclasses import replace
 
 import pytest
@@ -68,3 +70,25 @@ def test_a_file_of_apache_hudi_holds_us_off() -> None:
     )
     with pytest.raises(LockError, match=r"another program holds \.hoodie/lock"):
         FilesystemLock(storage, CONCURRENCY).acquire(0)
+
+
+def test_a_file_that_could_not_be_deleted_is_no_error_and_makes_way_for_the_same_process(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Unreachable(MemoryStorage):
+        fails = True
+
+        def delete(self, path: str) -> None:
+            if self.fails:
+                raise OSError(errno.EIO, "out of reach", path)
+            super().delete(path)
+
+    storage = Unreachable()
+    with caplog.at_level(logging.WARNING, "hoodie"), FilesystemLock(storage, CONCURRENCY).held(0):
+        pass
+    assert "could not be deleted" in caplog.text
+    assert storage.exists(".hoodie/lock")
+    storage.fails = False
+    with FilesystemLock(storage, CONCURRENCY).held(0.1):
+        assert storage.exists(".hoodie/lock")
+    assert storage.list("", recursive=True) == []

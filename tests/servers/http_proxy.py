@@ -16,6 +16,9 @@ from types import TracebackType
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
+from tests.servers.paging import short_page
+from tests.servers.s3 import S3Server
+
 
 class Failing(Enum):
     """What becomes of a request."""
@@ -42,6 +45,8 @@ class Failing(Enum):
     """403, as S3 says that the client's clock is wrong."""
     FULL = auto()
     """507: the server has no room left."""
+    SILENT = auto()
+    """The server did it, and no answer comes, however long the client waits."""
 
 
 PASSING = (Failing.BUSY, Failing.RESET, Failing.LOST_ANSWER, Failing.BUSY_AFTER, Failing.ERROR)
@@ -60,7 +65,7 @@ _ANSWERS = {
     Failing.SKEWED: (403, b"<Error><Code>RequestTimeTooSkewed</Code><Message>Too large.</Message></Error>"),
     Failing.FULL: (507, b"<Error><Code>InsufficientStorage</Code></Error>"),
 }
-_AFTER = {Failing.LOST_ANSWER, Failing.BUSY_AFTER}
+_AFTER = {Failing.LOST_ANSWER, Failing.BUSY_AFTER, Failing.SILENT}
 WRITES = frozenset({"PUT", "POST", "PART", "UPLOAD", "DELETE", "DELETES"})
 """Kinds of requests that change something."""
 _OUR_OWN = {"transfer-encoding", "connection", "content-length"}
@@ -86,6 +91,12 @@ class HttpProxy:
         self.delay_s = 0.0
         self.chance: Random | None = None
         """Set: every tenth request, by chance, meets something that passes."""
+        self.passing: tuple[Failing, ...] = PASSING
+        """What that may be."""
+        self.page_keys: int | None = None
+        """Set: listings come in pages of so many keys, the client being `S3Server`'s."""
+        self.failed = 0
+        """Requests that did."""
         self._target = urlsplit(target)
         self._counted: Counter[str] = Counter()
         self._planned: list[_Planned] = []
@@ -132,6 +143,7 @@ class HttpProxy:
         with self._mutex:
             self._counted[kind] += 1
             failing = self._fate(kind, request)
+            self.failed += failing is not None
         time.sleep(self.delay_s)
         if failing is None or failing in _AFTER:
             status, headers, data = self._ask(request, body)
@@ -140,6 +152,9 @@ class HttpProxy:
             headers = [("content-length", str(len(data)))]
         elif failing is not None:
             request.close_connection = True
+            if failing is Failing.SILENT:
+                with suppress(OSError):
+                    request.connection.recv(1)  # until the client ends it
             with suppress(OSError):
                 request.connection.shutdown(SHUT_RDWR)
             return
@@ -162,15 +177,18 @@ class HttpProxy:
             elif later.kinds is None or kind in later.kinds:
                 return later.failing
         if self.chance is not None and not self.chance.randrange(10):
-            return self.chance.choice(PASSING)
+            return self.chance.choice(self.passing)
         return None
 
     def _ask(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         connection = http.client.HTTPConnection(self._target.hostname or "", self._target.port)
         try:
+            path, given = request.path, dict(request.headers.items())
+            if self.page_keys is not None and _kind(request) == "LIST":
+                path, given = short_page(path, given, S3Server(self.endpoint).options, self.page_keys)
             # The host stays the one that the client has signed.
-            connection.putrequest(request.command, request.path, skip_host=True, skip_accept_encoding=True)
-            for name, value in request.headers.items():
+            connection.putrequest(request.command, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in given.items():
                 if name.lower() not in _NOT_PASSED_ON:
                     connection.putheader(name, value)
             if "content-length" not in request.headers and body:

@@ -1,10 +1,12 @@
-"""A TCP proxy on 127.0.0.1 whose connections a test can cut, and let come back."""
+"""A TCP proxy on 127.0.0.1 whose connections a test can cut, and let come back; by chance it cuts one by itself."""
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
+from random import Random
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +19,15 @@ class Proxy:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
+        self.delay_s = 0.0
+        """How late everything comes."""
+        self.later: tuple[bytes, float] | None = None
+        """Set: messages with these bytes in them come later by so many seconds."""
+        self.chance: Random | None = None
+        """Set: one in `one_in` messages, in either direction, ends its connection and does not arrive."""
+        self.one_in = 50
+        self.lost = 0
+        """Messages that did not arrive."""
         self._is_cut = False
         self._mutex = threading.Lock()
         self._open: set[socket.socket] = set()
@@ -67,6 +78,11 @@ class Proxy:
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
+                is_late = self.later is not None and self.later[0] in data
+                time.sleep(self.delay_s + (self.later[1] if self.later is not None and is_late else 0.0))
+                if self.chance is not None and not self.chance.randrange(self.one_in):
+                    self.lost += 1
+                    break
                 target.sendall(data)
         for each in (source, target):
             with suppress(OSError):

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import boto3
@@ -23,6 +24,8 @@ _PATIENCE_S = 60.0
 
 class S3Server(NamedTuple):
     endpoint: str
+    objects: Path | None = None
+    """Where it keeps its objects as files, if it does."""
 
     @property
     def options(self) -> Mapping[str, str]:

@@ -22,7 +22,7 @@ def versitygw(folder: Path) -> Iterator[S3Server]:
     if not BINARY.exists():
         pytest.skip(f"not there: {BINARY}; `make integration` builds it where there is Go")
     port = free_port()
-    server = S3Server(f"http://127.0.0.1:{port}")
+    server = S3Server(f"http://127.0.0.1:{port}", folder / "objects")
     options = server.options
     (folder / "objects").mkdir(parents=True)
     with (folder / "log").open("wb") as log:

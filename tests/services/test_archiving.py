@@ -32,6 +32,7 @@ from tests.memory_tables import (
     plain,
     snapshot_of,
 )
+from tests.placed import in_memory
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 COMPACTING = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
@@ -186,6 +187,7 @@ def test_files_that_were_replaced_hold_their_replacecommit_until_they_are_cleane
     assert snapshot_of(elsewhere(storage, clock)) == snapshot
 
 
+@in_memory("sets the time of a file")
 def test_what_was_committed_after_a_pending_write_began_stays_whatever_its_instant(kind):
     storage, _, table = written(kind, 8)
     commits = table.timeline.commits
@@ -214,6 +216,7 @@ def test_an_unfinished_compaction_holds_the_commits_after_it():
     assert {row[2] for row in snapshot_of(table)} == {8}
 
 
+@in_memory("dies between two steps that a store takes in another order")
 def test_a_file_that_came_after_its_write_was_rolled_back_does_not_come_alive():
     storage, clock, table = written("COPY_ON_WRITE", 3)
     doomed = FaultStorage(storage)

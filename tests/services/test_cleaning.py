@@ -16,6 +16,7 @@ from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.effort import long_but
 from tests.golden_tables import copy_golden
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, snapshot_of, stray_files
+from tests.placed import in_memory
 from tests.rows import rows_of
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -94,6 +95,7 @@ def test_a_dry_run_says_what_the_clean_then_does_and_changes_nothing(kind):
     assert table.clean(retain_commits=2).instant is None
 
 
+@in_memory("under a lock that can end, folders of emptied partitions stay")
 def test_versions_are_counted_for_each_file_and_replaced_files_go_at_once():
     storage, _, table = written("COPY_ON_WRITE", 6)
     table.clean(retain_versions=2)

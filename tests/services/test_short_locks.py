@@ -9,6 +9,7 @@ from hoodie.services import archiving, cleaning
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage
 from tests.memory_tables import Input, batch, new_table, opened, snapshot_of
+from tests.placed import in_memory
 
 
 class Watched(FaultStorage):
@@ -91,6 +92,7 @@ def test_nothing_is_listed_under_the_lock_to_archive_what_replaced_files(partiti
     assert watch.lists == [0]
 
 
+@in_memory("under a lock that can end, folders of emptied partitions stay")
 def test_however_many_folders_a_clean_removes_few_go_at_a_time(partitioned):
     storage, clock, table = partitioned
     table.delete_partitions(["p*"])

@@ -19,6 +19,7 @@ from hoodie.table import open_at
 from tests.engines import Meanwhile
 from tests.golden_tables import copy_golden
 from tests.memory_tables import Input, batch, copy_of, keys, leftovers, new_table, opened, snapshot_of, stray_files
+from tests.placed import in_memory
 from tests.rows import without
 
 BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
@@ -254,6 +255,7 @@ def test_file_groups_of_several_numbers_of_buckets_are_not_taken_for_plain_ones(
         opened(storage, clock).upsert(batch(rows([1])))
 
 
+@in_memory("renames a file")
 def test_two_file_groups_of_one_bucket_are_refused():
     """As a second bulk_insert by Apache Hudi leaves them."""
     storage, clock = new_table(table_type=COW)

@@ -28,6 +28,7 @@ from tests.memory_tables import (
     snapshot_of,
     stray_files,
 )
+from tests.placed import in_memory
 from tests.small_files import SIZED
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -263,6 +264,7 @@ def test_after_a_change_of_columns_meanwhile_the_input_is_read_once_more_and_sto
     assert [i.action for i in table.timeline if i.action is Action.ROLLBACK and i.state is State.COMPLETED]
 
 
+@in_memory("renames a folder")
 def test_a_load_that_was_rolled_back_meanwhile_publishes_nothing_of_its_first_reading():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     seen = []

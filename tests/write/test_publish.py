@@ -15,6 +15,7 @@ from hoodie.publish.renaming import RenamingPublisher
 from hoodie.storage.faults import FaultStorage
 from hoodie.write.publish import commit_metadata, ensure_partition, publish_files
 from tests.memory_tables import FakeClock, new_storage
+from tests.placed import in_memory
 
 T = "20260101000000001"
 
@@ -86,6 +87,7 @@ class Recorder:
         return noted
 
 
+@in_memory("publishes by renaming")
 def test_partition_metadata_come_first_then_all_markers_then_the_files():
     results = [result("b", "f1"), result("a/x", ".l1", "APPEND"), result("a/x", "f2", "MERGE")]
     storage = Recorder(staged(*results))
@@ -104,6 +106,7 @@ def test_partition_metadata_come_first_then_all_markers_then_the_files():
     assert not storage.exists("stage/b/f1")
 
 
+@in_memory("publishes by renaming")
 def test_files_of_a_table_without_partitions():
     results = [result("", "f1")]
     storage = staged(*results)
@@ -113,6 +116,7 @@ def test_files_of_a_table_without_partitions():
     assert storage.read("f1") == b"f1"
 
 
+@in_memory("publishes by renaming")
 def test_no_file_is_replaced():
     results = [result("a", "f1")]
     storage = staged(*results)
@@ -122,6 +126,7 @@ def test_no_file_is_replaced():
     assert storage.read("a/f1") == b"theirs"
 
 
+@in_memory("publishes by renaming")
 def test_nothing_written_publishes_nothing():
     storage = Recorder(new_storage(FakeClock()))
     publish_files(publishing(storage), T, [])

@@ -1,0 +1,22 @@
+"""The suites of writes, reads and services with their tables on a real S3 server and on HDFS: a sample.
+
+HOODIE_SOAK=1 runs them all.
+"""
+
+import pytest
+
+from integration.on_servers import SERVERS, run, where
+from tests.effort import SOAK
+
+SUITES = (
+    *("tests/write", "tests/read", "tests/services", "tests/txn", "tests/index"),
+    *("tests/test_writers_at_once.py", "tests/test_incremental_ranges.py"),
+)
+SAMPLE = ("tests/write/test_operations.py", "tests/read/test_changes.py")
+SOME = "MERGE_ON_READ and (overwrite or deleted)"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_operations_do_there_what_they_do_in_memory(server: str, request: pytest.FixtureRequest) -> None:
+    ran = run(request, where(server, request), SUITES if SOAK else [*SAMPLE, "-k", SOME])
+    assert ran.tests >= (300 if SOAK else 8)
