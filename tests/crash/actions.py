@@ -7,6 +7,7 @@ from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import HoodieTable
+from tests.damaged_tables import put_strays
 from tests.memory_tables import SCHEMA, FakeClock, Input, Parts, Row, batch, create, keys, opened, parts_of, plain
 from tests.small_files import SIZED
 
@@ -158,6 +159,36 @@ def _run_small_plan(table: HoodieTable) -> object:
     return cramped.compact(options, budget_s=0)
 
 
+class _Earlier(FaultStorage):
+    """The same storage, whose clock was some days ago."""
+
+    def now_s(self) -> float:
+        return super().now_s() - 3 * 24 * 3600.0
+
+
+def _prepare_old_partitions(storage: Storage, clock: FakeClock | None) -> None:
+    """Partitions a and b are three days old; a was changed since, in a log."""
+    earlier = _Earlier(storage)
+    create(earlier, table_type="MERGE_ON_READ")
+    opened(earlier, clock).upsert(batch(FIRST))
+    opened(storage, clock).upsert(batch(r for r in CHANGES if r.part != "b"))
+
+
+def _prepare_strays(storage: Storage, clock: FakeClock | None) -> None:
+    """Beside each file that a commit names, one that nothing explains."""
+    _prepare_logs(storage, clock)
+    put_strays(storage)
+
+
+def _drop_savepoint(table: HoodieTable) -> object:
+    table.drop_savepoint(table.savepoints()[-1].instant)
+    return None
+
+
+def repair(table: HoodieTable) -> object:
+    return table.repair(dry_run=False, older_than_s=0)
+
+
 ACTIONS = {
     action.name: action
     for action in (
@@ -177,8 +208,11 @@ ACTIONS = {
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
         Action("rollback of the newest commit", _prepare_logs, _roll_back_newest),
         Action("savepoint", _prepare_logs, lambda table: table.savepoint(comment="now")),
+        Action("dropped savepoint", _prepare_savepoint("MERGE_ON_READ"), _drop_savepoint),
         Action("restore", _prepare_savepoint("COPY_ON_WRITE"), _restore),
         Action("restore of logs", _prepare_savepoint("MERGE_ON_READ"), _restore),
+        Action("expiry", _prepare_old_partitions, lambda table: table.expire_partitions(days=2)),
+        Action("repair", _prepare_strays, repair),
     )
 }
 

@@ -15,7 +15,7 @@ from hoodie.storage.faults import Fault, FaultStorage, crash_points
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from tests.bucket import BucketStorage
-from tests.crash.actions import ACTIONS, MOVES_ROWS, Action, Views, crash
+from tests.crash.actions import ACTIONS, MOVES_ROWS, Action, Views, crash, repair
 from tests.effort import long_but
 from tests.memory_tables import (
     FakeClock,
@@ -42,8 +42,11 @@ CALLS = {
     "rollback": 15,
     "rollback of the newest commit": 18,
     "savepoint": 2,
+    "dropped savepoint": 3,
     "restore": 42,
     "restore of logs": 75,
+    "expiry": 9,
+    "repair": 7,
 }
 """How many calls of each action change the storage. One more is one more place to die: look at it, then raise the number."""
 
@@ -60,13 +63,19 @@ CALLS_IN_A_BUCKET = {
     "rollback": 19,
     "rollback of the newest commit": 16,
     "savepoint": 2,
+    "dropped savepoint": 3,
     "restore": 36,
     "restore of logs": 64,
+    "expiry": 9,
+    "repair": 13,
 }
 """The same where a store copies files and cannot rename."""
 
 IN_SHORT = [("merge-on-read upsert", "memory")]
 """Of the rest `make integration` tries every step, too."""
+
+UNSEEN = ("rollback", "savepoint", "dropped savepoint", "clustering of many rows", "repair")
+"""Actions that no view tells of."""
 
 NEXT = Input("next", "a", 1, 1)
 
@@ -112,7 +121,7 @@ def test_the_number_of_changing_calls_is_known(kind):
 
 
 def test_scenes_show_something(scene):
-    if scene.action.name in ("rollback", "savepoint", "clustering of many rows"):
+    if scene.action.name in UNSEEN:
         assert scene.before == scene.after
     else:
         assert scene.before != scene.after
@@ -151,6 +160,9 @@ def recovered(scene, storage, clock, *, last_snapshot):
         assert snapshot_of(opened(storage, clock)) == rows
         assert not opened(storage, clock).timeline.pending()
     assert leftovers(storage) == []
+    if scene.action.name == "repair":
+        repair(opened(storage, clock))
+        assert snapshot_of(opened(storage, clock)) == rows
     assert stray_files(storage, opened(storage, clock)) == []
 
 
@@ -202,7 +214,10 @@ def test_recovery_run_twice_changes_nothing_more(scene):
     "name",
     long_but(
         ["merge-on-read upsert", "clustering"],
-        ["merge-on-read upsert", "compaction", "clustering", "rollback of the newest commit", "restore of logs"],
+        [
+            *("merge-on-read upsert", "compaction", "clustering", "rollback of the newest commit", "restore of logs"),
+            "expiry",
+        ],
     ),
 )
 def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too(name, kind):
