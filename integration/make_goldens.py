@@ -219,7 +219,7 @@ RECIPES: dict[str, tuple[str, str, dict[str, str], Callable[[Recipe], None]]] = 
         archived,
     ),
     "v6_expired": (
-        f"CoW: partitions deleted by partition TTL (5 days); the first three commits by a process whose clock was {DAYS_AGO} days ago.",
+        f"CoW: partitions deleted by partition TTL (5 days); the first commits by a process whose clock was {DAYS_AGO} days ago.",
         "COPY_ON_WRITE",
         {},
         expired,
@@ -389,7 +389,6 @@ def make(folder: Path, names: Iterable[str], scratch: Path) -> None:
             for crc in recipe.path.rglob(".*.crc"):
                 crc.unlink()
             shutil.rmtree(recipe.path / ".hoodie" / ".temp", ignore_errors=True)
-            print(name, sum(file.stat().st_size for file in recipe.path.rglob("*") if file.is_file()))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
                 base = parse_base_file(name)
                 late = base is not None and base.instant in undone.times
                 # A log does not say in its name who wrote it, and others go on in a slice that an undone write began. What a commit
-                # names, or what was there before, need not be opened.
+                # wrote, or what was there before, need not be opened.
                 if parse_log_file(name) and info.mtime_s >= since_s and info.path not in undone.disarmed:
                     committed = committed or context.snapshot().view.committed
                     late = _is_late_log(context, committed, partition_path, info, undone.times)
@@ -65,7 +65,8 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
 def _is_late_log(
     context: TableContext, committed: CommittedFiles, partition_path: str, info: FileInfo, times: frozenset[str]
 ) -> bool:
-    if committed.of(partition_path).log_size(info.path) is not None:
+    # Named is not enough: a commit names all logs that were in its slices, late ones as well. One that wrote it states its size.
+    if committed.of(partition_path).log_size(info.path):
         return False
     found = instants_in(context.storage, info.path)
     return bool(found) and found <= times

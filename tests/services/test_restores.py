@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, HoodieError, InstantNotFoundError
+from hoodie.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    HoodieError,
+    InstantNotFoundError,
+    MissingFileError,
+)
 from hoodie.format.plan_avro import decode_plan, encode_rollback_plan
 from hoodie.format.restore_plans import decode_restore_plan, decode_savepoint, encode_restore_plan, encode_savepoint
 from hoodie.model.enums import Action, State
@@ -455,3 +461,15 @@ def test_a_pending_rollback_of_a_completed_commit_hides_it(kind):
     plan = RollbackPlan(scene.instants[-1], active.load().latest_commit.action, ())
     active.create(Instant(time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))
     assert snapshot_of(scene.fresh()) == scene.rows[-2]
+
+
+@pytest.mark.parametrize("name", ["restore", "rollback"])
+def test_a_query_whose_files_are_taken_back_while_it_is_read_says_by_what_and_to_run_it_again(kind, name):
+    scene = Scene(kind, compacts_after=(4,))
+    query = scene.fresh().scan()
+    undone = scene.table.timeline.latest_commit.time
+    scene.table.restore(scene.instants[1]) if name == "restore" else scene.table.rollback(undone)
+    newest = scene.table.timeline.newest(Action.RESTORE if name == "restore" else Action.ROLLBACK)
+    with pytest.raises(MissingFileError, match=rf"deleted by the {name} of instant {newest.time}.*Run the query again"):
+        query.to_arrow()
+    assert scene.fresh().scan().count() == 4
