@@ -119,10 +119,26 @@ def _prepare_small_files(table_type: str) -> Callable[[Storage, FakeClock | None
     return prepare
 
 
+def _prepare_many_groups(storage: Storage, clock: FakeClock | None) -> None:
+    """Eight file groups, each with a log: so many tasks has a plan, one after the other."""
+    create(storage, table_type="MERGE_ON_READ")
+    table = opened(storage, clock, {"hoodie.parquet.small.file.limit": "0"})
+    for row in FIRST:
+        table.insert(batch([row]))
+    table.upsert(batch(row._replace(val=900, ts=20) for row in FIRST))
+
+
 def _run_clustering_of_many(table: HoodieTable) -> object:
     """As one whose rows do not fit into memory is run."""
     few = replace(table._context, tuning=replace(table._context.tuning, sorted_bytes=1))
     return HoodieTable(few).cluster(sort_by=["val"], target_file_mb=0.002)
+
+
+def _cluster_each(table: HoodieTable) -> object:
+    """Each file group by itself, so that there are as many tasks."""
+    options = {"hoodie.clustering.plan.strategy.max.bytes.per.group": "1"}
+    table.schedule_clustering(sort_by=["val"], options=options)
+    return table.run_clustering(budget_s=None)
 
 
 def _run_until_published(storage: FaultStorage, clock: FakeClock | None) -> None:
@@ -205,6 +221,8 @@ ACTIONS = {
             lambda table: table.cluster(sort_by=["val"], where="part='a'"),
         ),
         Action("clustering of many rows", _prepare_small_files("COPY_ON_WRITE"), _run_clustering_of_many),
+        Action("large compaction", _prepare_many_groups, lambda table: table.compact()),
+        Action("large clustering", _prepare_many_groups, _cluster_each),
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
         Action("rollback of the newest commit", _prepare_logs, _roll_back_newest),
         Action("savepoint", _prepare_logs, lambda table: table.savepoint(comment="now")),
@@ -217,7 +235,10 @@ ACTIONS = {
 }
 
 
-MOVES_ROWS = ("compaction", "compaction within a budget", "clustering", "clustering of many rows")
+MOVES_ROWS = (
+    *("compaction", "compaction within a budget", "large compaction"),
+    *("clustering", "clustering of many rows", "large clustering"),
+)
 """Actions that change no row: their plans stay when they fail, and they may have got further than they could say."""
 
 
