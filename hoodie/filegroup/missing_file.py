@@ -44,7 +44,8 @@ def missing_file_error(storage: Storage, path: str) -> HoodieError:
         what = "restore" if undoing.action is Action.RESTORE else "rollback"
         return MissingFileError(
             f"{path} of table {storage.uri} was deleted by the {what} of instant {undoing.time}, which undid the commit that wrote "
-            "it, while this query was still reading that commit. Run the query again: it reads the state that the table was taken back to"
+            "it, while this query was still reading that commit. Run the query again: it reads the state that the table was taken "
+            "back to"
         )
     return MissingFileError(
         f"{path} of table {storage.uri} is gone: it was removed while it was still needed; run the operation again"

@@ -31,7 +31,9 @@ def elsewhere(storage, clock):
     return opened(storage, clock, cache=Cache())
 
 
-def test_a_late_file_does_not_come_alive_where_the_timeline_comes_to_begin_between_its_write_and_the_rollback(monkeypatch):
+def test_a_late_file_does_not_come_alive_where_the_timeline_comes_to_begin_between_its_write_and_the_rollback(
+    monkeypatch,
+):
     """The write was pending while others committed, so its rollback came after them."""
     storage, clock, table = written("COPY_ON_WRITE", 3)
     publish, others = Attempt.publish, []
@@ -129,7 +131,7 @@ def test_a_file_of_a_commit_that_a_restore_undid_does_not_come_alive(late_file):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_archiving_beside_a_restore_whose_process_died_keeps_what_it_goes_back_to(kind):
-    storage, clock, table = written(kind, 8)
+    storage, _, table = written(kind, 8)
     table.compact() if kind == "MERGE_ON_READ" else None
     target = table.timeline.commits[-4].time
     then = plain(table.scan(as_of=target, meta_columns=True))
