@@ -85,8 +85,10 @@ def test_a_log_that_came_after_its_write_was_rolled_back_does_not_come_alive_and
         opened(DiesBeforePublishing(storage), clock).upsert(rows(50))
     (log,) = {i.path for i in storage.list("a")} - there
     content = storage.read(log)
-    clock.now_s += 5
     table.upsert(rows(2))  # rolls it back
+    # As where a copy of a table has lost its times: the plan says what was there.
+    storage.delete(log)
+    storage.create_new(log, content)
     dead = table._context.active.rollback_target(table.timeline.newest(Action.ROLLBACK))
     name = parse_log_file(log.rpartition("/")[2])
     late = f"a/{format_log_file(name._replace(version=90))}"
