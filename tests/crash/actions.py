@@ -226,7 +226,7 @@ ACTIONS = {
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
         Action("rollback of the newest commit", _prepare_logs, _roll_back_newest),
         Action("savepoint", _prepare_logs, lambda table: table.savepoint(comment="now")),
-        Action("dropped savepoint", _prepare_savepoint("MERGE_ON_READ"), _drop_savepoint),
+        Action("dropped savepoint", _prepare_savepoint("COPY_ON_WRITE"), _drop_savepoint),
         Action("restore", _prepare_savepoint("COPY_ON_WRITE"), _restore),
         Action("restore of logs", _prepare_savepoint("MERGE_ON_READ"), _restore),
         Action("expiry", _prepare_old_partitions, lambda table: table.expire_partitions(days=2)),
