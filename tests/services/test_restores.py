@@ -473,3 +473,16 @@ def test_a_query_whose_files_are_taken_back_while_it_is_read_says_by_what_and_to
     with pytest.raises(MissingFileError, match=rf"deleted by the {name} of instant {newest.time}.*Run the query again"):
         query.to_arrow()
     assert scene.fresh().scan().count() == 4
+
+
+def test_other_readers_never_see_a_commit_whose_files_are_gone(kind):
+    """They do not look at the plan. So commits go first, newest first, and then their files."""
+    scene = Scene(kind, compacts_after=(2,))
+    traced = FaultStorage(scene.storage)
+    undone = opened(traced, scene.clock).restore(scene.instants[1]).undone
+    gone = [call.path for call in traced.trace if call.verb == "delete"]
+    commits = [path for path in gone if path.startswith(".hoodie/2") and path.endswith("commit")]
+    data = [path for path in gone if path.startswith(("a/", "b/"))]
+    assert data
+    assert [path.rpartition("/")[2].partition(".")[0] for path in commits] == list(undone)
+    assert max(map(gone.index, commits)) < min(map(gone.index, data))
