@@ -19,7 +19,9 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import RestorePlan, RollbackPlan
 from hoodie.model.streams import StreamBatch
 from hoodie.options.parse import parse_write_options
+from hoodie.services import restore
 from hoodie.services.cleaning import CLEANING, plan_clean
+from hoodie.services.undo_rules import preview
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.write.attempt import Attempt
@@ -486,3 +488,31 @@ def test_other_readers_never_see_a_commit_whose_files_are_gone(kind):
     assert data
     assert [path.rpartition("/")[2].partition(".")[0] for path in commits] == list(undone)
     assert max(map(gone.index, commits)) < min(map(gone.index, data))
+
+
+def test_a_write_that_comes_between_the_look_and_the_plan_is_undone_as_well(kind, monkeypatch):
+    """Else it would stand on the timeline with the restored commit before it, and with rows of those that were undone."""
+    scene = Scene(kind)
+    came = []
+
+    def previewed(context, *args, **how):
+        if not came:
+            came.append(scene.fresh().upsert(rows(9)).instant)
+        return preview(context, *args, **how)
+
+    monkeypatch.setattr(restore, "preview", previewed)
+    result = scene.table.restore(scene.instants[1])
+    assert came[0] in result.undone
+    assert snapshot_of(scene.fresh()) == scene.rows[1]
+
+
+def test_rollbacks_of_what_came_after_the_restored_commit_go_with_it(kind, tmp_path):
+    """As Apache Hudi does it: golden table v6_savepoint, whose rollback is gone."""
+    scene = Scene(kind)
+    scene.table.rollback(scene.instants[-1])
+    assert scene.table.timeline.newest(Action.ROLLBACK)
+    scene.table.upsert(rows(9))
+    scene.table.restore(scene.instants[1])
+    assert scene.fresh().timeline.newest(Action.ROLLBACK) is None
+    names = {file.name for file in (copy_golden("v6_savepoint", tmp_path).path / ".hoodie").iterdir()}
+    assert not any("rollback" in name for name in names)
