@@ -37,6 +37,7 @@ CORE = {
         "Savepoint",
         "ExpiryResult",
     ),
+    "What a clustering would do": ("ClusteringPlan", "ClusteringGroup", "ClusteredSlice"),
     "A services job": ("ServicesJob", "ServiceRound", "ServiceRun"),
     "What arguments take": (
         "Rows",

@@ -26,6 +26,7 @@ from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, Wr
 from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.instant import Instant, InstantRange
+from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History, RestoreResult, Savepoint
 from hoodie.model.service_results import ExpiryResult, ServiceRound, ServiceRun
 from hoodie.options.mergers import register_merger
@@ -47,6 +48,9 @@ __all__ = [
     "ArrowSchemaExportable",
     "ArrowStreamExportable",
     "CleanResult",
+    "ClusteredSlice",
+    "ClusteringGroup",
+    "ClusteringPlan",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CommitResult",

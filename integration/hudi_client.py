@@ -140,6 +140,10 @@ class HudiPeer:
         found: list[str] = self._ask("expired", path=str(path), options=dict(options))["partitions"]
         return found
 
+    def client(self, path: str | Path, act: str, *, argument: str | None, options: Mapping[str, str]) -> None:
+        """An act of Hudi's write client: `schedule_clean`, `archive`, `restore` or `expire`."""
+        self._ask("client", path=str(path), act=act, argument=argument, options=dict(options))
+
     def run_compaction(self, path: str | Path, *, op: str = "run", options: Mapping[str, str] | None = None) -> Answer:
         """Hudi's procedure `run_compaction`: `op` is `run`, `schedule`, `execute` or `scheduleAndExecute`."""
         given = ",".join(

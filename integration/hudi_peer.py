@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -173,17 +174,43 @@ class Peer:
 
     def expired(self, *, path: str, options: dict[str, str]) -> dict[str, object]:
         """The partitions that have expired. Its commit is begun and not completed, as inline: so it is asked on a copy."""
-        java = self.spark._jvm
-        conf = java.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.spark._jsc.hadoopConfiguration())
-        meta = java.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(conf).setBasePath(path).build()
-        given = java.PythonUtils.toScalaMap({**WRITE_DEFAULTS, **options})
-        make = java.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
-        client = make(self.spark._jsparkSession, path, given, java.scala.Option.empty())
+        client, meta = self._client(path, options)
         try:
             found = client.managePartitionTTL(client.startDeletePartitionCommit(meta))
             return {"partitions": sorted(found.getPartitionToReplaceFileIds().keySet())}
         finally:
             client.close()
+
+    def client(self, *, path: str, act: str, argument: str | None, options: dict[str, str]) -> dict[str, object]:
+        """What only the write client offers, or what its other doors do not bring to an end."""
+        client, meta = self._client(path, options)
+        java = self.spark._jvm
+        nothing = java.org.apache.hudi.common.util.Option.empty()
+        try:
+            if act == "schedule_clean":
+                client.scheduleTableService(nothing, java.org.apache.hudi.common.model.TableServiceType.CLEAN)
+            elif act == "archive":
+                client.archive()
+            elif act == "restore":
+                client.restoreToSavepoint(argument)
+            elif act == "expire":
+                instant = client.startDeletePartitionCommit(meta)
+                found = client.managePartitionTTL(instant)
+                replaced = found.getPartitionToReplaceFileIds()
+                client.commit(instant, found.getWriteStatuses(), nothing, "replacecommit", replaced, nothing)
+            else:
+                raise ValueError(act)
+        finally:
+            client.close()
+        return {}
+
+    def _client(self, path: str, options: dict[str, str]) -> tuple[JavaObject, JavaObject]:
+        java = self.spark._jvm
+        conf = java.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.spark._jsc.hadoopConfiguration())
+        meta = java.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(conf).setBasePath(path).build()
+        given = java.PythonUtils.toScalaMap({**WRITE_DEFAULTS, **options})
+        make = java.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
+        return make(self.spark._jsparkSession, path, given, java.scala.Option.empty()), meta
 
     def sql(self, *, query: str, out: str) -> dict[str, object]:
         """Run a statement; its result goes into the Arrow file `out`."""
@@ -201,6 +228,7 @@ def serve(bundle_jar: str) -> None:
     calls = {"read": peer.read, "keys": peer.keys, "read_many": peer.read_many, "write": peer.write, "sql": peer.sql}
     calls["stream"] = peer.stream
     calls["expired"] = peer.expired
+    calls["client"] = peer.client
     print(json.dumps({"ok": {"spark": spark.version}}), file=answers)
     for line in sys.stdin:
         request = json.loads(line)

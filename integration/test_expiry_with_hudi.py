@@ -87,3 +87,16 @@ def test_rows_that_changed_in_a_log_are_kept_by_us_and_not_by_hudi(hudi, tmp_pat
     shutil.copytree(mine, theirs)
     assert sorted(hoodie.open_table(mine).expire_partitions(DAYS).partitions) == ["old", "old too", "untouched"]
     assert by_hudi_expired(hudi, theirs, {}) == ["changed", "old", "old too", "untouched"]
+    for reader in (ours, by_hudi(hudi), by_rust):
+        assert {row["id"] for row in reader(mine, View())} == {"k1", "k4", "k5"}
+
+
+def test_an_expired_partition_that_is_written_again_has_the_new_rows_only(tmp_path):
+    make(tmp_path / "t", "MERGE_ON_READ", WRITES)
+    table = hoodie.open_table(tmp_path / "t")
+    assert "old" in table.expire_partitions(DAYS).partitions
+    table.upsert(pa.Table.from_pylist([{"id": "k9", "part": "old", "fare": 9}], SCHEMA))
+    for reader in (ours, by_rust):
+        assert {row["id"] for row in reader(tmp_path / "t", View())} == {"k1", "k4", "k5", "k9"}
+    table.clean(retain_commits=1)
+    assert by_rust(tmp_path / "t", View()) == ours(tmp_path / "t", View())

@@ -38,6 +38,7 @@ def test_hudi_other_views_are_the_recorded_ones(hudi, golden, name):
 
 
 NOT_BY_HUDI_RS = {
+    "v6_mor_archived",  # a pull from the beginning lacks rows of commits that were archived
     "v6_mor_pending_compaction",  # the test below
     "v6_partial_update_payload",  # refused: "a merger of its own"
     "v6_several_ordering_fields",  # refused: "not yet supported"

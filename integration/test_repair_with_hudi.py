@@ -4,8 +4,9 @@ import shutil
 
 import hoodie
 from hoodie.storage.local import LocalStorage
-from integration.tables import trips
+from integration.tables import TRIPS, Written, trips
 from integration.turns import Turns
+from integration.views import View, by_rust, ours
 from tests.damaged_tables import put_strays
 
 ORDERING = "hoodie.table.ordering.fields"
@@ -58,8 +59,26 @@ def test_what_a_killed_writer_of_hudi_left_is_found(hudi, tmp_path):
     assert sorted(each.path for each in table.repair("stray-files", older_than_s=0).repairs) == written
     table.repair("stray-files", dry_run=False, older_than_s=0)
     assert not [f for f in killed.rglob(f"*_{newest}.parquet") if ".hoodie" not in f.parts]
-    assert hudi.read(killed).table.num_rows == table.scan().count() == 12
+    assert hudi.read(killed).rows == ours(killed, View()) == by_rust(killed, View())
+    assert table.scan().count() == 12
     strays = put_strays(LocalStorage(killed))
     table.repair("stray-files", dry_run=False, older_than_s=0)
     assert hudi.read(killed).table.num_rows == 12
     assert strays
+
+
+def test_hudi_rs_reads_a_table_with_logs_beside_which_strays_lay(tmp_path):
+    table = Written(
+        tmp_path / "t", TRIPS, record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ"
+    )
+    table.upsert(trips(range(12), fare=1, ts=10))
+    table.upsert(trips(range(6), fare=2, ts=20))
+    before = by_rust(tmp_path / "t", View())
+    assert before == ours(tmp_path / "t", View())
+    assert put_strays(LocalStorage(tmp_path / "t"))
+    opened = hoodie.open_table(tmp_path / "t")
+    assert opened.repair("stray-files", dry_run=False, older_than_s=0).set_aside
+    assert by_rust(tmp_path / "t", View()) == ours(tmp_path / "t", View()) == before
+    table.upsert(trips(range(3), fare=3, ts=30))
+    opened.compact()
+    assert by_rust(tmp_path / "t", View()) == ours(tmp_path / "t", View())

@@ -22,7 +22,7 @@ from hoodie.storage.base import Storage
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.uri import open_storage
 from integration.hudi_client import ROOT
-from tests.crash.actions import ACTIONS
+from tests.crash.actions import ACTIONS, repair
 from tests.effort import SOAK
 from tests.memory_tables import Input, batch, create, leftovers, opened, snapshot_of, stray_files
 from tests.random_histories import Histories
@@ -114,6 +114,10 @@ def test_a_killed_process_leaves_the_old_or_the_new_table(new_place: Callable[[]
         assert [row for row in decided if row[0] != "next"] in (found, after), at
         if opened(storage).pending_compactions():
             opened(storage).run_compaction()
+        if opened(storage).pending_clusterings():
+            opened(storage).run_clustering()
+        if name == "repair":
+            repair(opened(storage))
         assert not opened(storage).timeline.pending()
         assert leftovers(storage) == [], at
         assert stray_files(storage, opened(storage)) == [], at

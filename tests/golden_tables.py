@@ -51,6 +51,11 @@ def golden_names() -> Sequence[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/expected.json"))
 
 
+def shows_services(name: str) -> bool:
+    """Whether a table is there for what Apache Hudi's services left in it (`integration/make_goldens.py`)."""
+    return "integration.make_goldens" in (FOLDER / name / "how.md").read_text(encoding="utf-8")
+
+
 def copy_golden(name: str, folder: Path) -> Golden:
     """Copy a golden table into `folder`, where the test may change it.
 

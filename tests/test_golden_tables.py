@@ -6,7 +6,7 @@ from tests.golden_tables import golden_names
 
 
 def test_all_golden_tables_are_there():
-    assert len(golden_names()) == 20
+    assert len(golden_names()) == 26
 
 
 @pytest.mark.parametrize("name", golden_names())

@@ -19,7 +19,7 @@ from hoodie.filegroup.base_writer import one_encoding
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.rewrite import read_for_rewrite
 from hoodie.filegroup.row_order import range_of_each, sorted_places
-from hoodie.filegroup.run import NewBaseFile, base_result, encodable, new_attempt
+from hoodie.filegroup.run import NewBaseFile, base_result, encodable, new_attempt, room_of
 from hoodie.filegroup.slice_reader import base_batches, open_base_file
 from hoodie.filegroup.staging import open_staged
 from hoodie.model.clustering import ClusterTask, JoinTask, Order, Pieces, SampleTask, SplitTask
@@ -31,6 +31,8 @@ from hoodie.storage.base import Storage
 
 _PIECE_BYTES = 64 * 1024 * 1024
 """Arrow bytes that are taken out of sorted rows, or collected before they are laid down, at once."""
+_SAMPLED_ROWS = 1 << 17
+"""Looked at together for a sample."""
 _new_ipc_file: Any = pa.ipc.new_file
 """Takes any binary file object; its stubs know Python's own classes only."""
 
@@ -51,7 +53,7 @@ def run_cluster(storage: Storage, context: WriteContext, task: ClusterTask) -> l
         return []
     rows = one_encoding(tables).combine_chunks()
     del tables
-    return list(_files(storage, context, task, _in_order(rows, task.order), rows.num_rows))
+    return list(_files(storage, context, task, _in_order(rows, task.order, _piece_bytes(context)), rows.num_rows))
 
 
 def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> tuple[int, pa.Table | None]:
@@ -66,12 +68,16 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> tup
             return count, None  # columns that came later: they are null here, and come last anyway
         full = with_meta_fields(context.schema)
         schema = pa.schema([pa.field(name, full.field(name).type) for name in names])
-        batches = base_batches(file, names, size_bytes=base.size_bytes, batch_rows=1 << 20, path=where)
-        rows = pa.Table.from_batches([conform(batch, schema, path=where) for batch in batches], schema)
-    # By chance, for rows may come in periods; the same of a file each time.
-    chance = np.random.default_rng(zlib.crc32(base.file_id.encode()))
-    taken = np.sort(chance.choice(count, min(count, task.rows), replace=False))
-    return count, rows.take(pa.array(taken)).combine_chunks()
+        # By chance, for rows may come in periods; the same of a file each time.
+        chance = np.random.default_rng(zlib.crc32(base.file_id.encode()))
+        chosen = np.sort(chance.choice(count, min(count, task.rows), replace=False))
+        taken = []
+        before = 0
+        for batch in base_batches(file, names, size_bytes=base.size_bytes, batch_rows=_SAMPLED_ROWS, path=where):
+            first, end = np.searchsorted(chosen, (before, before + batch.num_rows))
+            taken.append(conform(batch, schema, path=where).take(pa.array(chosen[first:end] - before)))
+            before += batch.num_rows
+    return count, pa.Table.from_batches(taken, schema).combine_chunks()
 
 
 def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Pieces:
@@ -79,7 +85,7 @@ def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Piece
     path = join(context.staging, f"{task.name}-{new_attempt()}.arrow")
     ranges: list[int] = []
     held: dict[int, list[pa.Table]] = {}
-    size = 0
+    size, piece_bytes = 0, _piece_bytes(context)
     schema = _schema(context)
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with (
@@ -101,7 +107,7 @@ def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Piece
             for number, piece in _by_range(table, range_of_each(table, task.cuts)):
                 held.setdefault(number, []).append(piece)
             size += table.nbytes
-            if size >= _PIECE_BYTES:
+            if size >= piece_bytes:
                 flush()
                 size = 0
         flush()
@@ -117,11 +123,12 @@ def run_join(storage: Storage, context: WriteContext, task: JoinTask) -> list[Wr
             if not found:
                 continue
             rows = pa.Table.from_batches(found).combine_chunks()
+            del found
             if writer is None:
                 more = rows.num_rows * len(task.ranges)
                 new = _new_file(storage, context, task.number, task.partition_path, rows=more)
                 writer = at_work.enter_context(new)
-            for part in _in_order(rows, task.order):
+            for part in _in_order(rows, task.order, _piece_bytes(context)):
                 writer.out.write(part)
     if writer is None:
         return []
@@ -134,8 +141,11 @@ def _rows(
     """Merged rows of a slice, without the file name, which the writer gives them."""
     reading = ReadContext(context.table_name, with_meta_fields(context.schema), context.rule, context.visible)
     encoded = encodable(context, file_slice) - set(order.columns if order else ()) if encode else frozenset()
-    for carried in read_for_rewrite(storage, reading, file_slice, _schema(context), encode=encoded):
-        yield carried.rows
+    room, schema = room_of(storage, context), _schema(context)
+    for carried in read_for_rewrite(storage, reading, file_slice, schema, encode=encoded, room=room):
+        # What was on disk in between does not know which columns have no nulls.
+        fields = [field.with_type(found.type) for field, found in zip(schema, carried.rows.schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(carried.rows.columns, schema=pa.schema(fields))
 
 
 def _schema(context: WriteContext) -> pa.Schema:
@@ -151,9 +161,13 @@ def _row_count(storage: Storage, file_slice: FileSlice) -> int:
         return int(metadata.num_rows)
 
 
-def _in_order(rows: pa.Table, order: Order) -> Iterator[pa.Table]:
+def _piece_bytes(context: WriteContext) -> int:
+    return _PIECE_BYTES if context.memory_bytes is None else min(_PIECE_BYTES, max(1, context.memory_bytes // 8))
+
+
+def _in_order(rows: pa.Table, order: Order, piece_bytes: int) -> Iterator[pa.Table]:
     places = sorted_places(rows, order)
-    step = max(1, int(rows.num_rows * _PIECE_BYTES / max(1, rows.nbytes)))
+    step = max(1, int(rows.num_rows * piece_bytes / max(1, rows.nbytes)))
     for start in range(0, len(places), step):
         yield rows.take(pa.array(places[start : start + step]))
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from hoodie.errors import CorruptFileError, HoodieError, MissingFileError, TableNotFoundError, UnsupportedTableError
+from hoodie.format.plan_avro import decode_rollback_plan
+from hoodie.format.restore_plans import decode_restore_plan
 from hoodie.format.service_plans import decode_clean_plan
 from hoodie.model.enums import Action, State
-from hoodie.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP, join, parse_instant_file
+from hoodie.model.instant import Instant
+from hoodie.model.names import (
+    HOODIE,
+    PROPERTIES,
+    PROPERTIES_BACKUP,
+    join,
+    parse_base_file,
+    parse_instant_file,
+    parse_log_file,
+)
 from hoodie.storage.base import Storage
 
 _TIMELINES = ((HOODIE, 1), (f"{HOODIE}/timeline", 2))
 """Where each layout has its timeline."""
-_CLEANS = 20
-"""So many of the newest cleans are asked."""
+_PLANS = 20
+"""So many of the newest plans are asked."""
 
 
 def missing_file_error(storage: Storage, path: str) -> HoodieError:
-    """The error to raise: a clean may have taken the file, or somebody the whole table, since the task was planned."""
+    """The error to raise: a clean or a restore may have taken the file, or somebody the whole table, since the task was planned."""
     if not (storage.exists(PROPERTIES) or storage.exists(PROPERTIES_BACKUP)):
         return TableNotFoundError(f"table {storage.uri} is gone: it was deleted after this operation had begun")
     clean = _cleaned_by(storage, path)
@@ -27,6 +39,14 @@ def missing_file_error(storage: Storage, path: str) -> HoodieError:
             "state of the table. Run the query again: it reads the newest state then. For queries that take so long, keep "
             "more of the past: hoodie.clean.commits.retained, or hoodie.clean.policy=KEEP_LATEST_BY_HOURS"
         )
+    undoing = _undone_by(storage, path)
+    if undoing is not None:
+        what = "restore" if undoing.action is Action.RESTORE else "rollback"
+        return MissingFileError(
+            f"{path} of table {storage.uri} was deleted by the {what} of instant {undoing.time}, which undid the commit that wrote "
+            "it, while this query was still reading that commit. Run the query again: it reads the state that the table was taken "
+            "back to"
+        )
     return MissingFileError(
         f"{path} of table {storage.uri} is gone: it was removed while it was still needed; run the operation again"
     )
@@ -35,13 +55,36 @@ def missing_file_error(storage: Storage, path: str) -> HoodieError:
 def _cleaned_by(storage: Storage, path: str) -> str | None:
     """The instant of the clean whose plan names the file."""
     partition_path, _, name = path.rpartition("/")
+    for plan, data, file in _plans(storage, {Action.CLEAN}):
+        with suppress(CorruptFileError, UnsupportedTableError):
+            if name in decode_clean_plan(data, path=file).files.get(partition_path, ()):
+                return plan.time
+    return None
+
+
+def _undone_by(storage: Storage, path: str) -> Instant | None:
+    """The restore or rollback whose plan names the instant with which the file goes."""
+    name = path.rpartition("/")[2]
+    base, log = parse_base_file(name), parse_log_file(name)
+    written = base.instant if base is not None else log.base_instant if log is not None else None
+    for plan, data, file in _plans(storage, {Action.RESTORE, Action.ROLLBACK}):
+        with suppress(CorruptFileError, UnsupportedTableError):
+            if plan.action is Action.ROLLBACK:
+                undone = {decode_rollback_plan(data, file).instant}
+            else:
+                undone = {time for time, _ in decode_restore_plan(data, path=file).instants}
+            if written in undone:
+                return plan
+    return None
+
+
+def _plans(storage: Storage, actions: Collection[Action]) -> Iterator[tuple[Instant, bytes, str]]:
+    """The newest plans of these actions: the instant, its bytes and its file."""
     with suppress(OSError):
         for folder, layout in _TIMELINES:
             found = [parse_instant_file(each, layout) for each in storage.names(folder)]
-            plans = [i for i in found if i and i.action is Action.CLEAN and i.state is State.REQUESTED]
-            for plan in sorted(plans, reverse=True)[:_CLEANS]:
+            plans = [i for i in found if i and i.action in actions and i.state is State.REQUESTED]
+            for plan in sorted(plans, reverse=True)[:_PLANS]:
                 file = join(folder, f"{plan.time}.{plan.action}.{plan.state}")
-                with suppress(CorruptFileError, UnsupportedTableError, FileNotFoundError):
-                    if name in decode_clean_plan(storage.read(file), path=file).files.get(partition_path, ()):
-                        return plan.time
-    return None
+                with suppress(FileNotFoundError):
+                    yield plan, storage.read(file), file

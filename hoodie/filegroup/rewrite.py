@@ -61,7 +61,7 @@ def read_for_rewrite(
         room: what may be held in memory, however large the logs are; None: all of them.
     """
     if not file_slice.logs:
-        yield from _merged(storage, file_slice.base, schema, None, encode)
+        yield from _merged(storage, file_slice.base, schema, None, encode, _batch_bytes(room))
         return
     wanted = merge_columns(schema, context.rule, context.schema)
     if room is None:
@@ -71,6 +71,10 @@ def read_for_rewrite(
         found = _merged_within(storage, context, file_slice, wanted, encode, room)
     for carried in found:
         yield carried if wanted.names == schema.names else carried._replace(rows=carried.rows.select(schema.names))
+
+
+def _batch_bytes(room: Room | None) -> int:
+    return REWRITE_BYTES if room is None else min(REWRITE_BYTES, max(1, room.memory_bytes // 16))
 
 
 def _merged(
@@ -118,7 +122,7 @@ def _merged_within(
     room: Room,
 ) -> Iterator[Carried]:
     encoded_bytes = sum(log.size_bytes for log in file_slice.logs)
-    batch_bytes = min(REWRITE_BYTES, max(1, room.memory_bytes // 16))
+    batch_bytes = _batch_bytes(room)
     expected = sum(count for log in file_slice.logs for _, count in log.committed_entries)
     with BoundedEntries(schema, context.rule, room, expected=expected) as logs:
         # What is small is read at once: several calls of the storage are made for a block else.

@@ -194,10 +194,13 @@ def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> 
     full = with_meta_fields(context.schema)
     schema = full.remove(full.get_field_index(FILE_NAME))
     reading = ReadContext(context.table_name, full, context.rule, context.visible)
-    room = None
-    if context.memory_bytes is not None:
-        room = Room(context.memory_bytes, storage.local_path(context.staging))
+    room = room_of(storage, context)
     return read_for_rewrite(storage, reading, file_slice, schema, encode=encodable(context, file_slice), room=room)
+
+
+def room_of(storage: Storage, context: WriteContext) -> Room | None:
+    """What a task of a service may hold in memory, and where it puts what is more; None: there is no bound."""
+    return None if context.memory_bytes is None else Room(context.memory_bytes, storage.local_path(context.staging))
 
 
 def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:

@@ -91,6 +91,7 @@ class ClusteredSlice(NamedTuple):
     partition_path: str
     file_id: str
     data_file: str | None
+    """Its base file; None where it has only logs."""
     log_files: tuple[str, ...] = ()
 
 
@@ -99,6 +100,7 @@ class ClusteringGroup:
     """Slices of one partition whose rows are put in order together."""
 
     slices: tuple[ClusteredSlice, ...]
+    """Those whose rows go into new files."""
     output_groups: int = 1
     """About so many new file groups take the rows."""
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -106,7 +108,10 @@ class ClusteringGroup:
 
 @dataclass(frozen=True)
 class ClusteringPlan:
+    """What a clustering is to put in order."""
+
     groups: tuple[ClusteringGroup, ...]
+    """Each is done by itself; empty where there is nothing to do."""
     params: Mapping[str, str] = field(default_factory=dict)
     """What whoever runs the plan has to know of how it was meant: options of Apache Hudi by their names."""
     keeps_commit_times: bool = True

@@ -734,14 +734,15 @@ COMPACT_MEMORY: Key[int | None] = Key(
     "hoodie.memory.compaction.max.size",
     whole(1),
     None,
-    "Bytes that a compaction may hold in memory, on Spark each of its tasks; what is more goes to disk. Unset: a part of "
-    "`hoodie.python.memory.limit.mb`.",
+    "Bytes that a compaction, or a clustering, may hold in memory, on Spark each of its tasks; what is more goes to disk. Unset: a "
+    "part of `hoodie.python.memory.limit.mb`.",
 )
 COMPACT_MEMORY_SHARE = Key(
     "hoodie.memory.compaction.fraction",
     fraction(),
     0.6,
-    "The part of `hoodie.python.memory.limit.mb` that a compaction may hold, where the option above does not say it.",
+    "The part of `hoodie.python.memory.limit.mb` that a compaction, or a clustering, may hold, where the option above does not say "
+    "it.",
 )
 LOG_COMPACT_ENABLE = Key(
     "hoodie.log.compaction.enable",

@@ -12,9 +12,8 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
-from hoodie.errors import CommitConflictError, CorruptFileError, LockError
+from hoodie.errors import CommitConflictError, LockError
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
 from hoodie.format.archive_entries import StateFile
 from hoodie.model.enums import Action, State, TableType
@@ -32,6 +31,7 @@ from hoodie.services.archive_plan import (
     leaving_others,
 )
 from hoodie.services.cleaning import CHECKPOINT, last_clean
+from hoodie.services.late_files import delete_late_files
 from hoodie.storage.base import Storage
 from hoodie.storage.many import for_each
 from hoodie.timeline.archive_writer import ArchiveWriter
@@ -94,7 +94,8 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
         return result
     writer = ArchiveWriter(context.storage, context.config.history_folder, layout=LAYOUTS[context.config.version])
     _add(context, writer, plan)
-    _delete_strays(context, timeline, plan)
+    if plan.start is not None:
+        delete_late_files(context, timeline, start=plan.start)
     gone = _delete(context, plan, options)
     _tidy(context, writer, plan, gone)
     return ArchiveResult(
@@ -214,34 +215,6 @@ def _add(context: TableContext, writer: ArchiveWriter, plan: _Plan) -> None:
         for (instant, info), content in zip(found, contents, strict=True)
     ]
     writer.add(files, timeline=f"{storage.uri.rstrip('/')}/{context.config.timeline_folder}")
-
-
-def _delete_strays(context: TableContext, timeline: Timeline, plan: _Plan) -> None:
-    """Look once more for base files of instants that were rolled back: behind the start of the timeline they would count."""
-    passed = [
-        i
-        for i in timeline
-        if i.action is Action.ROLLBACK and i.is_completed and plan.start and sort_key(i.time) < sort_key(plan.start)
-    ]
-
-    @cache
-    def archived() -> frozenset[str]:
-        return frozenset(i.time for i in context.archived().commits)
-
-    for rollback in passed:
-        try:
-            undone = context.active.read_rollback_plan(rollback.time)
-        except (FileNotFoundError, CorruptFileError):
-            continue
-        # Apache Hudi rolls a failed run of a service back and keeps its plan: the instant may have been completed since.
-        if timeline.find(undone.instant) is not None or undone.instant in archived():
-            continue
-        for partition_path in sorted({request.partition_path for request in undone.requests}):
-            for info in context.storage.list(partition_path):
-                base = parse_base_file(info.path.rpartition("/")[2])
-                if base is not None and base.instant == undone.instant:
-                    log.warning("%s of table %s came late: it was rolled back", info.path, context.storage.uri)
-                    context.storage.delete(info.path)
 
 
 def _delete(context: TableContext, plan: _Plan, options: WriteOptions) -> tuple[Instant, ...]:

@@ -16,6 +16,8 @@ from functools import partial
 
 import pyarrow as pa
 
+from hoodie.engine.base import Engine
+from hoodie.engine.local import TASK_BYTES
 from hoodie.errors import CommitConflictError, HoodieError, OptionError, UnsupportedTableError
 from hoodie.filegroup.cluster import run_cluster, run_join, run_sample, run_split
 from hoodie.filegroup.row_order import MAX_CURVE_COLUMNS, can_sort, cuts_of
@@ -50,6 +52,8 @@ from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")
 
+_ARROW_BYTES = 5
+"""In memory, of a byte in a base file: about."""
 _SAMPLE_ROWS = 50_000
 """Of a group of files, to cut its order into ranges: of a hundred ranges each is then right to a tenth or so."""
 
@@ -252,10 +256,16 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
         order = order_of(plan, options.clustering)
         if order is not None:
             check_order(schema, order, table=context.config.name)
+        memory_bytes = options.compaction.memory_bytes
+        engine = context.engine.within(memory_bytes)
+        slices = sum(len(each) for _, each in groups)
+        at_once = max(1, min(slices, memory_bytes // TASK_BYTES)) if engine.shares_memory else 1
         write_context = replace(
-            transaction.write_context(schema, options.file_options()), visible=snapshot.timeline.visible()
+            transaction.write_context(schema, options.file_options()),
+            visible=snapshot.timeline.visible(),
+            memory_bytes=max(memory_bytes // at_once, context.tuning.least_room_bytes),
         )
-        results = _Runner(context, write_context, order).run(groups)
+        results = _Runner(context, engine, write_context, order).run(groups)
         publish_files(context, transaction.instant, results)
         replaced = _replaced(plan)
         metadata = commit_metadata(
@@ -320,15 +330,22 @@ def _replaced(plan: ClusteringPlan) -> dict[str, tuple[str, ...]]:
     return {path: tuple(ids) for path, ids in sorted(found.items())}
 
 
+def sorted_bytes_of(context: WriteContext) -> int:
+    """Bytes of files whose rows a task sorts in memory, where they are about five times as large."""
+    most = context.tuning.sorted_bytes
+    return most if context.memory_bytes is None else max(1, min(most, context.memory_bytes // _ARROW_BYTES))
+
+
 class _Runner:
     """The work of a claimed plan, as tasks of the engine. Groups that fit into a worker's memory are one task each."""
 
-    def __init__(self, context: TableContext, write_context: WriteContext, order: Order | None) -> None:
+    def __init__(self, context: TableContext, engine: Engine, write_context: WriteContext, order: Order | None) -> None:
         self._context = context
+        self._engine = engine
         self._write_context = write_context
         self._order = order
         self._label = f"cluster {context.config.name}"
-        self._sorted_bytes = write_context.tuning.sorted_bytes
+        self._sorted_bytes = sorted_bytes_of(write_context)
 
     def run(self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]]) -> list[WriteResult]:
         large = [each for each in groups if self._order is not None and total_bytes(each[1]) > self._sorted_bytes]
@@ -346,7 +363,7 @@ class _Runner:
         self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]], order: Order, *, first: int
     ) -> list[WriteResult]:
         """Sample, cut, lay down by range, and sort each range."""
-        engine, storage = self._context.engine, self._context.storage
+        engine, storage = self._engine, self._context.storage
         samples = [
             SampleTask(each, order, max(1, _SAMPLE_ROWS * each.size_bytes // max(1, total_bytes(slices))))
             for _, slices in groups
@@ -394,7 +411,7 @@ class _Runner:
         if not tasks:
             return []
         run = partial(run_cluster, self._context.storage, self._write_context)
-        found = self._context.engine.run(run, tasks, label=self._label)
+        found = self._engine.run(run, tasks, label=self._label)
         return [result for results in found for result in results]
 
 

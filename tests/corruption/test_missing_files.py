@@ -10,7 +10,8 @@ from hoodie.errors import CorruptFileError, HoodieError, MissingFileError, Table
 from hoodie.model.names import HOODIE
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
-from tests.golden_tables import copy_golden, golden_names
+from tests.effort import long_but
+from tests.golden_tables import copy_golden, golden_names, shows_services
 from tests.memory_tables import Input, batch, new_table, opened
 from tests.rows import rows_of
 
@@ -200,7 +201,9 @@ def test_a_handle_of_a_table_that_was_deleted(tmp_path, table_type):
     assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.parametrize("name", golden_names())
+@pytest.mark.parametrize(
+    "name", long_but([name for name in golden_names() if not shows_services(name)], golden_names())
+)
 def test_each_file_of_a_table_of_apache_hudi(tmp_path, name):
     """Whatever file goes, the answer is the same or an error that names it, unless the commit that wrote it was archived."""
     path = copy_golden(name, tmp_path).path

@@ -7,6 +7,7 @@ from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import HoodieTable
+from tests.damaged_tables import put_strays
 from tests.memory_tables import SCHEMA, FakeClock, Input, Parts, Row, batch, create, keys, opened, parts_of, plain
 from tests.small_files import SIZED
 
@@ -138,10 +139,26 @@ def _prepare_small_files(table_type: str) -> Callable[[Storage, FakeClock | None
     return prepare
 
 
+def _prepare_many_groups(storage: Storage, clock: FakeClock | None) -> None:
+    """Eight file groups, each with a log: so many tasks has a plan, one after the other."""
+    create(storage, table_type="MERGE_ON_READ")
+    table = opened(storage, clock, {"hoodie.parquet.small.file.limit": "0"})
+    for row in FIRST:
+        table.insert(batch([row]))
+    table.upsert(batch(row._replace(val=900, ts=20) for row in FIRST))
+
+
 def _run_clustering_of_many(table: HoodieTable) -> object:
     """As one whose rows do not fit into memory is run."""
     few = replace(table._context, tuning=replace(table._context.tuning, sorted_bytes=1))
     return HoodieTable(few).cluster(sort_by=["val"], target_file_mb=0.002)
+
+
+def _cluster_each(table: HoodieTable) -> object:
+    """Each file group by itself, so that there are as many tasks."""
+    options = {"hoodie.clustering.plan.strategy.max.bytes.per.group": "1"}
+    table.schedule_clustering(sort_by=["val"], options=options)
+    return table.run_clustering(budget_s=None)
 
 
 def _run_until_published(storage: FaultStorage, clock: FakeClock | None) -> None:
@@ -178,6 +195,36 @@ def _run_small_plan(table: HoodieTable) -> object:
     return cramped.compact(options, budget_s=0)
 
 
+class _Earlier(FaultStorage):
+    """The same storage, whose clock was some days ago."""
+
+    def now_s(self) -> float:
+        return super().now_s() - 3 * 24 * 3600.0
+
+
+def _prepare_old_partitions(storage: Storage, clock: FakeClock | None) -> None:
+    """Partitions a and b are three days old; a was changed since, in a log."""
+    earlier = _Earlier(storage)
+    create(earlier, table_type="MERGE_ON_READ")
+    opened(earlier, clock).upsert(batch(FIRST))
+    opened(storage, clock).upsert(batch(r for r in CHANGES if r.part != "b"))
+
+
+def _prepare_strays(storage: Storage, clock: FakeClock | None) -> None:
+    """Beside each file that a commit names, one that nothing explains."""
+    _prepare_logs(storage, clock)
+    put_strays(storage)
+
+
+def _drop_savepoint(table: HoodieTable) -> object:
+    table.drop_savepoint(table.savepoints()[-1].instant)
+    return None
+
+
+def repair(table: HoodieTable) -> object:
+    return table.repair(dry_run=False, older_than_s=0)
+
+
 ACTIONS = {
     action.name: action
     for action in (
@@ -195,16 +242,24 @@ ACTIONS = {
             lambda table: table.cluster(sort_by=["val"], where="part='a'"),
         ),
         Action("clustering of many rows", _prepare_small_files("COPY_ON_WRITE"), _run_clustering_of_many),
+        Action("large compaction", _prepare_many_groups, lambda table: table.compact()),
+        Action("large clustering", _prepare_many_groups, _cluster_each),
         Action("rollback", _prepare_failed_write, lambda table: table.rollback()),
         Action("rollback of the newest commit", _prepare_logs, _roll_back_newest),
         Action("savepoint", _prepare_logs, lambda table: table.savepoint(comment="now")),
+        Action("dropped savepoint", _prepare_savepoint("COPY_ON_WRITE"), _drop_savepoint),
         Action("restore", _prepare_savepoint("COPY_ON_WRITE"), _restore),
         Action("restore of logs", _prepare_savepoint("MERGE_ON_READ"), _restore),
+        Action("expiry", _prepare_old_partitions, lambda table: table.expire_partitions(days=2)),
+        Action("repair", _prepare_strays, repair),
     )
 }
 
 
-MOVES_ROWS = ("compaction", "compaction within a budget", "log compaction", "clustering", "clustering of many rows")
+MOVES_ROWS = (
+    *("compaction", "compaction within a budget", "large compaction", "log compaction"),
+    *("clustering", "clustering of many rows", "large clustering"),
+)
 """Actions that change no row: their plans stay when they fail, and they may have got further than they could say."""
 
 

@@ -15,7 +15,8 @@ UNDOING = tuple(name for name in ACTIONS if name.startswith(("restore", "rollbac
 
 hoodie sees none of these any more from the moment when the plan stands. Other readers see them vanish one by one.
 """
-DOING = tuple(name for name in ACTIONS if name not in UNDOING)
+DOING = tuple(name for name in ACTIONS if name not in UNDOING and name != "repair")
+"""Not repairs: they begin with files that stand there twice, of which each reader takes one."""
 
 
 def crashed_tables(

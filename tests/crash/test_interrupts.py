@@ -19,7 +19,7 @@ import hoodie
 from hoodie.lock.held import held_by_this_thread
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
-from tests.crash.actions import ACTIONS, CHANGES, Action, _prepare, _prepare_logs, told_by
+from tests.crash.actions import ACTIONS, CHANGES, Action, _prepare, _prepare_logs, repair, told_by
 from tests.effort import long_but
 from tests.memory_tables import (
     FakeClock,
@@ -122,6 +122,8 @@ def goes_on(table, storage, scene, where):
         table.run_clustering()
     assert not table.timeline.pending(), where
     assert leftovers(storage) == [], where
+    if scene.action.name == "repair":
+        repair(table)
     assert stray_files(storage, table) == [], where
     assert not held_now(), where
     assert threads_left() == [], where

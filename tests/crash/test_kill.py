@@ -11,7 +11,7 @@ import pytest
 
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
-from tests.crash.actions import ACTIONS
+from tests.crash.actions import ACTIONS, repair
 from tests.effort import long_but
 from tests.memory_tables import Input, batch, leftovers, opened, snapshot_of, stray_files
 
@@ -57,4 +57,6 @@ def test_a_killed_process_leaves_the_old_or_the_new_table(name, tmp_path):
             opened(storage).run_clustering()
         assert not opened(storage).timeline.pending()
         assert leftovers(storage) == [], at
+        if name == "repair":
+            repair(opened(storage))
         assert stray_files(storage, opened(storage)) == [], at

@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, HoodieError, InstantNotFoundError
+from hoodie.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    HoodieError,
+    InstantNotFoundError,
+    MissingFileError,
+)
 from hoodie.format.plan_avro import decode_plan, encode_rollback_plan
 from hoodie.format.restore_plans import decode_restore_plan, decode_savepoint, encode_restore_plan, encode_savepoint
 from hoodie.model.enums import Action, State
@@ -13,7 +19,9 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import RestorePlan, RollbackPlan
 from hoodie.model.streams import StreamBatch
 from hoodie.options.parse import parse_write_options
+from hoodie.services import restore
 from hoodie.services.cleaning import CLEANING, plan_clean
+from hoodie.services.undo_rules import preview
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.write.attempt import Attempt
@@ -455,3 +463,56 @@ def test_a_pending_rollback_of_a_completed_commit_hides_it(kind):
     plan = RollbackPlan(scene.instants[-1], active.load().latest_commit.action, ())
     active.create(Instant(time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))
     assert snapshot_of(scene.fresh()) == scene.rows[-2]
+
+
+@pytest.mark.parametrize("name", ["restore", "rollback"])
+def test_a_query_whose_files_are_taken_back_while_it_is_read_says_by_what_and_to_run_it_again(kind, name):
+    scene = Scene(kind, compacts_after=(4,))
+    query = scene.fresh().scan()
+    undone = scene.table.timeline.latest_commit.time
+    scene.table.restore(scene.instants[1]) if name == "restore" else scene.table.rollback(undone)
+    newest = scene.table.timeline.newest(Action.RESTORE if name == "restore" else Action.ROLLBACK)
+    with pytest.raises(MissingFileError, match=rf"deleted by the {name} of instant {newest.time}.*Run the query again"):
+        query.to_arrow()
+    assert scene.fresh().scan().count() == 4
+
+
+def test_other_readers_never_see_a_commit_whose_files_are_gone(kind):
+    """They do not look at the plan. So commits go first, newest first, and then their files."""
+    scene = Scene(kind, compacts_after=(2,))
+    traced = FaultStorage(scene.storage)
+    undone = opened(traced, scene.clock).restore(scene.instants[1]).undone
+    gone = [call.path for call in traced.trace if call.verb == "delete"]
+    commits = [path for path in gone if path.startswith(".hoodie/2") and path.endswith("commit")]
+    data = [path for path in gone if path.startswith(("a/", "b/"))]
+    assert data
+    assert [path.rpartition("/")[2].partition(".")[0] for path in commits] == list(undone)
+    assert max(map(gone.index, commits)) < min(map(gone.index, data))
+
+
+def test_a_write_that_comes_between_the_look_and_the_plan_is_undone_as_well(kind, monkeypatch):
+    """Else it would stand on the timeline with the restored commit before it, and with rows of those that were undone."""
+    scene = Scene(kind)
+    came = []
+
+    def previewed(context, *args, **how):
+        if not came:
+            came.append(scene.fresh().upsert(rows(9)).instant)
+        return preview(context, *args, **how)
+
+    monkeypatch.setattr(restore, "preview", previewed)
+    result = scene.table.restore(scene.instants[1])
+    assert came[0] in result.undone
+    assert snapshot_of(scene.fresh()) == scene.rows[1]
+
+
+def test_rollbacks_of_what_came_after_the_restored_commit_go_with_it(kind, tmp_path):
+    """As Apache Hudi does it: golden table v6_savepoint, whose rollback is gone."""
+    scene = Scene(kind)
+    scene.table.rollback(scene.instants[-1])
+    assert scene.table.timeline.newest(Action.ROLLBACK)
+    scene.table.upsert(rows(9))
+    scene.table.restore(scene.instants[1])
+    assert scene.fresh().timeline.newest(Action.ROLLBACK) is None
+    names = {file.name for file in (copy_golden("v6_savepoint", tmp_path).path / ".hoodie").iterdir()}
+    assert not any("rollback" in name for name in names)

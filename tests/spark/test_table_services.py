@@ -1,10 +1,14 @@
 """Table services on Spark: the executors do the work, and the answers are those of the embedded engine."""
 
+from pathlib import Path
+
 import pytest
 
 import hoodie
 import pyspark_hoodie
 from hoodie.errors import InstantNotFoundError
+from hoodie.storage.local import LocalStorage
+from tests.memory_tables import leftovers, stray_files
 
 pytestmark = pytest.mark.spark
 OPTIONS = {
@@ -75,3 +79,38 @@ def test_a_restore_takes_back_what_spark_wrote_and_pulls_say_so(spark, table):
     assert [each.instant for each in table.savepoints()] == [saved]
     assert table.validate(deep=True)
     assert table.doctor().is_healthy
+
+
+@pytest.mark.parametrize("service", ["clustering", "compaction"])
+def test_a_plan_of_many_tasks_of_which_one_fails_leaves_the_table_as_it_was_and_is_run_again(table, service):
+    """The other tasks have written their files by then."""
+    embedded = hoodie.open_table(table.uri)
+    if service == "clustering":
+        each_by_itself = {"hoodie.clustering.plan.strategy.max.bytes.per.group": "1"}
+        instant = table.schedule_clustering(sort_by=["v"], options=each_by_itself)
+        run = table.run_clustering
+    else:
+        embedded.upsert([{"id": n, "part": n % 2, "ts": 2, "v": 7} for n in range(400)])
+        instant = table.schedule_compaction()
+        run = table.run_compaction
+    before = answer(table)
+    groups = embedded.files()
+    assert len(groups) == 8
+    base = Path(table.uri) / groups[-1].base.path
+    content = base.read_bytes()
+    base.write_bytes(content[:-20])
+    with pytest.raises(Exception, match=base.name):
+        run()
+    base.write_bytes(content)
+    assert answer(table) == before
+    storage = LocalStorage(table.uri)
+    embedded.upsert([{"id": 1000, "part": 5, "ts": 1, "v": 0}])  # whoever comes next takes the claim back
+    assert leftovers(storage) == []
+    (pending,) = hoodie.open_table(table.uri).timeline.pending()
+    assert (pending.time, pending.state) == (instant, "requested")
+    (result,) = run()
+    assert (result.instant, result.files) == (instant, 8)
+    assert answer(table)[1:] == before[1:]
+    assert not table.timeline.pending()
+    assert leftovers(storage) == []
+    assert stray_files(storage, hoodie.open_table(table.uri)) == []
