@@ -1,0 +1,48 @@
+"""A view that follows the timeline beside one that has just listed the storage: they have to show the same."""
+
+from hoodie.engine.local import LocalEngine
+from hoodie.model.files import FileGroup
+from hoodie.options.view import ViewOptions
+from hoodie.storage.cache import Cache
+from hoodie.view.context import TableContext
+from hoodie.view.view import FileSystemView
+
+FOLLOWS = ViewOptions(follows=True)
+
+
+def follower(storage, options=FOLLOWS):
+    """An opening of a table that follows it, as if in a process of its own."""
+    return TableContext.open(storage, LocalEngine(1), cache=Cache(), view=options)
+
+
+def check_followed(context):
+    """Compare every partition; gives the number of file groups."""
+    snapshot = context.snapshot()
+    followed = snapshot.view
+    listed = FileSystemView(context.listing, context.active, snapshot.timeline, snapshot.archived)
+    partitions = {*listed.every_partition(), *followed.every_partition()}
+    count = 0
+    for path in sorted(partitions):
+        known = followed.file_groups(path)
+        names = {log.name for group in known for each in group.slices for log in each.logs}
+        expected = _counted(listed.file_groups(path), names)
+        assert _counted(known, names) == expected, path
+        count += len(expected)
+    # A partition that only a write that failed has made has no files.
+    with_files = {path for path in listed.partitions() if any(g.slices for g in followed.file_groups(path))}
+    assert with_files <= set(followed.partitions())
+    return count
+
+
+def _counted(groups, known):
+    """The groups without logs that no commit names, but for those that are known: of writes that failed or are at work."""
+    found = []
+    for group in groups:
+        slices = []
+        for each in group.slices:
+            logs = tuple(log for log in each.logs if log.committed_bytes is not None or log.name in known)
+            if each.base is not None or logs:
+                slices.append(each._replace(logs=logs))
+        if slices or group.missing:
+            found.append(FileGroup(group.id, tuple(slices), group.missing))
+    return found
