@@ -15,6 +15,13 @@ def follower(storage, options=FOLLOWS):
     return TableContext.open(storage, LocalEngine(1), cache=Cache(), view=options)
 
 
+def moved(context, storage):
+    """The same follower, of a storage to which the table was copied."""
+    there = follower(storage, context.view_options)
+    there.synced._files = context.synced._files
+    return there
+
+
 def check_followed(context):
     """Compare every partition; gives the number of file groups."""
     snapshot = context.snapshot()
