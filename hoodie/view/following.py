@@ -46,18 +46,18 @@ def lost_track(
     """
     there, before = completed(new), completed(old)
     first = _first_write(new)
-    for instant in old:
-        if instant.is_completed and (instant.time, instant.action) not in there and instant.action in WRITES:
-            if instant.time not in undone and not _is_before(instant, first):
-                return f"{instant} is gone from the timeline, and nothing says why"
-        elif not instant.is_completed and instant.time not in undone:
-            reason = _vanished(instant, new, there, first, has_archived)
-            if reason is not None:
-                return reason
     kept = [i for i in old.commits if i.time not in undone]
-    is_bound = bool(kept) and first is not None and not _is_before(kept[-1], first)
-    if not is_bound and has_archived():
+    is_bound = bool(kept) and not _is_before(kept[-1], first)
+    gone = [i for i in kept if (i.time, i.action) not in there]
+    for instant in gone:
+        if not _is_before(instant, first):
+            return f"{instant} is gone from the timeline, and nothing says why"
+    if not is_bound and (gone or has_archived()):
         return "commits were archived since"
+    for instant in old.pending():
+        reason = None if instant.time in undone else _vanished(instant, new, there, first, has_archived)
+        if reason is not None:
+            return reason
     for action in _REMOVING:
         newest = max((time for time, other in before if other is action), key=sort_key, default=None)
         if newest is not None and (newest, action) in there:

@@ -104,19 +104,24 @@ class SyncedFiles:
         """Know nothing any more."""
         self.store.clear()
         self.timeline, self.is_whole, self.source = None, False, None
+        self.passed.clear()
         self.doubted.clear()
 
     def stand_at(self, timeline: Timeline) -> None:
         if self.timeline is not None and self.timeline.instants != timeline.instants:
-            self.passed = [*self.passed[1 - _PASSED :], self.timeline.instants]
+            self.pass_by(self.timeline)
         self.timeline = timeline
 
+    def pass_by(self, timeline: Timeline) -> None:
+        """It is an older one."""
+        self.passed = [*self.passed[1 - _PASSED :], timeline.instants]
+
     def covers(self, timeline: Timeline) -> bool:
-        """Whether the files of every commit of that timeline are known, and nothing that it has completed is new."""
+        """Whether nothing was completed on that timeline since this one, or it is known to be older."""
         if self.timeline is None:
             return False
         same = self.timeline.instants == timeline.instants
-        return same or timeline.instants in self.passed or completed(timeline) <= completed(self.timeline)
+        return same or timeline.instants in self.passed or completed(timeline) == completed(self.timeline)
 
 
 class SyncedListing:
@@ -198,11 +203,16 @@ class SyncedListing:
     # -- following -----------------------------------------------------------------------------------------------------
 
     def _sync(self, timeline: Timeline) -> None:
-        if self._files.timeline is None:
+        known = self._files
+        if known.timeline is None:
             self._begin()
-        elif not self._files.covers(timeline):
+        elif not known.covers(timeline):
+            if completed(timeline) < completed(known.timeline):
+                # A slow reader's, or somebody has put an older copy of the table in its place.
+                known.pass_by(timeline)
+                timeline = self._active.load()
             self._follow(timeline)
-            self._files.save_if_due()
+            known.save_if_due()
 
     def _begin(self) -> None:
         """Stand at the timeline of now, with no file known. What is compared later is looked at before."""
