@@ -2,10 +2,13 @@
 
 from hoodie.engine.local import LocalEngine
 from hoodie.model.files import FileGroup
+from hoodie.model.names import HOODIE
 from hoodie.options.view import ViewOptions
 from hoodie.storage.cache import Cache
+from hoodie.storage.faults import FaultStorage
 from hoodie.view.context import TableContext
 from hoodie.view.view import FileSystemView
+from tests.memory_tables import opened
 
 FOLLOWS = ViewOptions(follows=True)
 
@@ -20,6 +23,27 @@ def moved(context, storage):
     there = follower(storage, context.view_options)
     there.synced._files = context.synced._files
     return there
+
+
+class Counting(FaultStorage):
+    """Notes the folders outside of `.hoodie` that are listed."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.listed = []
+
+    def list(self, folder, *, recursive=False):
+        if not folder.startswith(HOODIE):
+            self.listed.append(folder)
+        return super().list(folder, recursive=recursive)
+
+
+def slices(context):
+    return context.snapshot().view.latest_slices()
+
+
+def by_listing(storage):
+    return opened(storage)._context.snapshot().view.latest_slices()
 
 
 def check_followed(context):

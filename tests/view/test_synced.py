@@ -15,24 +15,10 @@ from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
-from tests.followed import FOLLOWS, check_followed, follower
+from tests.followed import FOLLOWS, Counting, by_listing, check_followed, follower, slices
 from tests.memory_tables import Input, batch, copy_of, create, new_table, opened, plain, snapshot_of
 
 FOLLOWING = {"hoodie.filesystem.view.incr.timeline.sync.enable": "true"}
-MARK = ".hoodie_partition_metadata"
-
-
-class Counting(FaultStorage):
-    """Notes the folders outside of `.hoodie` that are listed."""
-
-    def __init__(self, inner):
-        super().__init__(inner)
-        self.listed = []
-
-    def list(self, folder, *, recursive=False):
-        if not folder.startswith(HOODIE):
-            self.listed.append(folder)
-        return super().list(folder, recursive=recursive)
 
 
 def filled(table_type="MERGE_ON_READ"):
@@ -51,14 +37,6 @@ def counted(storage):
     assert counting.listed
     counting.listed.clear()
     return context, counting.listed
-
-
-def slices(context):
-    return context.snapshot().view.latest_slices()
-
-
-def by_listing(storage):
-    return opened(storage)._context.snapshot().view.latest_slices()
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
