@@ -40,9 +40,7 @@ def measure(store: ViewStore, partitions: int, files: int, folder: str, *, spill
     rng = random.Random(1)
     spill_bytes = spill_mb * 1024 * 1024
     made = STORES[store](
-        ViewOptions(
-            follows=True, type=store, spill_bytes=spill_bytes, spill_folder=folder, rocksdb_folder=folder
-        )
+        ViewOptions(follows=True, type=store, spill_bytes=spill_bytes, spill_folder=folder, rocksdb_folder=folder)
     )
     for number in range(min(100, partitions)):  # what the store itself takes is no part of the measure
         made.put(f"warm={number}", _files(rng, 1))
@@ -76,7 +74,8 @@ def _partition(number: int) -> str:
 
 def _files(rng: random.Random, count: int) -> Files:
     return {
-        f"{uuid.UUID(int=rng.getrandbits(128))}-0_{number}-10-100_20261125{number % 86400:05}0000.parquet": 10**7 + number
+        f"{uuid.UUID(int=rng.getrandbits(128))}-0_{number}-10-100_20261125{number % 86400:05}0000.parquet": 10**7
+        + number
         for number in range(count)
     }
 
@@ -98,16 +97,16 @@ def main() -> None:
     args = parser.parse_args()
     if args.only:
         with tempfile.TemporaryDirectory() as folder:
-            print(*measure(ViewStore(args.only), args.partitions, args.files, folder, spill_mb=args.spill_mb))  # noqa: T201
+            print(*measure(ViewStore(args.only), args.partitions, args.files, folder, spill_mb=args.spill_mb))
         return
-    print(f"{args.partitions:,} partitions, {args.partitions * args.files:,} files")  # noqa: T201
-    print("| store | build | a partition | a change | memory |", "|---|---|---|---|---|", sep="\n")  # noqa: T201
+    print(f"{args.partitions:,} partitions, {args.partitions * args.files:,} files")
+    print("| store | build | a partition | a change | memory |", "|---|---|---|---|---|", sep="\n")
     for store in STORES:
         size = ["--partitions", str(args.partitions), "--files", str(args.files), "--spill-mb", str(args.spill_mb)]
         line = [sys.executable, "-m", "benchmarks.file_stores", *size, "--only", store.value]
         told = subprocess.run(line, capture_output=True, text=True, check=True).stdout
         found = Measured(*map(float, told.split()))
-        print(  # noqa: T201
+        print(
             f"| `{store}` | {found.build_s:.1f} s | {found.ask_us:.0f} µs | {found.change_us:.0f} µs | {found.memory_mb:.0f} MB |"
         )
 

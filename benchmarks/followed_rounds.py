@@ -70,7 +70,9 @@ def rows(ids: Sequence[int], partitions: int, ts: int) -> pa.Table:
     )
 
 
-def measure(partitions: int, touched: int, rounds: int, options: Mapping[str, str], *, new_processes: bool) -> list[Round]:
+def measure(
+    partitions: int, touched: int, rounds: int, options: Mapping[str, str], *, new_processes: bool
+) -> list[Round]:
     """`new_processes`: each step is taken by one of its own, and so is nothing that a process keeps."""
     storage = Counted()
     create_at(storage, parse_write_options(TABLE).to_create(), schema=rows([0], 1, 1).schema)
@@ -119,12 +121,12 @@ def main() -> None:
     parser.add_argument("--touched", type=int, default=20, help="partitions that each round writes into")
     parser.add_argument("--rounds", type=int, default=10)
     args = parser.parse_args()
-    print("| | ingest | query | compact | clean | folders of `.hoodie` | all rounds |")  # noqa: T201
-    print("|---|---|---|---|---|---|---|")  # noqa: T201
+    print("| | ingest | query | compact | clean | folders of `.hoodie` | all rounds |")
+    print("|---|---|---|---|---|---|---|")
     for name, found in cases(args.partitions, args.touched, args.rounds).items():
         last = found[-1]
         total = sum(sum(each[:4]) for each in found)
-        print(f"| {name} | {' | '.join(f'{count:,}' for count in last)} | {total:,} |")  # noqa: T201
+        print(f"| {name} | {' | '.join(f'{count:,}' for count in last)} | {total:,} |")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """A view that follows the timeline beside one that has just listed the storage: they have to show the same."""
 
+from dataclasses import replace
+
 from hoodie.engine.local import LocalEngine
 from hoodie.model.files import FileGroup
 from hoodie.model.names import HOODIE
@@ -63,6 +65,28 @@ def check_followed(context):
     with_files = {path for path in listed.partitions() if any(g.slices for g in followed.file_groups(path))}
     assert with_files <= set(followed.partitions())
     return count
+
+
+class Followers:
+    """Of one table: one that looks at every step, one at every third, and one that begins from a checkpoint each time."""
+
+    def __init__(self, storage, checkpoint):
+        self._storage = storage
+        self._checkpointed = replace(FOLLOWS, checkpoint=checkpoint)
+        self._quick, self._slow = follower(storage), follower(storage)
+        self.steps = 0
+
+    @property
+    def quick(self):
+        return self._quick
+
+    def check(self):
+        self.steps += 1
+        check_followed(self._quick)
+        if self.steps % 3 == 0:
+            check_followed(self._slow)
+        if self.steps % 2 == 0:
+            check_followed(follower(self._storage, self._checkpointed))
 
 
 def _counted(groups, known):

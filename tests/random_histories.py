@@ -15,7 +15,7 @@ from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import HoodieTable
 from hoodie.write.attempt import ClusteringInTheWayError
 from tests.change_feed import check_feed, check_in_order
-from tests.followed import FOLLOWS, check_followed, follower
+from tests.followed import Followers
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
 from tests.scan_files import check as check_scan_files
@@ -80,9 +80,7 @@ class Histories(RuleBasedStateMachine):
             self.options |= {"hoodie.clustering.updates.strategy": "allow"}
         if follows:
             self.options |= FOLLOWING
-        self.follower, self.slow_follower = follower(self.storage), follower(self.storage)
-        self.checkpointed = replace(FOLLOWS, checkpoint=f"memory://{uuid.uuid4().hex}")
-        self.steps = 0
+        self.followers = Followers(self.storage, f"memory://{uuid.uuid4().hex}")
         self.model = Model(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
         self.fresh = 0
         self.known: list[str] = []
@@ -389,13 +387,8 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def views_that_follow_show_what_a_listing_shows(self):
-        self.steps += 1
-        check_followed(self.follower)
-        if self.steps % 3 == 0:
-            check_followed(self.slow_follower)
-        if self.steps % 2 == 0:
-            check_followed(follower(self.storage, self.checkpointed))
-        assert snapshot_of(HoodieTable(self.follower)) == self.model.snapshot()
+        self.followers.check()
+        assert snapshot_of(HoodieTable(self.followers.quick)) == self.model.snapshot()
 
     @invariant()
     def nothing_is_left_over(self):

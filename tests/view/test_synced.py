@@ -135,7 +135,7 @@ def _listed_group(context, group):
 
 
 def test_a_commit_with_a_smaller_instant_that_is_completed_later_is_followed():
-    storage, clock, table = filled()
+    storage, _, table = filled()
     table.upsert(batch([Input("k", "a", 3, 3), Input("x", "a", 3, 3)]))
     late = table.timeline.commits[-1]
     table.upsert(batch([Input("l", "b", 4, 4)]))
@@ -277,7 +277,7 @@ def test_threads_that_read_and_write_through_one_opening_get_whole_answers():
         try:
             for _ in range(20):
                 assert table.scan().count() >= 3
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - told by the main thread
             errors.append(error)
 
     threads = [threading.Thread(target=read) for _ in range(3)]
