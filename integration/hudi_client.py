@@ -140,6 +140,10 @@ class HudiPeer:
         found: list[str] = self._ask("expired", path=str(path), options=dict(options))["partitions"]
         return found
 
+    def timeline_hashes(self, path: str | Path) -> dict[str, str]:
+        """`HoodieTimeline.getTimelineHash` of the active timeline ("all"), and of what views take of it ("views")."""
+        return dict(self._ask("timeline_hashes", path=str(path)))
+
     def run_compaction(self, path: str | Path, *, op: str = "run", options: Mapping[str, str] | None = None) -> Answer:
         """Hudi's procedure `run_compaction`: `op` is `run`, `schedule`, `execute` or `scheduleAndExecute`."""
         given = ",".join(
