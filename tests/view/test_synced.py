@@ -72,6 +72,25 @@ def test_a_partition_is_listed_when_it_is_asked_for_first_and_only_it():
     assert len(counting.listed) == before
 
 
+def test_what_begins_or_is_completed_while_a_partition_is_listed_is_known():
+    storage, clock, table = filled()
+    begun = f"{HOODIE}/20991231000000000.deltacommit.requested"
+
+    class Overtaken(FaultStorage):
+        def list(self, folder, *, recursive=False):
+            found = super().list(folder, recursive=recursive)
+            if folder == "a" and not storage.exists(begun):
+                opened(storage, clock).upsert(batch([Input("k", "a", 3, 3), Input("l", "b", 3, 3)]))
+                storage.create_new(begun, b"")
+            return found
+
+    context = follower(Overtaken(storage))
+    context.snapshot().view.latest_slices(["a"])
+    assert begun.endswith(f"{context.synced.timeline.instants[-1]}")
+    assert context.snapshot().view.latest_slices(["a"]) == [s for s in by_listing(storage) if s.group[0] == "a"]
+    check_followed(context)
+
+
 def test_who_follows_and_writes_lists_nothing_either():
     storage, clock, _ = filled()
     counting = Counting(storage)
