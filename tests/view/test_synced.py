@@ -11,7 +11,7 @@ from hoodie.model.names import HOODIE
 from hoodie.options.parse import parse_view_options
 from hoodie.options.values import ViewStore
 from hoodie.storage.cache import Cache
-from hoodie.storage.faults import FaultStorage
+from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
@@ -210,6 +210,32 @@ def test_files_that_a_repair_moved_away_are_not_shown_any_more():
     assert check_followed(context) > 0
 
 
+def test_a_base_file_that_counts_nowhere_is_not_kept_for_it_may_go_without_a_word():
+    storage, clock, table = filled("COPY_ON_WRITE")
+
+    class DiesBeforeItCompletes(FaultStorage):
+        def create_new(self, path, data, *, via=None, durable=True):
+            if path.endswith(".commit"):
+                raise InjectedFault(path)
+            super().create_new(path, data, via=via, durable=durable)
+
+    with pytest.raises(InjectedFault):
+        opened(DiesBeforeItCompletes(storage), clock).upsert(batch([Input("k", "a", 3, 3)]))
+    (failed,) = table.timeline.pending()
+    table.rollback()
+    late = f"a/late-0_9-9-9_{failed.time}.parquet"
+    storage.create_new(late, b"a copy that came late")
+    context, listed = counted(storage)
+    for turn in range(4, 8):
+        table.upsert(batch([Input("k", "a", turn, turn)]))
+        slices(context)
+    table.archive(min_commits=1)
+    assert not storage.exists(late)
+    assert slices(context) == by_listing(storage)
+    assert listed == []
+    check_followed(context)
+
+
 def test_a_file_that_is_gone_is_told_and_one_that_is_back_is_seen():
     storage, _, _ = filled("COPY_ON_WRITE")
     context, _ = counted(storage)
@@ -260,6 +286,19 @@ def test_a_reader_who_began_before_is_answered_as_of_now_without_a_listing():
     assert listed == []
     assert slices(context) == by_listing(storage)
     assert listed == []
+
+
+def test_a_reader_who_began_before_anything_was_known_is_no_reason_to_list_anew():
+    storage, _, table = filled()
+    counting = Counting(storage)
+    context = follower(counting)
+    before = context.snapshot()
+    table.upsert(batch([Input("k", "a", 3, 3), Input("z", "z", 3, 3)]))
+    slices(context)
+    counting.listed.clear()
+    assert {each.group.partition_path for each in before.view.latest_slices()} == {"a", "b", "c/d"}
+    assert slices(context) == by_listing(storage)
+    assert counting.listed == []
 
 
 def test_who_judges_what_is_stored_looks_at_the_storage():
