@@ -73,7 +73,7 @@ def test_a_partition_is_listed_when_it_is_asked_for_first_and_only_it():
 
 
 def test_what_begins_or_is_completed_while_a_partition_is_listed_is_known():
-    storage, clock, table = filled()
+    storage, clock, _ = filled()
     begun = f"{HOODIE}/20991231000000000.deltacommit.requested"
 
     class Overtaken(FaultStorage):
