@@ -12,7 +12,8 @@ from typing import Any
 from hoodie.errors import OptionError
 from hoodie.view.file_store import Files, decode_files, encode_files
 
-_MEMORY_BYTES = 64 * 1024 * 1024
+_BUFFER_BYTES = 8 * 1024 * 1024
+_MEMORY_BYTES = 4 * _BUFFER_BYTES
 """About what RocksDB takes: what was written last, and blocks that were read."""
 
 
@@ -65,6 +66,7 @@ class EmbeddedStore:
         self._path = os.path.join(self._folder, str(self._number))
         options = self._rocksdict.Options(raw_mode=True)
         options.create_if_missing(True)
+        options.set_write_buffer_size(_BUFFER_BYTES)
         self._unlogged = self._rocksdict.WriteOptions()
         self._unlogged.disable_wal = True  # nothing is read again by another process
         return self._rocksdict.Rdict(self._path, options=options)

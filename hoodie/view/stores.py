@@ -18,6 +18,8 @@ from hoodie.view.spilled_store import SpilledStore
 from hoodie.view.synced import SyncedFiles
 
 _SYNCED: Kind[SyncedFiles] = Kind("followed files")
+_MOST_BYTES = 32 * 1024 * 1024
+"""More it does not count for among what a process keeps, where nothing may take more than a third: it was asked for."""
 
 STORES: Mapping[ViewStore, Callable[[ViewOptions], FileStore]] = {
     ViewStore.MEMORY: lambda options: MemoryStore(),
@@ -41,7 +43,7 @@ def synced_files(storage: Storage, cache: Cache, layout: Layout, options: ViewOp
     found = cache.find(_SYNCED, key)
     if found is None:
         found = _new(storage, layout, options)
-    cache.put(_SYNCED, key, found, found.store.memory_bytes)
+    cache.put(_SYNCED, key, found, min(found.store.memory_bytes, _MOST_BYTES))
     return found
 
 

@@ -311,17 +311,19 @@ def test_who_judges_what_is_stored_looks_at_the_storage():
         assert listed, judge
 
 
-def test_openings_of_a_process_share_what_is_known_and_ask_their_own_storage(tmp_path):
+@pytest.mark.parametrize("store", ["MEMORY", "SPILLABLE_DISK", "EMBEDDED_KV_STORE"])
+def test_openings_of_a_process_share_what_is_known_and_ask_their_own_storage(store, tmp_path):
+    options = FOLLOWING | {"hoodie.filesystem.view.type": store}
     create(LocalStorage(tmp_path), table_type="MERGE_ON_READ")
     opened(LocalStorage(tmp_path)).upsert(batch([Input("k", "a", 1, 1)]))
     cache = Cache()
     first, second = Counting(LocalStorage(tmp_path)), Counting(LocalStorage(tmp_path))
-    assert opened(first, options=FOLLOWING, cache=cache).scan().count() == 1
+    assert opened(first, options=options, cache=cache).scan().count() == 1
     assert first.listed
     first.listed.clear()
-    assert opened(second, options=FOLLOWING, cache=cache).scan().count() == 1
+    assert opened(second, options=options, cache=cache).scan().count() == 1
     opened(LocalStorage(tmp_path)).upsert(batch([Input("l", "b", 1, 1)]))
-    assert opened(second, options=FOLLOWING, cache=cache).scan().count() == 2
+    assert opened(second, options=options, cache=cache).scan().count() == 2
     assert first.listed == second.listed == []
 
 
