@@ -43,7 +43,7 @@ from hoodie.options.fits import check_against
 from hoodie.options.keys import OPERATION, PARTIAL_UPSERT, remembered_names
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
 from hoodie.options.not_done import warn
-from hoodie.options.parse import load_defaults, parse_write_options
+from hoodie.options.parse import load_defaults, parse_view_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
@@ -82,6 +82,7 @@ class HoodieTable(TableServices):
         self._options = dict(parse_options(options))
         if options:
             self._request(None)  # what is wrong with them is said here, not at the first write
+        self.writer.context = context.with_view(parse_view_options(self._options, defaults=load_defaults()))
 
     def __dir__(self) -> list[str]:
         """What completion shows: not what the doors to Spark and the command line call."""
@@ -501,7 +502,7 @@ class HoodieTable(TableServices):
 
     def _at_work(self, options: Mapping[str, str] | None = None) -> tuple[TableContext, WriteOptions]:
         write = self._request(options).write
-        return self._context.with_concurrency(write.concurrency), write
+        return self._context.with_view(write.view).with_concurrency(write.concurrency), write
 
     def _zone(self) -> tzinfo | None:
         return zone_of(self.config.timezone)

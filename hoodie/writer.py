@@ -121,6 +121,7 @@ class TableWriter:
 
     def _begun(self, operation: WriteOperation, options: WriteOptions) -> tuple[TableContext, WriteOptions]:
         check_writable(self.context.config)
+        self.context = self.context.with_view(options.view)
         context = self.context.with_concurrency(options.concurrency)
         return context, replace(
             options, operation=operation
@@ -211,6 +212,7 @@ class TableWriter:
             except MissingFileError:
                 _roll_back_quietly(context)
                 # What this process kept of the table hid it. A fresh listing says which commit's file it is.
+                context.forget_files()
                 context.ask(lambda snapshot: snapshot.view.latest_slices())
                 raise
             except Exception:

@@ -1,5 +1,6 @@
 """Plays a history: each step by its writer on the same table; then every reader is asked, and the model beside them."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,14 @@ import pytest
 
 import hoodie
 from hoodie.errors import InstantNotFoundError
+from hoodie.storage.local import LocalStorage
 from integration import rust_peer
 from integration.histories import MOR, OURS, PAYLOADS, History, Step, key_of
 from integration.history_rows import ExpectedRows
 from integration.hudi_client import HudiPeer, PeerError, read_options
 from integration.tables import dies_before_publishing
 from integration.views import View, ours, views_of
+from tests.followed import Followers
 from tests.rows import Row, rows_of, sorted_rows
 from tests.small_files import treat_small_files
 
@@ -40,6 +43,7 @@ class Play:
         self.expected = ExpectedRows(history.shape)
         self.seen: dict[str, list[Row]] = {}
         """Commit -> the snapshot that we read right after it."""
+        self.followers: Followers | None = None
         self.was_unsure = False
         """A compaction may have changed what there was to see of some commit, as it does in Hudi."""
 
@@ -53,6 +57,11 @@ class Play:
             self.expected.apply(step)
             self.was_unsure |= bool(self.expected.unsure)
             self.seen[hoodie.open_table(self.path).timeline.commits[-1].time] = unordered(ours(self.path, View()))
+            self.followers = self.followers or Followers(LocalStorage(self.path), f"memory://{uuid.uuid4().hex}")
+            try:
+                self.followers.check()
+            except AssertionError as error:
+                return [f"after step {number}, {step}, a view that follows shows other files: {error}"]
             found = []
             if number == len(self.history.steps) - 1:
                 if hoodie.open_table(self.path).timeline.pending_writes:

@@ -144,6 +144,10 @@ class HudiPeer:
         """An act of Hudi's write client: `schedule_clean`, `archive`, `restore` or `expire`."""
         self._ask("client", path=str(path), act=act, argument=argument, options=dict(options))
 
+    def timeline_hashes(self, path: str | Path) -> dict[str, str]:
+        """`HoodieTimeline.getTimelineHash` of the active timeline ("all"), and of what views take of it ("views")."""
+        return dict(self._ask("timeline_hashes", path=str(path)))
+
     def run_compaction(self, path: str | Path, *, op: str = "run", options: Mapping[str, str] | None = None) -> Answer:
         """Hudi's procedure `run_compaction`: `op` is `run`, `schedule`, `execute` or `scheduleAndExecute`."""
         given = ",".join(

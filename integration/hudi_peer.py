@@ -212,6 +212,15 @@ class Peer:
         make = java.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
         return make(self.spark._jsparkSession, path, given, java.scala.Option.empty()), meta
 
+    def timeline_hashes(self, *, path: str) -> dict[str, object]:
+        """What Apache Hudi makes of the active timeline, of all of it and of the part that its views take."""
+        java = self.spark._jvm
+        conf = java.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.spark._jsc.hadoopConfiguration())
+        meta = java.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(conf).setBasePath(path).build()
+        timeline = meta.getActiveTimeline()
+        views = timeline.filterCompletedAndCompactionInstants()
+        return {"all": timeline.getTimelineHash(), "views": views.getTimelineHash()}
+
     def sql(self, *, query: str, out: str) -> dict[str, object]:
         """Run a statement; its result goes into the Arrow file `out`."""
         frame = self.spark.sql(query)
@@ -229,6 +238,7 @@ def serve(bundle_jar: str) -> None:
     calls["stream"] = peer.stream
     calls["expired"] = peer.expired
     calls["client"] = peer.client
+    calls["timeline_hashes"] = peer.timeline_hashes
     print(json.dumps({"ok": {"spark": spark.version}}), file=answers)
     for line in sys.stdin:
         request = json.loads(line)

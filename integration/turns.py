@@ -1,13 +1,18 @@
 """One table that hoodie and Apache Hudi write in turns; after every turn all readers see the same rows."""
 
+import uuid
+
 import pyarrow as pa
 
 import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import PROPERTIES
+from hoodie.storage.local import LocalStorage
+from hoodie.table import HoodieTable
 from integration.tables import TRIPS, Written
 from integration.views import View, by_hudi, by_rust, ours
-from tests.rows import without
+from tests.followed import Followers
+from tests.rows import rows_of, without
 
 METADATA_ON = {"hoodie.metadata.enable": "true"}
 COMPACT_NOW = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
@@ -34,6 +39,8 @@ class Turns:
         self.path = path
         self.table_type = table_type
         self.table = None
+        self.followers = None
+        """Who follow the table by its timeline, from the first check on."""
 
     def create(self):
         self.table = Written(
@@ -92,6 +99,12 @@ class Turns:
         if METADATA_ON.items() <= self.options.items():
             assert by_hudi(self.hudi, METADATA_ON)(self.path, View()) == mine, f"{step}; by its metadata table"
         assert by_rust(self.path, View()) == mine, step
+        if self.followers is None:
+            self.followers = Followers(LocalStorage(self.path), f"memory://{uuid.uuid4().hex}")
+        self.followers.check()
+        assert rows_of(HoodieTable(self.followers.quick).scan(meta_columns=True).to_arrow()) == rows_of(
+            hoodie.open_table(self.path).scan(meta_columns=True).to_arrow()
+        ), f"{step}; followed"
 
     def properties(self):
         return (self.path / PROPERTIES).read_text()

@@ -1,6 +1,7 @@
 """Random histories of one table in memory beside a plain model of it."""
 
 import random
+import uuid
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.tuning import TUNING
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
+from hoodie.table import HoodieTable
 from hoodie.write.attempt import ClusteringInTheWayError
 from tests.change_feed import check_feed, check_in_order
+from tests.followed import Followers
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
 from tests.scan_files import check as check_scan_files
@@ -26,6 +29,7 @@ BATCHES = st.lists(ROWS, min_size=1, max_size=8)
 DIFFERENT = st.lists(ROWS, min_size=1, max_size=4, unique_by=lambda row: row[:2])
 KEYS = st.lists(st.builds(Input, IDS, PARTS, st.just(0), st.just(0), st.just(False)), min_size=1, max_size=4)
 PARQUET_BLOCKS = {"hoodie.logfile.data.block.format": "parquet"}
+FOLLOWING = {"hoodie.filesystem.view.incr.timeline.sync.enable": "true"}
 SOME_PARTITIONS = {"hoodie.compaction.partition.path.regex": "^a$"}
 CRAMPED = {"hoodie.memory.compaction.max.size": "200"}
 """Bytes: a compaction puts all on disk, a row or two at a time."""
@@ -55,9 +59,14 @@ class Histories(RuleBasedStateMachine):
     """Older commits were cleaned."""
 
     @initialize(
-        pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans(), cramped=st.booleans(), allows=st.booleans()
+        pack=st.booleans(),
+        parquet=st.booleans(),
+        cheap=st.booleans(),
+        cramped=st.booleans(),
+        allows=st.booleans(),
+        follows=st.booleans(),
     )
-    def begin(self, pack, parquet, cheap, cramped=False, allows=False):
+    def begin(self, pack, parquet, cheap, cramped=False, allows=False, follows=False):
         treat_small_files(self.patch, as_small=cheap)
         self.storage, self.clock = self.new_table()
         # Without small files to fill, every batch of new keys makes a file group of its own.
@@ -70,6 +79,9 @@ class Histories(RuleBasedStateMachine):
         self.allows = allows
         if allows:
             self.options |= {"hoodie.clustering.updates.strategy": "allow"}
+        if follows:
+            self.options |= FOLLOWING
+        self.followers = Followers(self.storage, f"memory://{uuid.uuid4().hex}")
         self.model = Model(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
         self.fresh = 0
         self.known: list[str] = []
@@ -409,6 +421,11 @@ class Histories(RuleBasedStateMachine):
         assert plain(table.scan(query="read_optimized", meta_columns=True)) == self.model.read_optimized()
         if self.known:
             check_scan_files(table)
+
+    @invariant()
+    def views_that_follow_show_what_a_listing_shows(self):
+        self.followers.check()
+        assert snapshot_of(HoodieTable(self.followers.quick)) == self.model.snapshot()
 
     @invariant()
     def nothing_is_left_over(self):

@@ -31,6 +31,7 @@ def check(context: TableContext, table: HoodieTable, args: argparse.Namespace) -
     Raises:
         CorruptFileError: something is wrong; the text names the file and what to do.
     """
+    context = context.on_storage()
     snapshot = context.snapshot()
     for problem in problems(context, snapshot):
         raise problem

@@ -471,7 +471,15 @@ def decode_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
     Raises:
         CorruptFileError: the bytes are no such metadata.
     """
-    record = decode_plan(ROLLBACK_METADATA, data, path=path)
+    return rollback_of(decode_plan(ROLLBACK_METADATA, data, path=path), path=path)
+
+
+def rollback_of(record: Mapping[str, Any], *, path: str) -> RollbackMetadata:
+    """The same of a record, as a completed restore has them.
+
+    Raises:
+        CorruptFileError: it names an action that no timeline has.
+    """
     rolled_back = [(entry["commitTime"], _action(entry["action"], path)) for entry in record["instantsRollback"]]
     # Old metadata lists only the times; all that could be rolled back then and left a trace here were commits.
     named = {instant for instant, _ in rolled_back}

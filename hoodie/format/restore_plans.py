@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.plan_avro import decode_plan, encode_plan, rollback_record
+from hoodie.format.plan_avro import decode_plan, encode_plan, rollback_of, rollback_record
 from hoodie.format.plan_check import check_restore
 from hoodie.model.enums import Action
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, SavepointMetadata
@@ -88,6 +88,22 @@ def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
             "restoreInstantInfo": _instants(metadata.undone),
         },
     )
+
+
+def decode_restore_metadata(data: bytes, *, path: str) -> RestoreMetadata:
+    """What a completed `T.restore` says.
+
+    Raises:
+        CorruptFileError: the bytes are no such metadata.
+    """
+    record = decode_plan(RESTORE_METADATA, data, path=path)
+    undone = [(each["commitTime"], _action(each["action"], path)) for each in record["restoreInstantInfo"] or ()]
+    # Old metadata lists only the times; all that could be restored then were commits.
+    named = {time for time, _ in undone}
+    undone += [(time, Action.COMMIT) for time in record["instantsToRollback"] if time not in named]
+    records = (each for found in record["hoodieRestoreMetadata"].values() for each in found)
+    rollbacks = tuple(rollback_of(each, path=path) for each in records if each is not None)
+    return RestoreMetadata(record["startRestoreTime"], record["timeTakenInMillis"], tuple(undone), rollbacks)
 
 
 def _instants(instants: tuple[tuple[str, Action], ...]) -> list[dict[str, str]]:

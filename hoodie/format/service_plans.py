@@ -11,7 +11,7 @@ from hoodie.format.plan_avro import decode_plan, encode_plan
 from hoodie.format.plan_check import check_clean
 from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.names import join
-from hoodie.model.payloads import CleanMetadata, CleanPlan
+from hoodie.model.payloads import CleanedPartition, CleanMetadata, CleanPlan
 
 CLEAN_PLAN = "HoodieCleanerPlan"
 CLEAN_METADATA = "HoodieCleanMetadata"
@@ -167,6 +167,24 @@ def decode_clean_metadata(data: bytes, *, path: str) -> CleanMetadata:
         record["earliestCommitToRetain"].strip() or None,
         record["lastCompletedCommitTimestamp"],
         dict(record["extraMetadata"] or {}),
+    )
+
+
+def decode_cleaned(data: bytes, *, path: str) -> tuple[CleanedPartition, ...]:
+    """What a completed clean deleted.
+
+    Raises:
+        CorruptFileError: the bytes are no metadata of a clean.
+    """
+    record = decode_plan(CLEAN_METADATA, data, path=path)
+    return tuple(
+        CleanedPartition(
+            partition_path,
+            tuple(name.rpartition("/")[2] for name in each["successDeleteFiles"]),
+            tuple(name.rpartition("/")[2] for name in each["failedDeleteFiles"]),
+            bool(each["isPartitionDeleted"]),
+        )
+        for partition_path, each in record["partitionMetadata"].items()
     )
 
 

@@ -193,6 +193,17 @@ class CleanMetadata:
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
+class CleanedPartition(NamedTuple):
+    """What a completed clean did in one partition; names of files."""
+
+    partition_path: str
+    deleted: tuple[str, ...]
+    failed: tuple[str, ...]
+    """To be deleted, and perhaps still there."""
+    is_gone: bool
+    """Not even the folder is left."""
+
+
 @dataclass(frozen=True)
 class SavepointMetadata:
     """What a savepoint says; its instant is that of the commit whose state it keeps."""

@@ -42,6 +42,7 @@ from hoodie.options.values import (
     MorInserts,
     OverwriteMode,
     SortMode,
+    ViewStore,
     boolean,
     choice,
     fields,
@@ -1247,6 +1248,53 @@ READ_CHECKS = (
     ),
 )
 
+_VIEW = "hoodie.filesystem.view."
+VIEW_SYNC = Key(
+    f"{_VIEW}incr.timeline.sync.enable",
+    boolean(),
+    False,
+    "List a partition once, and afterwards follow its files by what instants say: docs/TIMELINE_SERVICE.md.",
+)
+VIEW_TYPE: Key[ViewStore] = Key(
+    f"{_VIEW}type",
+    choice({store.value: store for store in ViewStore}),
+    ViewStore.MEMORY,
+    "Where the files that are followed are kept: in memory, in bounded memory and a file, or in RocksDB.",
+)
+VIEW_SECONDARY: Key[ViewStore] = Key(
+    f"{_VIEW}secondary.type",
+    choice({store.value: store for store in ViewStore if not store.is_remote}),
+    ViewStore.MEMORY,
+    "The same where a timeline server is asked and does not answer.",
+)
+VIEW_SPILL_BYTES = Key(
+    f"{_VIEW}spillable.mem",
+    whole(0),
+    100 * 1024 * 1024,
+    "Bytes of files that SPILLABLE_DISK keeps in memory.",
+)
+VIEW_SPILL_DIR: Key[str | None] = Key(
+    f"{_VIEW}spillable.dir",
+    text("a folder of this machine"),
+    None,
+    "Where SPILLABLE_DISK has its file. Unset: where the machine has such files.",
+)
+VIEW_ROCKSDB_DIR: Key[str | None] = Key(
+    f"{_VIEW}rocksdb.base.path",
+    text("a folder of this machine"),
+    None,
+    "Where EMBEDDED_KV_STORE makes a folder. Unset: where the machine has such files.",
+)
+VIEW_CHECKPOINT: Key[str | None] = Key(
+    "hoodie.python.view.checkpoint.path",
+    text("a folder, or an address as of a table"),
+    None,
+    "Where what is known of the files is left, so that the next process lists nothing. Unset: nowhere.",
+)
+VIEW_KEYS: tuple[Key[object], ...] = (
+    *(VIEW_SYNC, VIEW_TYPE, VIEW_SECONDARY, VIEW_SPILL_BYTES, VIEW_SPILL_DIR, VIEW_ROCKSDB_DIR, VIEW_CHECKPOINT),
+)
+
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
     {
         "Table": (
@@ -1299,6 +1347,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(STREAM_ID, STREAM_BATCH, STREAM_IDENTIFIER, STREAM_RETRIES, STREAM_RETRY_INTERVAL, *STREAM_CHECKS),
             COMMIT_ENTRIES,
         ),
+        "File system view": VIEW_KEYS,
         "Reading": (
             QUERY_TYPE,
             BEGIN_INSTANT,
@@ -1317,7 +1366,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
         ),
     }
 )
-READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], METADATA_ENABLE)
+READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS, METADATA_ENABLE)
 WRITE_KEYS: tuple[Key[object], ...] = (
     *(key for title, group in GROUPS.items() if title != "Reading" for key in group),
     MERGE_SCHEMA,

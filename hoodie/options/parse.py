@@ -39,6 +39,7 @@ from hoodie.options.services import (
 )
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, OverwriteMode, did_you_mean
+from hoodie.options.view import ViewOptions
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
 T = TypeVar("T")
@@ -407,6 +408,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             zookeeper_session_s=get(keys.ZOOKEEPER_SESSION) / 1000,
             zookeeper_connection_s=get(keys.ZOOKEEPER_CONNECTION) / 1000,
         ),
+        view=_view(given),
         stream=_stream(given),
         stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),
         commit_entries={name: str(options[name]) for name in given.options.notes},
@@ -417,6 +419,30 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         given.ignored(reading=False),
         given.defaults.table(),
         given.not_done(reading=False),
+    )
+
+
+def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING) -> ViewOptions:
+    """The options of the file system view among any others, which are not judged here.
+
+    Raises:
+        OptionError: a value that is none of its option.
+    """
+    ours = {name for key in keys.VIEW_KEYS for name in key.names}
+    given, unsaid = ({n: v for n, v in each.items() if n.lower() in ours} for each in (options, defaults))
+    return _view(_Layers.of(given, unsaid, keys.VIEW_KEYS))
+
+
+def _view(given: _Layers) -> ViewOptions:
+    get = given.get
+    return ViewOptions(
+        follows=get(keys.VIEW_SYNC),
+        type=get(keys.VIEW_TYPE),
+        secondary=get(keys.VIEW_SECONDARY),
+        spill_bytes=get(keys.VIEW_SPILL_BYTES),
+        spill_folder=get(keys.VIEW_SPILL_DIR),
+        rocksdb_folder=get(keys.VIEW_ROCKSDB_DIR),
+        checkpoint=get(keys.VIEW_CHECKPOINT),
     )
 
 
@@ -471,6 +497,7 @@ def parse_read_options(
         where=given.get(keys.WHERE),
         columns=given.get(keys.COLUMNS),
         stream=StreamReadOptions(given.get(keys.START_OFFSET), given.get(keys.MAX_COMMITS), given.get(keys.MAX_BYTES)),
+        view=_view(given),
         ignored=given.ignored(reading=True),
     )
     if begin is not None and end is not None and sort_key(begin) > sort_key(end):

@@ -8,6 +8,7 @@ from typing import Any
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.instant import InstantRange
 from hoodie.options import keys
+from hoodie.options.view import VIEW, ViewOptions
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     """None: all."""
     stream: StreamReadOptions = field(default_factory=StreamReadOptions)
+    view: ViewOptions = VIEW
     ignored: tuple[str, ...] = ()
     """Options of Apache Hudi that are not needed here, as the user spelled them; the door warns once of all."""
 

@@ -74,6 +74,21 @@ class LogBlockFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class ViewStore(StrEnum):
+    """Where the files of a table are kept that was listed once; the words are Apache Hudi's."""
+
+    MEMORY = "MEMORY"
+    SPILLABLE_DISK = "SPILLABLE_DISK"
+    EMBEDDED_KV_STORE = "EMBEDDED_KV_STORE"
+    REMOTE_FIRST = "REMOTE_FIRST"
+    REMOTE_ONLY = "REMOTE_ONLY"
+
+    @property
+    def is_remote(self) -> bool:
+        """A timeline server is asked."""
+        return self in (ViewStore.REMOTE_FIRST, ViewStore.REMOTE_ONLY)
+
+
 class LockProvider(StrEnum):
     """Who grants the table lock, by our short names."""
 

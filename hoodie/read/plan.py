@@ -36,6 +36,7 @@ def plan_read(context: TableContext, options: ReadOptions, *, meta_columns: bool
             TableNotFoundError: so is the table.
     """
     require_readable(context)
+    context = context.with_view(options.view)
 
     def plan(snapshot: Snapshot) -> ReadPlan:
         found = _plan_on(context, snapshot, options, meta_columns=meta_columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie.engine.progress import Progress
-from hoodie.errors import OptionError
+from hoodie.errors import MissingFileError, OptionError
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
@@ -130,7 +130,8 @@ class Scan:
         if progress is not None:
             progress.expect(len(final))
         reading = Reading(storage.identity, self.plan.reads_at)
-        run = partial(_run_counted, storage, context, progress, reading)
+        forget = self._context.forget_files if self._context.synced is not None else None
+        run = partial(_run_counted, storage, context, progress, reading, forget)
         reader: pa.RecordBatchReader = self._context.engine.read(
             run, final, output, at_once=self._context.storage.at_once
         )
@@ -253,9 +254,22 @@ class Scan:
 
 
 def _run_counted(
-    storage: Storage, context: ReadContext, progress: Progress | None, reading: Reading, task: Task
+    storage: Storage,
+    context: ReadContext,
+    progress: Progress | None,
+    reading: Reading,
+    forget: Callable[[], object] | None,
+    task: Task,
 ) -> Iterator[pa.RecordBatch]:
-    """`run_task`, and one more is done at its end. While this is held, no clean of this process takes the files away."""
-    yield from run_task(storage, context, task)
+    """`run_task`, and one more is done at its end. While this is held, no clean of this process takes the files away.
+
+    `forget`: what to do where a file is not there that a timeline was thought to tell.
+    """
+    try:
+        yield from run_task(storage, context, task)
+    except MissingFileError:
+        if forget is not None:
+            forget()
+        raise
     if progress is not None:
         progress.add()

@@ -271,7 +271,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
         return None
     listing = _Listing(context)
     view = snapshot.view
-    if scope.partitions is None or view.found.groups == {}:
+    if context.synced is None and (scope.partitions is None or view.found.groups == {}):
         view = FileSystemView(listing, context.active, timeline, snapshot.archived)
     partitions = view.every_partition() if scope.partitions is None else scope.partitions
     view.list_all(partitions)

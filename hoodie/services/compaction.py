@@ -31,6 +31,7 @@ from hoodie.services.budget import SECONDS, part_bytes
 from hoodie.services.compaction_plan import plan_compaction
 from hoodie.services.log_slices import FoundSlices, planned_slice, share_memory, try_to_schedule
 from hoodie.storage.base import Storage
+from hoodie.storage.many import for_each
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
@@ -183,8 +184,11 @@ def _drop_old_copies(context: TableContext, timeline: Timeline) -> None:
 
 def _delete_output(storage: Storage, instant_time: str, plan: CompactionPlan) -> None:
     """Delete the base files that an earlier try of this very compaction left."""
-    for operation in plan.operations:
-        for info in storage.list(operation.partition_path):
+    groups = {(operation.partition_path, operation.file_id) for operation in plan.operations}
+    partitions = sorted({partition_path for partition_path, _ in groups})
+    listed = for_each(storage.list, partitions, at_once=storage.at_once)
+    for partition_path, infos in zip(partitions, listed, strict=True):
+        for info in infos:
             base = parse_base_file(info.path.rpartition("/")[2])
-            if base is not None and (base.file_id, base.instant) == (operation.file_id, instant_time):
+            if base is not None and base.instant == instant_time and (partition_path, base.file_id) in groups:
                 storage.delete(info.path)

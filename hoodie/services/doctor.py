@@ -51,6 +51,7 @@ def diagnose_properties(storage: Storage) -> Diagnosis | None:
 
 def diagnose(context: TableContext, options: WriteOptions) -> Diagnosis:
     """Everything that is found, worst first."""
+    context = context.on_storage()
     snapshot = context.snapshot()
     found = list(_repairs(context))
     found += _files(context, snapshot, found)

@@ -55,6 +55,7 @@ def repair(
     check_version(context.config)
     # The files first: whose instant is not on a timeline that is loaded later, that file has none.
     files = context.listing.all_files().files
+    following, context = context, context.on_storage()
     snapshot = context.snapshot()
     found = _find(context, kinds, files, snapshot, older_than_s)
     if dry_run or not found.result.repairs:
@@ -75,7 +76,7 @@ def repair(
         if there:
             name = new_name(context.storage, context.clock.now(), there)
             move_away(context.storage, name, [each.path for each in there])
-    context.kept_view()  # what this process listed before may have them
+    following.forget_files()  # what this process listed before may have them
     return replace(found.result, dry_run=False, set_aside=name)
 
 
@@ -117,7 +118,7 @@ def undo(context: TableContext, name: str) -> list[str]:
         )
     with context.lock.held(context.lock_timeout_s):
         files = set_aside_files(storage, name)
-        snapshot = context.snapshot()
+        snapshot = context.on_storage().snapshot()
         for path, info in files.items():
             if counts_without_its_instant(snapshot, context, info.path):
                 raise OptionError(
@@ -131,7 +132,7 @@ def undo(context: TableContext, name: str) -> list[str]:
                 )
         put_back(storage, name, list(files))
         forget(storage, name)
-    context.kept_view()
+    context.forget_files()
     return sorted(files)
 
 

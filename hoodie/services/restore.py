@@ -35,6 +35,7 @@ def restore(context: TableContext, options: WriteOptions, target: str, *, dry_ru
     """
     started = time.monotonic()
     check_version(context.config)
+    context = context.on_storage()
     if dry_run:
         snapshot = context.snapshot()
         plan = plan_restore(context, snapshot, target)

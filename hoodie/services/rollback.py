@@ -83,6 +83,7 @@ def roll_back_commit(context: TableContext, instant_time: str) -> str:
         InstantNotFoundError, CommitConflictError: as `require_newest`.
     """
     check_version(context.config)
+    context = context.on_storage()
     for _ in range(_TRIES):
         snapshot = context.snapshot()
         instant = snapshot.timeline.commit_at.get(instant_time)
@@ -150,7 +151,9 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
     storage, snapshot = context.storage, context.snapshot()
     view = FileSystemView(context.listing, context.active, snapshot.timeline.without({instant.time}), snapshot.archived)
     requests: list[RollbackRequest] = []
-    for partition_path in snapshot.view.partitions():  # one without partition metadata has no data files yet
+    # A view may follow the timeline, which does not tell of partitions that only the failed write has made. Those without
+    # partition metadata have no data files yet.
+    for partition_path in context.listing.all_files().partitions:
         groups: dict[str, list[LogFile]] = {}
         doomed: dict[str, list[str]] = {}
         for info in storage.list(partition_path):

@@ -36,6 +36,7 @@ def make_savepoint(context: TableContext, instant_time: str | None, comment: str
         CommitConflictError: it has a savepoint, a clean deletes files of its state, or a restore is at work.
     """
     check_version(context.config)
+    context = context.on_storage()
     for _ in range(_TRIES):
         snapshot = context.snapshot()
         commit = _commit(snapshot, instant_time, table=context.storage.uri)

@@ -34,6 +34,7 @@ _BATCH_ROWS = 1 << 16
 
 def validate(context: TableContext, *, deep: bool) -> ValidationResult:
     """Look at the newest state of the table. Nothing is changed."""
+    context = context.on_storage()
     snapshot = context.snapshot()
     errors = list(problems(context, snapshot))
     found = [Finding("files", Level.DAMAGE, _shortened(context, error)) for error in errors]

@@ -17,12 +17,13 @@ from hoodie.format.clustering_plan import decode_clustering_plan
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.log_name_texts import LogNameTexts
-from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_plan
-from hoodie.format.restore_plans import decode_restore_plan, decode_savepoint
+from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_metadata, decode_rollback_plan
+from hoodie.format.restore_plans import decode_restore_metadata, decode_restore_plan, decode_savepoint
 from hoodie.format.service_plans import (
     clustered_files,
     decode_clean_metadata,
     decode_clean_plan,
+    decode_cleaned,
     earliest_kept_by_plan,
     is_clustering_plan,
 )
@@ -30,11 +31,13 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.payloads import (
+    CleanedPartition,
     CleanMetadata,
     CleanPlan,
     ClusteringPlan,
     CommitMetadata,
     CompactionPlan,
+    RestoreMetadata,
     RestorePlan,
     RollbackPlan,
     SavepointMetadata,
@@ -340,6 +343,19 @@ class ActiveTimeline:
             return self.read_rollback_plan(rollback.time).instant
         except (FileNotFoundError, CorruptFileError):
             return None
+
+    def read_cleaned(self, clean: Instant) -> tuple[CleanedPartition, ...]:
+        """Which files a completed clean deleted."""
+        path = self.path(clean._replace(state=State.COMPLETED))
+        return self._read(path, lambda data: decode_cleaned(data, path=self._full(path)))
+
+    def read_undone(self, undo: Instant) -> RestoreMetadata:
+        """What a completed restore did, or a completed rollback."""
+        path = self.path(undo._replace(state=State.COMPLETED))
+        if undo.action is Action.RESTORE:
+            return self._read(path, lambda data: decode_restore_metadata(data, path=self._full(path)))
+        found = self._read(path, lambda data: decode_rollback_metadata(data, path=self._full(path)))
+        return RestoreMetadata(found.started, found.took_ms, found.rolled_back, (found,))
 
     def create(self, instant: Instant, data: bytes = b"", *, durable: bool = True) -> None:
         """Reach a state by putting its file; `durable` as in `Storage.create_new`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -16,11 +16,12 @@ from hoodie.format.properties import parse_properties_file
 from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
 from hoodie.model.instant import Instant
-from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
+from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.table import TableConfig, parse_table_config
+from hoodie.options.view import VIEW, ViewOptions
 from hoodie.publish.base import Publisher
 from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
@@ -33,6 +34,8 @@ from hoodie.timeline.layout import LAYOUTS
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import Listing, StorageListing
 from hoodie.view.schema import table_schema
+from hoodie.view.stores import synced_files
+from hoodie.view.synced import SyncedListing
 from hoodie.view.view import FileSystemView, Found
 
 T = TypeVar("T")
@@ -49,19 +52,24 @@ class Snapshot:
 
     def __init__(
         self,
-        listing: Listing,
+        listing: Callable[[Timeline], Listing],
         active: ActiveTimeline,
         properties: Mapping[str, str],
         archived: ArchivedTimeline,
         *,
         seen: FileSystemView | None = None,
     ) -> None:
+        """`listing`: of the files under a timeline."""
         self.active = active
         self.properties = properties
         self.timeline: Timeline = active.load()
         self.archived = archived
         same = seen is not None and seen.timeline == self.timeline
-        self.view = seen if seen is not None and same else FileSystemView(listing, active, self.timeline, archived)
+        self.view = (
+            seen
+            if seen is not None and same
+            else FileSystemView(listing(self.timeline), active, self.timeline, archived)
+        )
 
     @cached_property
     def schema(self) -> pa.Schema | None:
@@ -88,6 +96,9 @@ class TableContext:
     concurrency: ConcurrencyOptions
     coordination: Coordination
     tuning: Tuning = TUNING
+    view_options: ViewOptions = VIEW
+    synced: SyncedListing | None = None
+    """What views ask in place of `listing`, where the files are followed. `listing` asks the storage each time."""
 
     @classmethod
     def open(
@@ -99,12 +110,13 @@ class TableContext:
         sleep: Callable[[float], None] = time.sleep,
         cache: Cache | None = None,
         tuning: Tuning | None = None,
+        view: ViewOptions = VIEW,
     ) -> TableContext:
         """Open the table at a storage's root; `sleep` is how a commit waits for the storage's clock, and `cache` what keeps things
         for the next operations (default: the one of this process).
 
         Raises:
-            TableNotFoundError: there is none.
+            TableNotFoundError: there is none. OptionError: `view` asks for a package that is not installed.
         """
         config = load_config(storage)
         cache = process_cache() if cache is None else cache
@@ -125,13 +137,43 @@ class TableContext:
             concurrency=concurrency,
             coordination=coordinate(storage, concurrency),
             tuning=TUNING if tuning is None else tuning,
-        )
+        ).with_view(view)
 
     def with_concurrency(self, options: ConcurrencyOptions) -> TableContext:
         """The same table among the writers that these options speak of."""
         if options == self.concurrency:
             return self
         return replace(self, concurrency=options, coordination=coordinate(self.storage, options))
+
+    def with_view(self, options: ViewOptions) -> TableContext:
+        """The same table with files that are followed, if these options say so; else as it is.
+
+        Raises:
+            OptionError: a package that the store needs is not installed.
+        """
+        if not options.follows or options == self.view_options:
+            return self
+        files = synced_files(self.storage, self.cache, LAYOUTS[self.config.version], options)
+        archive = partial(self.storage.list, self.config.history_folder)
+        set_aside = partial(self.storage.list, SET_ASIDE, recursive=True)
+        synced = SyncedListing(files, self.listing, self.active, archive, set_aside)
+        return replace(self, view_options=options, synced=synced)
+
+    def on_storage(self) -> TableContext:
+        """The same table with views that ask the storage: for who judges what stands there, or relies on it."""
+        return self if self.synced is None else replace(self, view_options=VIEW, synced=None)
+
+    def listing_under(self, timeline: Timeline) -> Listing:
+        """What a view under this timeline asks for files."""
+        return self.listing if self.synced is None else self.synced.under(timeline)
+
+    def forget_files(self) -> bool:
+        """List anew, when files are asked for next: some were moved without a word on the timeline. Whether that is needed."""
+        self.kept_view()
+        if self.synced is None:
+            return False
+        self.synced.forget()
+        return True
 
     @property
     def lock(self) -> Lock:
@@ -155,7 +197,7 @@ class TableContext:
         Raises:
             TableNotFoundError: the table was deleted since it was opened.
         """
-        found = Snapshot(self.listing, self.active, self.config.raw, self.archived(), seen=seen)
+        found = Snapshot(self.listing_under, self.active, self.config.raw, self.archived(), seen=seen)
         if not found.timeline.instants and not self.storage.exists(PROPERTIES):
             load_config(self.storage)
         return found
@@ -167,13 +209,16 @@ class TableContext:
         Raises:
             MissingFileError: files are gone, and the table stands still.
         """
+        stands_still = False
         for _ in range(_ASKED_AGAIN):
             snapshot = self.snapshot()
             try:
                 return question(snapshot)
             except MissingFileError:
                 if self.active.load() == snapshot.timeline:
-                    raise
+                    if stands_still or not self.forget_files():
+                        raise
+                    stands_still = True
         return question(self.snapshot())
 
     def kept_view(self) -> FileSystemView | None:
@@ -181,7 +226,9 @@ class TableContext:
         is settled by the timeline.
         """
         found = self.cache.take(_FOUND, self.storage.identity)
-        return None if found is None else FileSystemView.of(found, self.listing, self.active, self.archived())
+        if found is None:
+            return None
+        return FileSystemView.of(found, self.listing_under(found.timeline), self.active, self.archived())
 
     def keep_view(self, view: FileSystemView) -> None:
         """Leave it to the next write, which may open the table anew."""

@@ -1,7 +1,7 @@
 """The listing seam: which partitions a table has, and which files are in them.
 
 Where a new source of listings goes: here or beside it, as a `Listing`, and `TableContext.open` chooses. Which of the files
-count is not its business: that the timeline settles.
+count is not its business: that the timeline settles. `synced.py` has one that is fed by the timeline.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ class HoodieTable(TableServices):
         if not isinstance(context, TableContext):
             raise OptionError("HoodieTable(…) opens nothing: use pyspark_hoodie.HoodieTable.for_path(spark, path)")
         self._spark = spark
-        self._context = context
         self._options = dict(parse_options(options))
         self._core = Core(context, options)
+        self._context = self._core.writer.context
 
     @classmethod
     def for_path(cls, spark: SparkSession, path: str, options: Mapping[str, str] | None = None) -> HoodieTable:
