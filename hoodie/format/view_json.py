@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -18,6 +19,7 @@ from hoodie.model.names import join
 from hoodie.model.payloads import CompactionOperation
 
 Json = dict[str, Any]
+NOT_KNOWN: Mapping[Instant, str] = MappingProxyType({})
 
 _ESCAPED = re.compile(r"[^\w\-.~!*'(),;:$&+=@/]")
 """What Java's URI escapes in a path, but for letters of other scripts, which it leaves."""
@@ -98,17 +100,18 @@ def encode_groups(groups: Iterable[FileGroup], timeline: Iterable[Instant], addr
     return found
 
 
-def encode_timeline(instants: Iterable[Instant]) -> Json:
-    return {"instants": [encode_instant(instant) for instant in instants]}
+def encode_timeline(instants: Iterable[Instant], completions: Mapping[Instant, str] = NOT_KNOWN) -> Json:
+    """`completions`: when those instants were completed that do not say so themselves."""
+    return {"instants": [encode_instant(instant, completions) for instant in instants]}
 
 
-def encode_instant(instant: Instant) -> Json:
+def encode_instant(instant: Instant, completions: Mapping[Instant, str] = NOT_KNOWN) -> Json:
     return {
         "action": instant.action.value,
         "ts": instant.time,
         "state": instant.state.value.upper(),
         "requestedTime": instant.time,
-        "completionTime": instant.completion,
+        "completionTime": instant.completion or completions.get(instant),
     }
 
 

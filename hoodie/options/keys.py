@@ -1280,7 +1280,10 @@ REMOTE_HOST = Key(
 )
 REMOTE_PORT = Key(f"{_REMOTE}port", whole(1), 26754, "Its port.")
 REMOTE_TOKEN: Key[str | None] = Key(
-    "hoodie.python.view.remote.token", text("a token"), None, "What the server asks for, where it is not in the host's name."
+    "hoodie.python.view.remote.token",
+    text("a token"),
+    None,
+    "What the server asks for, where it is not in the host's name.",
 )
 REMOTE_TIMEOUT = Key(
     f"{_REMOTE}timeout.secs",
@@ -1303,6 +1306,13 @@ REMOTE_KEYS: tuple[Key[object], ...] = (
     *(REMOTE_HOST, REMOTE_PORT, REMOTE_TOKEN, REMOTE_TIMEOUT, REMOTE_RETRY, REMOTE_RETRIES),
     *(REMOTE_FIRST_PAUSE, REMOTE_MAX_PAUSE),
 )
+EMBED_SERVER = Key(
+    "hoodie.embed.timeline.server",
+    boolean(),
+    False,
+    "Answer as a timeline server while a write runs. Tasks of ours ask nobody, so it is for others. Apache Hudi: true.",
+)
+EMBED_PORT = Key("hoodie.embed.timeline.server.port", whole(0), 0, "Where it listens; 0: at a port that is free.")
 VIEW_KEYS: tuple[Key[object], ...] = (
     *(VIEW_SYNC, VIEW_TYPE, VIEW_SECONDARY, VIEW_SPILL_BYTES, VIEW_SPILL_DIR, VIEW_ROCKSDB_DIR, VIEW_CHECKPOINT),
     *REMOTE_KEYS,
@@ -1359,7 +1369,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(STREAM_ID, STREAM_BATCH, STREAM_IDENTIFIER, STREAM_RETRIES, STREAM_RETRY_INTERVAL, *STREAM_CHECKS),
             COMMIT_ENTRIES,
         ),
-        "File system view": VIEW_KEYS,
+        "File system view": (*VIEW_KEYS, EMBED_SERVER, EMBED_PORT),
         "Reading": (
             QUERY_TYPE,
             BEGIN_INSTANT,

@@ -38,7 +38,7 @@ from hoodie.options.services import (
 )
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, OverwriteMode, ViewStore, did_you_mean
-from hoodie.options.view import RemoteOptions, ViewOptions
+from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
 T = TypeVar("T")
@@ -403,6 +403,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             zookeeper_connection_s=get(keys.ZOOKEEPER_CONNECTION) / 1000,
         ),
         view=_view(given),
+        embedded=EmbeddedOptions(get(keys.EMBED_SERVER), get(keys.EMBED_PORT), get(keys.REMOTE_TOKEN)),
         stream=_stream(given),
         stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),
         commit_entries={name: str(options[name]) for name in given.options.notes},

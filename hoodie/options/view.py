@@ -53,4 +53,14 @@ class ViewOptions:
         return self.secondary if self.type.is_remote else self.type
 
 
+@dataclass(frozen=True)
+class EmbeddedOptions:
+    """A timeline server that lives as long as a write."""
+
+    starts: bool = keys.EMBED_SERVER.default
+    port: int = keys.EMBED_PORT.default
+    token: str | None = field(default=None, repr=False)
+
+
 VIEW = ViewOptions()
+EMBEDDED = EmbeddedOptions()

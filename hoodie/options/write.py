@@ -20,7 +20,7 @@ from hoodie.options.services import (
 )
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, IndexType, LogBlockFormat, MorInserts, OverwriteMode, SortMode
-from hoodie.options.view import VIEW, ViewOptions
+from hoodie.options.view import EMBEDDED, VIEW, EmbeddedOptions, ViewOptions
 
 _PARALLELISM = {
     WriteOperation.UPSERT: keys.UPSERT_PARALLELISM.default,
@@ -116,6 +116,7 @@ class WriteOptions:
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
     view: ViewOptions = VIEW
+    embedded: EmbeddedOptions = EMBEDDED
     stream: StreamBatch | None = None
     """The batch of a stream that is written: skipped where the table holds it already."""
     stream_retries: StreamRetries = field(default_factory=StreamRetries)

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 from hoodie.errors import HoodieError
@@ -27,13 +27,11 @@ from hoodie.format.view_json import (
     encode_timeline,
 )
 from hoodie.model.files import BaseFile, FileGroup, FileSlice
+from hoodie.model.instant import Instant
 from hoodie.timeline_server.addresses import address_of
 from hoodie.timeline_server.markers import MarkerFolders, marker_folder
 from hoodie.timeline_server.questions import Questions
 from hoodie.timeline_server.served import NO_INSTANT, ServedTable, State
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse
 
 log = logging.getLogger("hoodie")
 
@@ -44,6 +42,7 @@ FILES = "/v1/hoodie/python/files"
 MAX_BODY_BYTES = 4 << 20
 _MOST_FIELDS = 64
 
+StartResponse: TypeAlias = Callable[[str, list[tuple[str, str]]], object]
 Params: TypeAlias = Mapping[str, str]
 
 
@@ -74,6 +73,10 @@ class _Asked:
             return self.params[name]
         except KeyError:
             raise _RefusedError("400 Bad Request", f"the request has no parameter {name!r}") from None
+
+    @property
+    def completions(self) -> Mapping[Instant, str]:
+        return self.table.completions(self.state)
 
     @property
     def partition(self) -> str:
@@ -136,7 +139,7 @@ def _groups(asked: _Asked) -> object:
 
 
 def _last_instant(asked: _Asked) -> object:
-    return [encode_instant(each) for each in asked.questions.instants[-1:]]
+    return [encode_instant(each, asked.completions) for each in asked.state.known[-1:]]
 
 
 GETS: Mapping[str, _Route] = {
@@ -203,9 +206,7 @@ GETS: Mapping[str, _Route] = {
     ),
     "timeline/instant/last": _Route(_last_instant, checks=False, fresh=True),
     "timeline/instants/last": _Route(_last_instant, checks=False, fresh=True),
-    "timeline/instants/all": _Route(
-        lambda asked: encode_timeline(asked.questions.instants), checks=False, fresh=True
-    ),
+    "timeline/instants/all": _Route(lambda asked: encode_timeline(asked.state.known, asked.completions), checks=False, fresh=True),
 }
 """Below `VIEW`, without the slash at the end that some have."""
 
@@ -247,7 +248,10 @@ class Requests:
         try:
             params = dict(
                 parse_qsl(
-                    environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+                    environ.get("QUERY_STRING", ""),
+                    keep_blank_values=True,
+                    max_num_fields=_MOST_FIELDS,
+                    errors="strict",
                 )
             )
         except ValueError as exc:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from threading import Lock, RLock
 
 from hoodie.model.enums import Action
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, format_instant, sort_key
 from hoodie.storage.base import FileInfo
+from hoodie.timeline.clock import zone_of
 from hoodie.timeline.digest import completed_and_compactions, timeline_hash
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline_server.questions import Questions, latest_on_storage
@@ -149,6 +151,19 @@ class ServedTable:
         (infos,) = self.context.listing.files([partition_path])
         return latest_on_storage(partition_path, infos, state.timeline, state.view.pending_compactions())
 
+    def completions(self, state: State) -> dict[Instant, str]:
+        """When instants came to where they are, if their names do not say it: by the time of the file's last change, as in Hudi."""
+        if state.timeline.by_completion:
+            return {}
+        config, active = self.context.config, self.context.active
+        changed = {info.path: info.mtime_s for info in self.context.storage.list(config.timeline_folder)}
+        zone = zone_of(config.timezone)
+        return {
+            instant: format_instant(datetime.fromtimestamp(changed[path], zone))
+            for instant in state.timeline
+            if (path := active.path(instant)) in changed
+        }
+
     def _loaded(self, before: State | None) -> State:
         began_s = self._now_s()
         seen = before.view if before is not None else None
@@ -166,4 +181,3 @@ class ServedTable:
         bare = found._replace(groups={}, by_id={}, partitions=None)
         state.view = FileSystemView.of(bare, state.listing, self.context.active, self.context.archived())
         state.questions = Questions(state.view, self.context.active)
-

@@ -166,6 +166,8 @@ class TimelineServer:
 
 
 def _listening(host: str, port: int, *, needs_token: bool) -> socket.socket:
+    if not 0 <= port < 1 << 16:
+        raise OptionError(f"port={port} is none: give a number below 65,536, or 0 for a port that is free")
     try:
         family, _, _, _, found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as exc:
@@ -179,7 +181,7 @@ def _listening(host: str, port: int, *, needs_token: bool) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(found)
-    except (OSError, OverflowError) as exc:
+    except OSError as exc:
         listening.close()
         raise HoodieError(
             f"the timeline server cannot listen at {host}, port {port}: {exc}; choose another port, or 0 for one that is free"
