@@ -23,9 +23,14 @@ def register(to: Commands) -> None:
     text = "tell readers and writers which files a table has, by following its timeline"
     added = to.add_parser("timeline-server", help=text, description=text)
     added.add_argument("path", metavar="PATH", type=table_path, help="the table's folder, or its URI")
-    added.add_argument("--port", metavar="N", type=int, default=0, help="where to listen (default: a port that is free)")
     added.add_argument(
-        "--host", metavar="H", default=LOOPBACK, help=f"the address to listen on (default {LOOPBACK}: this machine only)"
+        "--port", metavar="N", type=int, default=0, help="where to listen (default: a port that is free)"
+    )
+    added.add_argument(
+        "--host",
+        metavar="H",
+        default=LOOPBACK,
+        help=f"the address to listen on (default {LOOPBACK}: this machine only)",
     )
     added.add_argument(
         "--store", metavar="S", choices=STORES, default="memory", help=f"what keeps the files: {', '.join(STORES)}"
@@ -45,9 +50,7 @@ def serve(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapp
     Raises:
         HoodieError: as `hoodie.timeline_server.start`.
     """
-    server = start(
-        args.path, args.store, storage_options=reached_by, host=args.host, port=args.port, token=args.token
-    )
+    server = start(args.path, args.store, storage_options=reached_by, host=args.host, port=args.port, token=args.token)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     with server:
         print(_said(server, as_json=args.json), flush=True)

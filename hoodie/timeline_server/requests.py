@@ -206,7 +206,9 @@ GETS: Mapping[str, _Route] = {
     ),
     "timeline/instant/last": _Route(_last_instant, checks=False, fresh=True),
     "timeline/instants/last": _Route(_last_instant, checks=False, fresh=True),
-    "timeline/instants/all": _Route(lambda asked: encode_timeline(asked.state.known, asked.completions), checks=False, fresh=True),
+    "timeline/instants/all": _Route(
+        lambda asked: encode_timeline(asked.state.known, asked.completions), checks=False, fresh=True
+    ),
 }
 """Below `VIEW`, without the slash at the end that some have."""
 

@@ -189,7 +189,9 @@ def test_a_server_without_a_token_is_for_this_machine_only(table):
         hoodie.timeline_server.start(uri, host="0.0.0.0", token="")
     with hoodie.timeline_server.start(uri, token="") as server:
         assert "@" not in server.options["hoodie.filesystem.view.remote.host"]
-        assert Asking(server, table).request("GET", "/v1/hoodie/view/slices/all", token="any", partition="a").status == 200
+        assert (
+            Asking(server, table).request("GET", "/v1/hoodie/view/slices/all", token="any", partition="a").status == 200
+        )
 
 
 @pytest.mark.parametrize(
@@ -319,15 +321,21 @@ def test_there_is_no_server_without_a_table(tmp_path):
 
 
 def test_an_embedded_server_lives_as_long_as_the_write(table):
+    def running():
+        return {t.name for t in threading.enumerate() if t.name.startswith("hoodie-timeline-server")}
+
     seen = []
-    options = {"hoodie.embed.timeline.server": "true", "hoodie.python.view.remote.token": "secret"}
 
-    class Table:
-        def __arrow_c_stream__(self, requested_schema=None):
-            seen.extend(t.name for t in threading.enumerate() if t.name.startswith("hoodie-timeline-server"))
-            return rows("k9").__arrow_c_stream__(requested_schema)
+    def batches():
+        seen.append(len(running()))
+        yield from rows("k9").to_batches()
 
-    table.upsert(Table(), options)
-    assert len(set(seen)) == 1
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("hoodie-timeline-server")]
-    assert open_storage(table._context.storage.uri).exists(".hoodie")
+    def reader():
+        return pa.RecordBatchReader.from_batches(SCHEMA, batches())
+
+    before = len(running())
+    table.upsert(reader(), {"hoodie.embed.timeline.server": "true", "hoodie.python.view.remote.token": "secret"})
+    assert seen == [before + 1]
+    assert len(running()) == before
+    table.upsert(reader())
+    assert seen == [before + 1, before]
