@@ -115,10 +115,10 @@ class MarkerFolders:
                 if not batch:
                     state.is_writing = False
                     return
-            failed: OSError | None = None
+            failed: Exception | None = None
             try:
                 self._write(state, list(batch))
-            except OSError as exc:
+            except Exception as exc:  # noqa: BLE001 - whatever it is, those who wait have to hear of it
                 failed = exc
             with state.lock:
                 for name, written in batch.items():
