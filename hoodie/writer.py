@@ -21,8 +21,8 @@ from hoodie.services.inline import after_commit
 from hoodie.services.recovery import rollback_failed
 from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.timeline_server.embedded import embedded
+from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import TableContext
