@@ -39,6 +39,7 @@ from hoodie.options.values import (
     Kind,
     LockProvider,
     LogBlockFormat,
+    MarkersType,
     MorInserts,
     OverwriteMode,
     SortMode,
@@ -1306,6 +1307,13 @@ REMOTE_KEYS: tuple[Key[object], ...] = (
     *(REMOTE_HOST, REMOTE_PORT, REMOTE_TOKEN, REMOTE_TIMEOUT, REMOTE_RETRY, REMOTE_RETRIES),
     *(REMOTE_FIRST_PAUSE, REMOTE_MAX_PAUSE),
 )
+MARKERS_TYPE: Key[MarkersType] = Key(
+    "hoodie.write.markers.type",
+    choice({kind.value: kind for kind in MarkersType}),
+    MarkersType.DIRECT,
+    "Mark each file that a commit is about to name by a file, or all by lines of one, as Apache Hudi's timeline server does. Ours "
+    "need no server for that. Apache Hudi: TIMELINE_SERVER_BASED.",
+)
 EMBED_SERVER = Key(
     "hoodie.embed.timeline.server",
     boolean(),
@@ -1369,7 +1377,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(STREAM_ID, STREAM_BATCH, STREAM_IDENTIFIER, STREAM_RETRIES, STREAM_RETRY_INTERVAL, *STREAM_CHECKS),
             COMMIT_ENTRIES,
         ),
-        "File system view": (*VIEW_KEYS, EMBED_SERVER, EMBED_PORT),
+        "File system view": (*VIEW_KEYS, EMBED_SERVER, EMBED_PORT, MARKERS_TYPE),
         "Reading": (
             QUERY_TYPE,
             BEGIN_INSTANT,

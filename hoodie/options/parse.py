@@ -37,7 +37,7 @@ from hoodie.options.services import (
     ExpiryOptions,
 )
 from hoodie.options.table import TableOptions
-from hoodie.options.values import DuplicatePolicy, OverwriteMode, ViewStore, did_you_mean
+from hoodie.options.values import DuplicatePolicy, MarkersType, OverwriteMode, ViewStore, did_you_mean
 from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
@@ -404,6 +404,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         ),
         view=_view(given),
         embedded=EmbeddedOptions(get(keys.EMBED_SERVER), get(keys.EMBED_PORT), get(keys.REMOTE_TOKEN)),
+        gathered_markers=get(keys.MARKERS_TYPE) is MarkersType.TIMELINE_SERVER_BASED,
         stream=_stream(given),
         stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),
         commit_entries={name: str(options[name]) for name in given.options.notes},

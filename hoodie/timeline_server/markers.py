@@ -9,17 +9,14 @@ Nothing of this is needed for writes of ours: their tasks write into a staging f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Lock, Thread
 
 from hoodie.model.names import MARKERS, join
+from hoodie.publish.marker_files import GATHERED, PREFIX, TYPE_FILE, encode_markers, read_marker_files
 from hoodie.storage.base import Storage
 
-TYPE_FILE = "MARKERS.type"
-TYPE = "TIMELINE_SERVER_BASED"
-_PREFIX = "MARKERS"
 _FILES = 20
 """As `hoodie.markers.timeline_server_based.batch.num_threads` has it in Apache Hudi: so many files take markers in turns."""
 _MOST_NAME = 4096
@@ -132,27 +129,13 @@ class MarkerFolders:
     def _write(self, state: _Folder, batch: list[str]) -> None:
         if not state.has_type:
             self._storage.mkdirs(state.path, durable=False)
-            self._storage.replace(join(state.path, TYPE_FILE), TYPE.encode())
+            self._storage.replace(join(state.path, TYPE_FILE), GATHERED)
             state.has_type = True
         number = state.next_file % _FILES
         names = [*state.files.get(number, []), *batch]
-        self._storage.replace(join(state.path, f"{_PREFIX}{number}"), encode_markers(names))
+        self._storage.replace(join(state.path, f"{PREFIX}{number}"), encode_markers(names))
         state.files[number] = names
         state.next_file = number + 1
-
-
-def encode_markers(names: list[str]) -> bytes:
-    return "".join(f"{name}\n" for name in names).encode()
-
-
-def read_marker_files(storage: Storage, folder: str) -> Mapping[int, list[str]]:
-    """Number of each file of markers -> the markers in it."""
-    found = {}
-    for info in storage.list(folder):
-        number = info.path.rpartition("/")[2].removeprefix(_PREFIX)
-        if number.isdigit():
-            found[int(number)] = [line for line in storage.read(info.path).decode().splitlines() if line]
-    return found
 
 
 def marker_folder(path: str) -> str | None:

@@ -6,8 +6,9 @@ import threading
 import pytest
 
 import hoodie.timeline_server
+from hoodie.publish.marker_files import encode_markers, read_marker_files
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline_server.markers import MarkerFolders, encode_markers, marker_folder, read_marker_files
+from hoodie.timeline_server.markers import MarkerFolders, marker_folder
 from tests.timeline_server.asking import Asking, made
 
 FOLDER = ".hoodie/.temp/20260101000000000"
