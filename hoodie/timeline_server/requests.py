@@ -276,11 +276,13 @@ class Requests:
         told = frozenset((k, v) for k, v in params.items() if k not in ("lastinstantts", "timelinehash"))
         return self._table.answer(state, (name, told), lambda: _json(route.answer(asked)), keep=not route.fresh)
 
-    def _stands(self, params: Params, *, checks: bool = True, fresh: bool = False) -> State:
-        """The table as new as the client has it, or newer; a client that is behind is told so."""
+    def _stands(self, params: Params, *, checks: bool = True, fresh: bool = False, or_before: bool = False) -> State:
+        """The table as new as the client has it, or newer; a client that is behind is told so, unless `or_before`."""
         last, digest = params.get("lastinstantts", NO_INSTANT), params.get("timelinehash")
         checks = checks and params.get("refreshoff", "").lower() != "true"
         state = self._table.now() if fresh or not checks else self._table.at(last, digest)
+        if or_before and digest is not None and self._table.has_passed(digest):
+            return state
         if checks and digest is not None and not state.fits(last, digest):
             raise _RefusedError(
                 "400 Bad Request",
@@ -298,7 +300,7 @@ class Requests:
             wanted = 0
         if wanted is not None and not (isinstance(wanted, list) and all(isinstance(each, str) for each in wanted)):
             raise _RefusedError("400 Bad Request", "the body is no list of partitions, and not null")
-        state = self._stands(params)
+        state = self._stands(params, or_before=True)
 
         def ask() -> bytes:
             if wanted is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,6 +26,7 @@ NO_INSTANT = "0"
 """What a client of Apache Hudi has as its last instant where there is none."""
 _MOST_ANSWER_BYTES = 64 << 20
 """Answers that are kept for the next who asks the same."""
+_PASSED = 16
 _MOST_GROUPS = 100_000
 """File groups that a view keeps, in some hundred megabytes; beyond that it is made anew from the files in the store."""
 
@@ -99,6 +101,8 @@ class ServedTable:
         self._loading = Lock()
         self._asking = RLock()
         self._state: State | None = None
+        self._passed: deque[frozenset[str]] = deque(maxlen=_PASSED)
+        """Hashes of the states before, the newest last."""
 
     @property
     def uri(self) -> str:
@@ -116,6 +120,10 @@ class ServedTable:
             if state is None or not (fits or state.began_s >= asked_s):
                 state = self._state = self._loaded(state)
             return state
+
+    def has_passed(self, digest: str) -> bool:
+        """Whether a client that tells this hash stands where the table was a while ago: it has every file that the client may miss."""
+        return any(digest in hashes for hashes in self._passed)
 
     def now(self) -> State:
         return self.at(NO_INSTANT, None)
@@ -171,6 +179,8 @@ class ServedTable:
         if before is not None and snapshot.view is before.view:
             before.began_s = began_s
             return before
+        if before is not None:
+            self._passed.append(before.hashes)
         listing = self.context.listing_under(snapshot.timeline)
         return State(snapshot.view, Questions(snapshot.view, self.context.active), listing, began_s)
 

@@ -107,6 +107,19 @@ def test_a_client_that_is_behind_is_told_so(asking, table):
     assert asking.request("GET", "/v1/hoodie/view/slices/partition/latest/", partition="a", **ahead).status == 400
 
 
+def test_files_are_told_also_to_a_client_that_is_behind(asking, table):
+    """They are those of now, as a listing's are."""
+    before = asking.stands(table)
+    assert asking.get("slices/all", partition="a", **before)
+    table.insert(rows("k8"))
+    asking.get("slices/all", partition="a", **asking.stands(table))
+    answer = asking.request("POST", "/v1/hoodie/python/files", body=b'["a"]', **before)
+    there = {info.path.rpartition("/")[2]: info.size_bytes for info in table._context.listing.files(["a"])[0]}
+    assert json.loads(answer.data) == {"partitions": ["a"], "files": {"a": there}}
+    ahead = {"lastinstantts": "9" * 17, "timelinehash": "0" * 64}
+    assert asking.request("POST", "/v1/hoodie/python/files", body=b"null", **ahead).status == 400
+
+
 def test_a_client_that_has_not_seen_a_clean_yet_gets_its_answer(asking, table, tmp_path):
     for val in range(3):
         table.upsert(rows("k1", val=val))
