@@ -137,7 +137,11 @@ def main() -> None:
         times, behind, errors, took = ask(path, int(port), token, args.clients, args.seconds, args.partitions)
         times.sort()
         at_99 = times[int(len(times) * 0.99)]
-        print(json.dumps([len(times) / took, statistics.median(times) * 1000, at_99 * 1000, times[-1] * 1000, behind, errors]))
+        print(
+            json.dumps(
+                [len(times) / took, statistics.median(times) * 1000, at_99 * 1000, times[-1] * 1000, behind, errors]
+            )
+        )
         return
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "table")

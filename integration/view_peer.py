@@ -80,7 +80,7 @@ class _Answers:
                 map(operation, listed(view.getPendingLogCompactionOperations()))
             ),
             "getFileGroupsInPendingClustering": sorted(
-                f"{each.getLeft()} {each.getRight()}" for each in listed(view.getFileGroupsInPendingClustering())
+                clustering(each) for each in listed(view.getFileGroupsInPendingClustering())
             ),
         }
         for count in (1, len(self._times)):
@@ -197,6 +197,12 @@ def file_slice(each: Any) -> list[object]:
         optional(base, each.getBaseFile()),
         logs,
     ]
+
+
+def clustering(pair: Any) -> str:
+    """A group that a clustering is pending for. When it came to its state Hudi's own server does not tell its client."""
+    instant = pair.getRight()
+    return f"{pair.getLeft()} {instant.requestedTime()} {instant.getAction()} {instant.getState()}"
 
 
 def operation(pair: Any) -> str:

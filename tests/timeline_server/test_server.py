@@ -315,3 +315,11 @@ def test_an_embedded_server_lives_as_long_as_the_write(table):
     assert len(running()) == before
     table.upsert(reader())
     assert seen == [before + 1, before]
+
+
+def test_a_write_goes_on_without_a_server_that_cannot_be_started(table, server, caplog):
+    table.upsert(
+        rows("k9"), {"hoodie.embed.timeline.server": "true", "hoodie.embed.timeline.server.port": str(server.port)}
+    )
+    assert table.scan(where="id = 'k9'").count() == 1
+    assert "the write goes on without the timeline server" in caplog.text
