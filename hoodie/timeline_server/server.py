@@ -38,6 +38,7 @@ _MAX_HEADER_BYTES = 256 << 10
 """A question for the files of a range of commits names all of them in its address."""
 _MAX_CONNECTIONS = 1000
 _IDLE_S = 60
+_LOOK_S = 1.0
 _TOKEN_BYTES = 24
 
 
@@ -75,12 +76,14 @@ def serve(
 ) -> TimelineServer:
     """The same for an open table, whose views may follow the timeline or list."""
     waitress_server = _waitress()
+    channels: dict[int, Any] = {}
     said = secrets.token_urlsafe(_TOKEN_BYTES) if token is None else token
     listening = _listening(host, port, needs_token=bool(said))
     try:
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a short queue is no news beside many clients
         server = waitress_server.create_server(
             Requests(ServedTable(context), said),
+            map=channels,
             sockets=[listening],
             threads=threads,
             ident="hoodie",
@@ -89,20 +92,21 @@ def serve(
             connection_limit=_MAX_CONNECTIONS,
             backlog=_MAX_CONNECTIONS,
             channel_timeout=_IDLE_S,
-            asyncore_use_poll=True,  # select() knows no more than 1024 files of a process
             clear_untrusted_proxy_headers=True,
         )
     except BaseException:
         listening.close()
         raise
-    return TimelineServer(server, context.storage.uri, host, listening.getsockname()[1], said)
+    return TimelineServer(server, channels, context.storage.uri, host, listening.getsockname()[1], said)
 
 
 class TimelineServer:
     """A server that is running."""
 
-    def __init__(self, server: Any, uri: str, host: str, port: int, token: str) -> None:
+    def __init__(self, server: Any, channels: dict[int, Any], uri: str, host: str, port: int, token: str) -> None:
+        """`channels`: what the server waits for, by the numbers of their files."""
         self._server = server
+        self._channels = channels
         self._lock = Lock()
         self._has_stopped = False
         self.uri = uri
@@ -116,8 +120,21 @@ class TimelineServer:
         log.info("the timeline server of table %s listens at %s", uri, self.address)
 
     def _run(self) -> None:
-        self._server.run()
-        self._server.task_dispatcher.shutdown()
+        loop = self._server.asyncore.loop
+        while not self._has_stopped:
+            # By poll(): select() knows no more than 1024 files of a process.
+            loop(timeout=_LOOK_S, map=self._channels, use_poll=True, count=1)
+        wakes, workers = self._server.trigger, self._server.task_dispatcher
+        for each in list(self._channels.values()):
+            if each is self._server:
+                self._server.asyncore.dispatcher.close(each)  # its own `close` takes what wakes the loop along
+            elif each is not wakes:
+                each.close()
+        workers.shutdown()
+        # Who answers a request wakes the loop at its end by writing to a file. By then that must be no other one.
+        if not workers.threads:
+            with self._lock:
+                wakes.close()
 
     def __repr__(self) -> str:
         return f"<TimelineServer of {self.uri} at {self.address}>"
@@ -144,17 +161,12 @@ class TimelineServer:
             if self._has_stopped:
                 return
             self._has_stopped = True
-            self._server.trigger.pull_trigger(self._close_all)
+            self._server.pull_trigger()
         self._thread.join()
 
     def join(self, timeout_s: float | None = None) -> None:
         """Wait until it has stopped."""
         self._thread.join(timeout_s)
-
-    def _close_all(self) -> None:
-        """In the server's thread, whose loop ends when nothing is left to wait for."""
-        for each in list(self._server._map.values()):
-            each.close()
 
     def __enter__(self) -> TimelineServer:
         return self
