@@ -144,7 +144,6 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.ZOOKEEPER_CONNECTION: round(write.concurrency.zookeeper_connection_s * 1000),
         keys.STREAM_RETRIES: write.stream_retries.tries,
         keys.STREAM_RETRY_INTERVAL: round(write.stream_retries.interval_s * 1000),
-        keys.VIEW_SPILL_BYTES: write.view.spill_bytes,
         keys.EMBED_PORT: write.embedded.port,
     }
     values = {name: value for name, value in values.items() if name not in {key.name for key in keys.REMOTE_KEYS}}
@@ -240,7 +239,6 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "hoodie.python.write.integers.to.floating",
         "hoodie.python.stream.id",
         "hoodie.python.stream.batch",
-        "hoodie.python.view.checkpoint.path",
         "hoodie.python.view.remote.token",
         "maxCommitsPerTrigger",
         "maxBytesPerTrigger",

@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -74,13 +74,14 @@ def answering(reply, *, times=100):
                 return
             held.append(connection)
             data = b""
-            while b"\r\n\r\n" not in data and (chunk := connection.recv(65536)):
-                data += chunk
-            asked.append(data)
-            answer = reply(data)
-            if answer is not None:
-                connection.sendall(answer)
-                connection.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # the client may have gone
+                while b"\r\n\r\n" not in data and (chunk := connection.recv(65536)):
+                    data += chunk
+                asked.append(data)
+                answer = reply(data)
+                if answer is not None:
+                    connection.sendall(answer)
+                    connection.shutdown(socket.SHUT_WR)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
