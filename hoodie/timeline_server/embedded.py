@@ -13,7 +13,6 @@ from hoodie.options.view import EmbeddedOptions
 from hoodie.timeline_server.server import TimelineServer, serve
 from hoodie.view.context import TableContext
 
-
 log = logging.getLogger("hoodie")
 
 
