@@ -233,6 +233,16 @@ def test_a_table_that_cannot_be_read_is_an_error_of_the_server(asking, table, tm
     assert b"Traceback" not in answer.data
 
 
+def test_files_of_writes_at_work_are_told_as_they_are_now(asking, tmp_path):
+    def ask(name):
+        return [each["baseInstant"] for each in asking.get(name, partition="a")]
+
+    (committed,) = ask("slices/partition/latest/inflight/")
+    (tmp_path / "t" / "a" / "11111111-0000-0000-0000-000000000000-0_0-0-0_20991231000000000.parquet").write_bytes(b"")
+    assert ask("slices/partition/latest/inflight/") == ["20991231000000000", committed]
+    assert ask("slices/partition/latest/") == [committed]
+
+
 def test_the_timeline_is_told(asking, table):
     told = asking.get("timeline/instants/all")["instants"]
     assert [each["ts"] for each in told] == [i.time for i in table._context.active.load()]
