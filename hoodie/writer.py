@@ -21,6 +21,7 @@ from hoodie.services.inline import after_commit
 from hoodie.services.recovery import rollback_failed
 from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
+from hoodie.timeline_server.embedded import embedded
 from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.columns import refuse_to_write
@@ -82,6 +83,20 @@ class TableWriter:
                 context.storage.uri,
             )
             return CommitResult(None, operation)
+        with embedded(context, options.embedded):
+            return self._written(context, records, schema, operation, options, engine, repeatable, found_on)
+
+    def _written(
+        self,
+        context: TableContext,
+        records: Records,
+        schema: pa.Schema,
+        operation: WriteOperation,
+        options: WriteOptions,
+        engine: Engine,
+        repeatable: bool,
+        found_on: Timeline | None,
+    ) -> CommitResult:
         rollback_failed(context)
         result = self._loaded(context, records, schema, operation, options, engine) if repeatable else None
         if result is None:
@@ -105,10 +120,11 @@ class TableWriter:
     def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
         """A write whose options say all of it: `delete_partition` with a list of partitions."""
         context, options = self._begun(operation, options)
-        rollback_failed(context)
-        result = self._attempts(context, batch_of_no_rows(context, operation), options)
-        after_commit(context, options)
-        return result
+        with embedded(context, options.embedded):
+            rollback_failed(context)
+            result = self._attempts(context, batch_of_no_rows(context, operation), options)
+            after_commit(context, options)
+            return result
 
     def write_found(self, write: Callable[[Timeline], CommitResult], concurrency: ConcurrencyOptions) -> CommitResult:
         """Run a write of rows that a condition finds in the table itself; each try evaluates the condition anew.

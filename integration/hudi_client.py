@@ -148,6 +148,21 @@ class HudiPeer:
         """`HoodieTimeline.getTimelineHash` of the active timeline ("all"), and of what views take of it ("views")."""
         return dict(self._ask("timeline_hashes", path=str(path)))
 
+    def view_answers(
+        self, path: str | Path, partitions: Sequence[str], *, host: str | None = None, port: int = 0
+    ) -> dict[str, Any]:
+        """What each method of Hudi's file system view answers: by its own listing, or from the timeline server at that address."""
+        asked = {"host": host, "port": port, "partitions": list(partitions)}
+        return dict(self._ask("view_answers", path=str(path), **asked)["answers"])
+
+    def start_timeline_server(self, path: str | Path) -> int:
+        """Start Hudi's own timeline server; gives its port."""
+        return int(self._ask("start_timeline_server", path=str(path))["port"])
+
+    def stop_timeline_server(self, port: int) -> None:
+        """Stop it."""
+        self._ask("stop_timeline_server", port=port)
+
     def run_compaction(self, path: str | Path, *, op: str = "run", options: Mapping[str, str] | None = None) -> Answer:
         """Hudi's procedure `run_compaction`: `op` is `run`, `schedule`, `execute` or `scheduleAndExecute`."""
         given = ",".join(

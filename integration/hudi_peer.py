@@ -20,6 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from integration.view_peer import ViewPeer
+
 # Defaults of every write. A peer must not upgrade the table under test, and one test's tables are small.
 WRITE_DEFAULTS = {
     "hoodie.write.auto.upgrade": "false",
@@ -239,6 +241,8 @@ def serve(bundle_jar: str) -> None:
     calls["expired"] = peer.expired
     calls["client"] = peer.client
     calls["timeline_hashes"] = peer.timeline_hashes
+    views = ViewPeer(spark)
+    calls |= {"view_answers": views.answers, "start_timeline_server": views.start, "stop_timeline_server": views.stop}
     print(json.dumps({"ok": {"spark": spark.version}}), file=answers)
     for line in sys.stdin:
         request = json.loads(line)

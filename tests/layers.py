@@ -9,7 +9,7 @@ LAYERS = (
     ("publish",),
     ("timeline", "lock", "filegroup"),
     ("view",),
-    ("index",),
+    ("index", "timeline_server"),
     ("txn",),
     ("read", "write", "page"),
     ("services",),

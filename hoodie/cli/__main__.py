@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import hoodie
-from hoodie.cli import check, clustering, daemon, expiry, log_compaction, page, repair, savepoints, services, show
+from hoodie.cli import check, clustering, daemon, expiry, log_compaction, page, repair, savepoints, services, show, timeline_server
 from hoodie.cli.arguments import Command, Opening, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
@@ -89,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     savepoints.register(commands)
     check.register(commands)
     repair.register(commands)
+    timeline_server.register(commands)
     return parser
 
 

@@ -39,6 +39,7 @@ from hoodie.options.values import (
     Kind,
     LockProvider,
     LogBlockFormat,
+    MarkersType,
     MorInserts,
     OverwriteMode,
     SortMode,
@@ -1291,8 +1292,58 @@ VIEW_CHECKPOINT: Key[str | None] = Key(
     None,
     "Where what is known of the files is left, so that the next process lists nothing. Unset: nowhere.",
 )
+_REMOTE = f"{_VIEW}remote."
+REMOTE_HOST = Key(
+    f"{_REMOTE}host",
+    text("a host name or address"),
+    "localhost",
+    "Where the timeline server is that REMOTE_FIRST and REMOTE_ONLY ask. The token may stand before it: hoodie:TOKEN@10.0.0.1.",
+)
+REMOTE_PORT = Key(f"{_REMOTE}port", whole(1), 26754, "Its port.")
+REMOTE_TOKEN: Key[str | None] = Key(
+    "hoodie.python.view.remote.token",
+    text("a token"),
+    None,
+    "What the server asks for, where it is not in the host's name.",
+)
+REMOTE_TIMEOUT = Key(
+    f"{_REMOTE}timeout.secs",
+    whole(1),
+    60,
+    "Seconds that an answer is waited for, retries included. Then the partitions concerned are listed. Apache Hudi: 300, each time.",
+)
+REMOTE_RETRY = Key(
+    f"{_REMOTE}retry.enable",
+    boolean(),
+    True,
+    "Send a request again that a connection has failed. Apache Hudi: false.",
+)
+REMOTE_RETRIES = Key(f"{_REMOTE}retry.max_numbers", whole(0), 3, "How often.")
+REMOTE_FIRST_PAUSE = Key(
+    f"{_REMOTE}retry.initial_interval_ms", whole(0), 100, "Milliseconds before the first retry; each time it doubles."
+)
+REMOTE_MAX_PAUSE = Key(f"{_REMOTE}retry.max_interval_ms", whole(0), 2000, "The longest such pause.")
+REMOTE_KEYS: tuple[Key[object], ...] = (
+    *(REMOTE_HOST, REMOTE_PORT, REMOTE_TOKEN, REMOTE_TIMEOUT, REMOTE_RETRY, REMOTE_RETRIES),
+    *(REMOTE_FIRST_PAUSE, REMOTE_MAX_PAUSE),
+)
+MARKERS_TYPE: Key[MarkersType] = Key(
+    "hoodie.write.markers.type",
+    choice({kind.value: kind for kind in MarkersType}),
+    MarkersType.DIRECT,
+    "Mark each file that a commit is about to name by a file, or all by lines of one, as Apache Hudi's timeline server does. Ours "
+    "need no server for that. Apache Hudi: TIMELINE_SERVER_BASED.",
+)
+EMBED_SERVER = Key(
+    "hoodie.embed.timeline.server",
+    boolean(),
+    False,
+    "Answer as a timeline server while a write runs. Tasks of ours ask nobody, so it is for others. Apache Hudi: true.",
+)
+EMBED_PORT = Key("hoodie.embed.timeline.server.port", whole(0), 0, "Where it listens; 0: at a port that is free.")
 VIEW_KEYS: tuple[Key[object], ...] = (
     *(VIEW_SYNC, VIEW_TYPE, VIEW_SECONDARY, VIEW_SPILL_BYTES, VIEW_SPILL_DIR, VIEW_ROCKSDB_DIR, VIEW_CHECKPOINT),
+    *REMOTE_KEYS,
 )
 
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
@@ -1347,7 +1398,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(STREAM_ID, STREAM_BATCH, STREAM_IDENTIFIER, STREAM_RETRIES, STREAM_RETRY_INTERVAL, *STREAM_CHECKS),
             COMMIT_ENTRIES,
         ),
-        "File system view": VIEW_KEYS,
+        "File system view": (*VIEW_KEYS, EMBED_SERVER, EMBED_PORT, MARKERS_TYPE),
         "Reading": (
             QUERY_TYPE,
             BEGIN_INSTANT,

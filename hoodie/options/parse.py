@@ -38,8 +38,8 @@ from hoodie.options.services import (
     LogCompactionOptions,
 )
 from hoodie.options.table import TableOptions
-from hoodie.options.values import DuplicatePolicy, OverwriteMode, did_you_mean
-from hoodie.options.view import ViewOptions
+from hoodie.options.values import DuplicatePolicy, MarkersType, OverwriteMode, ViewStore, did_you_mean
+from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
 T = TypeVar("T")
@@ -409,6 +409,8 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             zookeeper_connection_s=get(keys.ZOOKEEPER_CONNECTION) / 1000,
         ),
         view=_view(given),
+        embedded=EmbeddedOptions(get(keys.EMBED_SERVER), get(keys.EMBED_PORT), get(keys.REMOTE_TOKEN)),
+        gathered_markers=get(keys.MARKERS_TYPE) is MarkersType.TIMELINE_SERVER_BASED,
         stream=_stream(given),
         stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),
         commit_entries={name: str(options[name]) for name in given.options.notes},
@@ -442,7 +444,22 @@ def _view(given: _Layers) -> ViewOptions:
         spill_bytes=get(keys.VIEW_SPILL_BYTES),
         spill_folder=get(keys.VIEW_SPILL_DIR),
         rocksdb_folder=get(keys.VIEW_ROCKSDB_DIR),
+        remote=_remote(given) if get(keys.VIEW_TYPE).is_remote else None,
         checkpoint=get(keys.VIEW_CHECKPOINT),
+    )
+
+
+def _remote(given: _Layers) -> RemoteOptions:
+    get = given.get
+    return RemoteOptions.at(
+        get(keys.REMOTE_HOST),
+        port=get(keys.REMOTE_PORT),
+        token=get(keys.REMOTE_TOKEN),
+        timeout_s=get(keys.REMOTE_TIMEOUT),
+        retries=get(keys.REMOTE_RETRIES) if get(keys.REMOTE_RETRY) else 0,
+        first_pause_s=get(keys.REMOTE_FIRST_PAUSE) / 1000,
+        max_pause_s=get(keys.REMOTE_MAX_PAUSE) / 1000,
+        is_only=get(keys.VIEW_TYPE) is ViewStore.REMOTE_ONLY,
     )
 
 

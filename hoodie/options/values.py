@@ -74,6 +74,13 @@ class LogBlockFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class MarkersType(StrEnum):
+    """How the files are marked that a write is about to make."""
+
+    DIRECT = "DIRECT"
+    TIMELINE_SERVER_BASED = "TIMELINE_SERVER_BASED"
+
+
 class ViewStore(StrEnum):
     """Where the files of a table are kept that was listed once; the words are Apache Hudi's."""
 

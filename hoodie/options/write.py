@@ -20,8 +20,16 @@ from hoodie.options.services import (
     LogCompactionOptions,
 )
 from hoodie.options.table import TableOptions
-from hoodie.options.values import DuplicatePolicy, IndexType, LogBlockFormat, MorInserts, OverwriteMode, SortMode
-from hoodie.options.view import VIEW, ViewOptions
+from hoodie.options.values import (
+    DuplicatePolicy,
+    IndexType,
+    LogBlockFormat,
+    MarkersType,
+    MorInserts,
+    OverwriteMode,
+    SortMode,
+)
+from hoodie.options.view import EMBEDDED, VIEW, EmbeddedOptions, ViewOptions
 
 _PARALLELISM = {
     WriteOperation.UPSERT: keys.UPSERT_PARALLELISM.default,
@@ -118,6 +126,9 @@ class WriteOptions:
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
     view: ViewOptions = VIEW
+    embedded: EmbeddedOptions = EMBEDDED
+    gathered_markers: bool = keys.MARKERS_TYPE.default is MarkersType.TIMELINE_SERVER_BASED
+    """All markers of a commit's files in one file."""
     stream: StreamBatch | None = None
     """The batch of a stream that is written: skipped where the table holds it already."""
     stream_retries: StreamRetries = field(default_factory=StreamRetries)

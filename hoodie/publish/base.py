@@ -49,8 +49,10 @@ class Publisher(Protocol):
         """
         ...
 
-    def publish(self, instant: str, files: Sequence[StagedFile]) -> None:
+    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> None:
         """First all markers, so that a rollback by any writer finds each file; then the final names, in order.
+
+        `gathered`: all markers in one file.
 
         All are durable when it returns. A file that states no marker has none: only our own rollback looks for it.
 

@@ -23,8 +23,9 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from hoodie.errors import CommitOutcomeUnknownError, CorruptFileError
 from hoodie.model.instant import is_instant_time
-from hoodie.model.names import MARKERS, STAGING, join, marker_path, staging_folder
+from hoodie.model.names import MARKERS, STAGING, join, staging_folder
 from hoodie.model.plans import StagedFile
+from hoodie.publish.marker_files import put_markers
 from hoodie.storage.base import CopyingStorage
 from hoodie.storage.many import for_each
 
@@ -83,14 +84,9 @@ class CopyingPublisher:
         """Asks nobody whether the place is still there: what a fenced writer's task stages gets no final name in any case."""
         return self._storage.open_output(path, durable=durable)
 
-    def publish(self, instant: str, files: Sequence[StagedFile]) -> None:
+    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> None:
         self.epoch(instant)
-        markers = []
-        for file in files:
-            if file.marker:
-                partition_path, _, name = file.final.rpartition("/")
-                markers.append(marker_path(instant, partition_path, name, file.marker))
-        self._each(self._storage.touch, markers)
+        put_markers(self._storage, instant, files, gathered=gathered)
         self._each(lambda file: self._storage.copy_file(file.staged, file.final), files)
 
     def epoch(self, instant: str) -> Hashable:

@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager, suppress
 from typing import BinaryIO
 
 from hoodie.model.instant import is_instant_time
-from hoodie.model.names import MARKERS, STAGING, join, marker_path, staging_folder
+from hoodie.model.names import MARKERS, STAGING, join, staging_folder
 from hoodie.model.plans import StagedFile
+from hoodie.publish.marker_files import put_markers
 from hoodie.storage.base import RenamingStorage
 
 _FENCED = ".rolled-back"
@@ -44,11 +45,8 @@ class RenamingPublisher:
     def open_staged(self, path: str, *, within: str, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         return self._storage.open_output(path, within=within, durable=durable)
 
-    def publish(self, instant: str, files: Sequence[StagedFile]) -> None:
-        for file in files:
-            if file.marker:
-                partition_path, _, name = file.final.rpartition("/")
-                self._storage.touch(marker_path(instant, partition_path, name, file.marker))
+    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> None:
+        put_markers(self._storage, instant, files, gathered=gathered)
         self._storage.move_all_new([(file.staged, file.final) for file in files])
 
     def epoch(self, instant: str) -> Hashable:

@@ -33,6 +33,8 @@ from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.layout import LAYOUTS
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import Listing, StorageListing
+from hoodie.view.remote import RemoteFiles
+from hoodie.view.remote_client import RemoteClient
 from hoodie.view.schema import table_schema
 from hoodie.view.stores import synced_files
 from hoodie.view.synced import SyncedListing
@@ -99,6 +101,8 @@ class TableContext:
     view_options: ViewOptions = VIEW
     synced: SyncedListing | None = None
     """What views ask in place of `listing`, where the files are followed. `listing` asks the storage each time."""
+    remote: RemoteFiles | None = None
+    """A timeline server, which views ask before these."""
 
     @classmethod
     def open(
@@ -149,31 +153,43 @@ class TableContext:
         """The same table with files that are followed, if these options say so; else as it is.
 
         Raises:
-            OptionError: a package that the store needs is not installed.
+            OptionError: a package that the store, or asking a timeline server, needs is not installed.
         """
-        if not options.follows or options == self.view_options:
+        if options == self.view_options or not (options.follows or options.remote):
             return self
+        remote = None
+        if options.remote is not None:
+            remote = RemoteFiles(RemoteClient(options.remote), self.storage.uri, options.remote)
+        if not options.follows:
+            return replace(self, view_options=options, synced=None, remote=remote)
         files = synced_files(self.storage, self.cache, LAYOUTS[self.config.version], options)
         archive = partial(self.storage.list, self.config.history_folder)
         set_aside = partial(self.storage.list, SET_ASIDE, recursive=True)
         synced = SyncedListing(files, self.listing, self.active, archive, set_aside)
-        return replace(self, view_options=options, synced=synced)
+        return replace(self, view_options=options, synced=synced, remote=remote)
 
     def on_storage(self) -> TableContext:
         """The same table with views that ask the storage: for who judges what stands there, or relies on it."""
-        return self if self.synced is None else replace(self, view_options=VIEW, synced=None)
+        if self.synced is None and self.remote is None:
+            return self
+        return replace(self, view_options=VIEW, synced=None, remote=None)
 
     def listing_under(self, timeline: Timeline) -> Listing:
         """What a view under this timeline asks for files."""
-        return self.listing if self.synced is None else self.synced.under(timeline)
+
+        def local() -> Listing:
+            return self.listing if self.synced is None else self.synced.under(timeline)
+
+        return local() if self.remote is None else self.remote.under(timeline, local)
 
     def forget_files(self) -> bool:
         """List anew, when files are asked for next: some were moved without a word on the timeline. Whether that is needed."""
         self.kept_view()
-        if self.synced is None:
-            return False
-        self.synced.forget()
-        return True
+        if self.remote is not None:
+            self.remote.forget()
+        if self.synced is not None:
+            self.synced.forget()
+        return self.synced is not None or self.remote is not None
 
     @property
     def lock(self) -> Lock:

@@ -192,7 +192,7 @@ class Attempt:
         results = [found for number in fresh if (found := written.results[number]) is not None]
         write_context = self._write_context(transaction, plan)
         copies = staged_copies(context.storage, write_context, results, number=min(fresh, default=0))
-        publish_files(context, transaction.instant, results, copies)
+        publish_files(context, transaction.instant, results, copies, gathered_markers=options.gathered_markers)
         written.published.update(fresh)
         self._placement.remember(context, results)
         metadata = commit_metadata(

@@ -22,12 +22,17 @@ from hoodie.view.context import TableContext
 
 
 def publish_files(
-    context: TableContext, instant: str, results: Sequence[WriteResult], copies: Sequence[StagedFile] = ()
+    context: TableContext,
+    instant: str,
+    results: Sequence[WriteResult],
+    copies: Sequence[StagedFile] = (),
+    *,
+    gathered_markers: bool = False,
 ) -> None:
     """Make the folders partitions, then give the files and row copies their names."""
     storage, partitions = context.storage, sorted({r.stat.partition_path for r in results})
     for_each(lambda path: ensure_partition(storage, path, instant), partitions, at_once=storage.at_once)
-    context.publisher.publish(instant, [*(result.file for result in results), *copies])
+    context.publisher.publish(instant, [*(result.file for result in results), *copies], gathered=gathered_markers)
 
 
 def ensure_partition(storage: Storage, partition_path: str, instant: str) -> None:

@@ -15,6 +15,7 @@ from hoodie.errors import CommitOutcomeUnknownError, UnsupportedTableError
 from hoodie.model.names import MARKERS, PRIVATE, join
 from hoodie.model.plans import StagedFile
 from hoodie.publish.base import Publisher
+from hoodie.publish.marker_files import read_marker_files
 from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
@@ -95,6 +96,22 @@ def test_a_file_that_states_no_marker_has_none(storage: Storage, publisher: Publ
     publisher.begin(T)
     publisher.publish(T, stage(publisher, "a/f", marker="") + stage(publisher, "a/g", marker="MERGE"))
     assert [info.path for info in storage.list(join(MARKERS, T), recursive=True)] == [f"{MARKERS}/{T}/a/g.marker.MERGE"]
+
+
+def test_markers_are_gathered_in_one_file_before_the_files_have_their_names(
+    storage: Storage, publisher: Publisher
+) -> None:
+    publisher.begin(T)
+    publisher.publish(T, stage(publisher, "a/f", "h") + stage(publisher, "a/log", marker=""), gathered=True)
+    publisher.publish(T, stage(publisher, "a/g", marker="MERGE"), gathered=True)
+    publisher.publish(T, [], gathered=True)
+    folder = join(MARKERS, T)
+    assert storage.read(f"{folder}/MARKERS.type") == b"TIMELINE_SERVER_BASED"
+    assert read_marker_files(storage, folder) == {0: ["a/f.marker.CREATE", "h.marker.CREATE"], 1: ["a/g.marker.MERGE"]}
+    assert len(storage.list(folder, recursive=True)) == 3
+    publisher.complete(T, COMPLETED, b"metadata", publisher.epoch(T))
+    publisher.clear(T)
+    assert everything(storage) == [COMPLETED, "a/f", "a/g", "a/log", "h"]
 
 
 @pytest.mark.parametrize("storage", sorted(RENAMING), indirect=True)

@@ -145,8 +145,29 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.ZOOKEEPER_CONNECTION: round(write.concurrency.zookeeper_connection_s * 1000),
         keys.STREAM_RETRIES: write.stream_retries.tries,
         keys.STREAM_RETRY_INTERVAL: round(write.stream_retries.interval_s * 1000),
+        keys.EMBED_PORT: write.embedded.port,
+    }
+    values = {name: value for name, value in values.items() if name not in {key.name for key in keys.REMOTE_KEYS}}
+    assert {key.name: value for key, value in got.items()} == values
+
+
+def test_every_number_of_a_timeline_server_arrives_where_it_belongs():
+    values = {key.name: 1000 + n for n, key in enumerate(keys.REMOTE_KEYS) if type(key.default) is int}
+    options = {name: str(value) for name, value in values.items()} | {keys.VIEW_TYPE.name: "remote_first"}
+    remote = parse_write_options(options).write.view.remote
+    got = {
+        keys.REMOTE_PORT: remote.port,
+        keys.REMOTE_TIMEOUT: remote.timeout_s,
+        keys.REMOTE_RETRIES: remote.retries,
+        keys.REMOTE_FIRST_PAUSE: round(remote.first_pause_s * 1000),
+        keys.REMOTE_MAX_PAUSE: round(remote.max_pause_s * 1000),
     }
     assert {key.name: value for key, value in got.items()} == values
+
+
+def test_markers_are_gathered_where_an_option_says_so():
+    assert not parse_write_options({}).write.gathered_markers
+    assert parse_write_options({"hoodie.write.markers.type": "timeline_server_based"}).write.gathered_markers
 
 
 def test_the_tasks_are_told_of_files_what_the_options_say():
@@ -219,6 +240,7 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "hoodie.python.write.integers.to.floating",
         "hoodie.python.stream.id",
         "hoodie.python.stream.batch",
+        "hoodie.python.view.remote.token",
         "maxCommitsPerTrigger",
         "maxBytesPerTrigger",
         "mergeSchema",
@@ -249,7 +271,7 @@ def test_several_unknown_keys_are_told_at_once_and_briefly():
 
 def test_every_key_of_hudi_is_known_in_any_case():
     unused = {name.upper() for name in HUDI_NAMES} - {name.upper() for name in OURS}
-    assert len(unused) > 500
+    assert len(unused) > 480
     for parse, reading in ((parse_write_options, False), (parse_read_options, True)):
         of_capabilities = {name for name in unused if newest_names()[name.lower()] in names_not_done(reading=reading)}
         plain = unused - of_capabilities
@@ -596,9 +618,9 @@ def test_writes_clean_and_archive_unless_told_otherwise(options, wanted):
 
 def test_of_the_defaults_only_what_no_door_understands_is_named():
     defaults = {"hoodie.datasource.query.type": "snapshot", "hoodie.table.name": "t", "hoodie.clean.automatic": "true"}
-    defaults |= {"hoodie.embed.timeline.server": "true"}
-    assert parse_write_options({}, defaults=defaults).ignored == ("hoodie.embed.timeline.server",)
-    assert parse_read_options({}, defaults=defaults).ignored == ("hoodie.embed.timeline.server",)
+    defaults |= {"hoodie.embed.timeline.server.gzip": "true"}
+    assert parse_write_options({}, defaults=defaults).ignored == ("hoodie.embed.timeline.server.gzip",)
+    assert parse_read_options({}, defaults=defaults).ignored == ("hoodie.embed.timeline.server.gzip",)
 
 
 def test_defaults_file_has_both_forms_of_lines():
