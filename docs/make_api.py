@@ -37,6 +37,7 @@ CORE = {
         "Savepoint",
         "ExpiryResult",
     ),
+    "A registration in Hive": ("HiveSyncResult", "RegisteredTable"),
     "A services job": ("ServicesJob", "ServiceRound", "ServiceRun"),
     "What arguments take": (
         "Rows",

@@ -48,10 +48,6 @@ class NotDone:
 
 NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
-        "tables are not registered with Hive, Glue or another catalog",
-        ("hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
-    ),
-    NotDone(
         "log blocks are not compacted into larger ones; compact() merges them into base files",
         ("hoodie.log.compaction.enable", "hoodie.log.compaction.inline"),
     ),

@@ -9,6 +9,7 @@ from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
+from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.keygen import KeySettings
 from hoodie.options.services import (
     ArchivingOptions,
@@ -114,6 +115,7 @@ class WriteOptions:
     expiry: ExpiryOptions = field(default_factory=ExpiryOptions)
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
+    hive_sync: HiveSyncOptions = field(default_factory=HiveSyncOptions)
     stream: StreamBatch | None = None
     """The batch of a stream that is written: skipped where the table holds it already."""
     stream_retries: StreamRetries = field(default_factory=StreamRetries)
