@@ -38,6 +38,7 @@ CORE = {
         "ExpiryResult",
     ),
     "What a clustering would do": ("ClusteringPlan", "ClusteringGroup", "ClusteredSlice"),
+    "A registration in Hive": ("HiveSyncResult", "RegisteredTable"),
     "A services job": ("ServicesJob", "ServiceRound", "ServiceRun"),
     "What arguments take": (
         "Rows",

@@ -51,6 +51,10 @@ class LockError(HoodieError, TimeoutError):
     """The table lock, or a wait that stands for it, was not granted in time."""
 
 
+class HiveSyncError(HoodieError):
+    """The table could not be registered in a Hive metastore; its rows and commits are as they were."""
+
+
 class CorruptFileError(HoodieError, ValueError):
     """A file of the table is truncated or does not decode; the message names it."""
 

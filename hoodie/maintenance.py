@@ -9,10 +9,12 @@ from os import PathLike
 from typing import Literal, overload
 
 from hoodie.errors import OptionError
+from hoodie.hive.sync import sync
 from hoodie.lock.providers import coordinate
 from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import Action
 from hoodie.model.findings import Diagnosis, PropertiesRepair, RepairResult, ValidationResult
+from hoodie.model.hive_results import HiveSyncResult
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import ClusteringPlan
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, RestoreResult, Savepoint
@@ -24,6 +26,7 @@ from hoodie.options.arguments import (
     cluster_options,
     compaction_options,
     expiry_options,
+    hive_options,
     log_compaction_options,
     parse_options,
 )
@@ -481,6 +484,39 @@ class TableServices(ABC):
         if not context.config.partition_fields:
             raise OptionError(f"table {context.config.name!r} is not partitioned: no partition of it can expire")
         return expire(context, write, dry_run=dry_run)
+
+    @said_plainly
+    def register_in_hive(
+        self,
+        *,
+        metastore: str | None = None,
+        database: str | None = None,
+        table: str | None = None,
+        options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> HiveSyncResult:
+        """Register the table in a Hive metastore, or bring its registration up to date: what `hoodie.hive.register` does. With
+        `hoodie.datasource.hive_sync.enable=true` writes do this by themselves.
+
+        Args:
+            metastore: `thrift://host:9083`, several servers of one metastore with commas between.
+            database: made when it is not there.
+            table: the name to register by; None is the name of the table.
+            options: Hudi's options `hoodie.datasource.hive_sync.*` and `hoodie.meta.sync.*`.
+            dry_run: only ask, and say what would change.
+
+        Returns:
+            What changed in the metastore.
+
+        Raises:
+            HiveSyncError: the metastore does not answer in time, or refuses.
+
+        Example:
+            >>> table.register_in_hive(metastore="thrift://hive:9083", database="lake")
+        """
+        said = hive_options(metastore=metastore, database=database, table=table)
+        context, write = self._at_work({**parse_options(options), **said})
+        return sync(context, write.hive_sync, dry_run=dry_run)
 
     @undisturbed()
     @said_plainly

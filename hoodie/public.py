@@ -7,6 +7,7 @@ from hoodie.errors import (
     CommitOutcomeUnknownError,
     CorruptFileError,
     DuplicateKeyError,
+    HiveSyncError,
     HoodieError,
     InstantNotFoundError,
     KeyFieldError,
@@ -25,6 +26,7 @@ from hoodie.model.compaction import CompactionCandidate
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
+from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
 from hoodie.model.instant import Instant, InstantRange
 from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
 from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History, RestoreResult, Savepoint
@@ -62,6 +64,8 @@ __all__ = [
     "FileSlice",
     "Finding",
     "History",
+    "HiveSyncError",
+    "HiveSyncResult",
     "HoodieError",
     "HoodieTable",
     "Instant",
@@ -76,6 +80,7 @@ __all__ = [
     "PropertiesRepair",
     "QueryType",
     "ReadOptions",
+    "RegisteredTable",
     "RepairResult",
     "RestoreResult",
     "Rows",

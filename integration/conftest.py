@@ -1,7 +1,8 @@
 """One Apache Hudi for all integration tests."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.golden_tables import Golden, copy_golden
 from tests.servers.azurite import AzureServer, azurite
 from tests.servers.gcs import GoogleServer, google
 from tests.servers.hdfs import COMES_TOO_SOON, Hdfs, hdfs
+from tests.servers.hive import HiveMetastore, hive_metastore
 from tests.servers.proxy import Proxy
 from tests.servers.s3 import S3Server
 from tests.servers.versitygw import versitygw
@@ -30,17 +32,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def hudi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudiPeer]:
     """Apache Hudi on Spark, started once."""
+    with hudi_peer(tmp_path_factory.mktemp("hudi-peer")) as peer:
+        yield peer
+
+
+@contextmanager
+def hudi_peer(scratch: Path, settings: Mapping[str, str] | None = None) -> Iterator[HudiPeer]:
+    """Apache Hudi on a Spark of its own."""
     python, bundle = ROOT / PYTHON, ROOT / BUNDLE
     missing = [str(path) for path in (python, bundle) if not path.exists()]
     if missing:
         pytest.fail(f"not there: {', '.join(missing)}; `make integration` makes them", pytrace=False)
-    scratch = tmp_path_factory.mktemp("hudi-peer")
     with (scratch / "peer.log").open("w", encoding="utf-8") as log:
-        peer = HudiPeer(python=python, bundle_jar=bundle, scratch=scratch, log=log)
+        peer = HudiPeer(python=python, bundle_jar=bundle, scratch=scratch, log=log, settings=settings)
         try:
             yield peer
         finally:
             peer.close()
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
+    """A Hive metastore with tables, started once."""
+    with hive_metastore(tmp_path_factory.mktemp("metastore"), tables=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hudi_by_name(metastore: HiveMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudiPeer]:
+    """Apache Hudi on a Spark whose catalog is the metastore."""
+    settings = {"spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": metastore.uri}
+    with hudi_peer(tmp_path_factory.mktemp("hudi-by-name"), settings) as peer:
+        yield peer
 
 
 @pytest.fixture(autouse=True)

@@ -49,7 +49,15 @@ def read_options(
 class HudiPeer:
     """A running `hudi_peer.py`; close it. One request at a time."""
 
-    def __init__(self, *, python: Path, bundle_jar: Path, scratch: Path, log: IO[str]) -> None:
+    def __init__(
+        self,
+        *,
+        python: Path,
+        bundle_jar: Path,
+        scratch: Path,
+        log: IO[str],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         """Start it and wait for its session. `scratch` takes the files that cross, `log` what Spark prints."""
         self._scratch = scratch
         self._log_name = log.name
@@ -59,6 +67,7 @@ class HudiPeer:
             "PYSPARK_DRIVER_PYTHON": str(python),
             "SPARK_CONF_DIR": str(ROOT / "conf"),
             "HOODIE_PEER_WAREHOUSE": str(scratch / "warehouse"),
+            "HOODIE_PEER_SETTINGS": json.dumps(dict(settings or {})),
         }
         # A SPARK_HOME of the caller would start another Spark than the one installed beside `python`.
         environment.pop("SPARK_HOME", None)

@@ -59,8 +59,9 @@ def start_session(bundle_jar: str) -> SparkSession:
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.warehouse.dir": os.environ.get("HOODIE_PEER_WAREHOUSE", "build/spark-warehouse"),
     }
+    more: dict[str, str] = json.loads(os.environ.get("HOODIE_PEER_SETTINGS", "{}"))
     builder = SparkSession.builder.master("local[2]").appName("hudi-peer")
-    for key, value in settings.items():
+    for key, value in {**settings, **more}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

@@ -13,6 +13,7 @@ import hoodie
 from hoodie.errors import LockError
 from hoodie.lock import hive
 from hoodie.lock.providers import coordinate
+from hoodie.metastore.interface import interface
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.memory import MemoryStorage
@@ -43,12 +44,12 @@ def other(options: ConcurrencyOptions) -> Any:
 
 
 def entries(client: Any, options: ConcurrencyOptions) -> list[Any]:
-    wanted = hive._interface().ShowLocksRequest(dbname=options.hive_database, tablename=options.hive_table)
+    wanted = interface().ShowLocksRequest(dbname=options.hive_database, tablename=options.hive_table)
     return list(client.show_locks(wanted).locks)
 
 
 def test_a_lock_of_another_program_is_waited_for(options: ConcurrencyOptions, other: Any) -> None:
-    api = hive._interface()
+    api = interface()
     component = api.LockComponent(type=3, level=2, dbname="lake", tablename=options.hive_table, operationType=6)
     theirs = other.lock(api.LockRequest(component=[component], user="hudi", hostname="far"))
     lock = coordinate(MemoryStorage(), options).lock
@@ -108,7 +109,7 @@ def test_a_lock_that_the_metastore_took_away_publishes_nothing(
     def taken_away_first(request: Any) -> bool:
         asked.append(request)
         for entry in entries(other, options):
-            other.unlock(hive._interface().UnlockRequest(lockid=entry.lockid))
+            other.unlock(interface().UnlockRequest(lockid=entry.lockid))
         return stands(request)
 
     monkeypatch.setattr(hive._Request, "stands", taken_away_first)

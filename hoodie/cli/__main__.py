@@ -8,7 +8,20 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import hoodie
-from hoodie.cli import check, clustering, daemon, expiry, log_compaction, page, repair, savepoints, services, show, timeline_server
+from hoodie.cli import (
+    check,
+    clustering,
+    daemon,
+    expiry,
+    hive_sync,
+    log_compaction,
+    page,
+    repair,
+    savepoints,
+    services,
+    show,
+    timeline_server,
+)
 from hoodie.cli.arguments import Command, Opening, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
@@ -86,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     clustering.register(commands)
     daemon.register(commands)
     expiry.register(commands)
+    hive_sync.register(commands)
     savepoints.register(commands)
     check.register(commands)
     repair.register(commands)

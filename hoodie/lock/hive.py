@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import getpass
-import io
 import logging
 import os
 import secrets
@@ -18,13 +17,16 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from hoodie.errors import LockError, OptionError
 from hoodie.lock.base import WAITING, Waiting, wait_for
 from hoodie.lock.held import lets_go
 from hoodie.lock.holder import phrase
+from hoodie.metastore.connection import connected, shown
+from hoodie.metastore.interface import failures, interface
+from hoodie.options.hive import Servers, servers_of
 from hoodie.options.services import ConcurrencyOptions
 from hoodie.storage.base import Storage
 
@@ -34,44 +36,7 @@ PATIENCE_S = 60.0
 """For one answer of the metastore."""
 SURE_S = 30.0
 """So long after an answer nobody has to ask again: no metastore ends a lock as soon as that."""
-PORT = 9083
 
-# The part of the metastore's interface that locks need; numbers are Hive's.
-_IDL = """
-enum LockState { ACQUIRED = 1, WAITING = 2, ABORT = 3, NOT_ACQUIRED = 4 }
-enum LockLevel { DB = 1, TABLE = 2, PARTITION = 3 }
-enum LockType { SHARED_READ = 1, SHARED_WRITE = 2, EXCLUSIVE = 3 }
-enum DataOperationType { SELECT = 1, INSERT = 2, UPDATE = 3, DELETE = 4, UNSET = 5, NO_TXN = 6 }
-struct LockComponent {
-  1: required LockType type, 2: required LockLevel level, 3: required string dbname, 4: optional string tablename,
-  6: optional DataOperationType operationType
-}
-struct LockRequest {
-  1: required list<LockComponent> component, 3: required string user, 4: required string hostname, 5: optional string agentInfo
-}
-struct LockResponse { 1: required i64 lockid, 2: required LockState state }
-struct CheckLockRequest { 1: required i64 lockid }
-struct UnlockRequest { 1: required i64 lockid }
-struct HeartbeatRequest { 1: optional i64 lockid }
-exception NoSuchLockException { 1: string message }
-exception NoSuchTxnException { 1: string message }
-exception TxnAbortedException { 1: string message }
-exception TxnOpenException { 1: string message }
-struct ShowLocksRequest { 1: string dbname, 2: string tablename }
-struct ShowLocksResponseElement {
-  1: required i64 lockid, 5: required LockState state, 10: required string user, 11: required string hostname,
-  13: optional string agentInfo
-}
-struct ShowLocksResponse { 1: list<ShowLocksResponseElement> locks }
-service ThriftHiveMetastore {
-  ShowLocksResponse show_locks(1: ShowLocksRequest rqst)
-  LockResponse lock(1: LockRequest rqst) throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2)
-  LockResponse check_lock(1: CheckLockRequest rqst)
-    throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2, 3: NoSuchLockException o3)
-  void unlock(1: UnlockRequest rqst) throws (1: NoSuchLockException o1, 2: TxnOpenException o2)
-  void heartbeat(1: HeartbeatRequest ids) throws (1: NoSuchLockException o1, 2: NoSuchTxnException o2, 3: TxnAbortedException o3)
-}
-"""
 _EXCLUSIVE, _TABLE, _NO_TRANSACTION, _ACQUIRED = 3, 2, 6, 1
 
 log = logging.getLogger("hoodie")
@@ -80,12 +45,12 @@ log = logging.getLogger("hoodie")
 class Place(NamedTuple):
     """Which lock, and who grants it."""
 
-    servers: tuple[tuple[str, int], ...]
+    servers: Servers
     database: str
     table: str
 
     def __str__(self) -> str:
-        return f"{self.database}.{self.table} in the Hive metastore at {','.join(f'{h}:{p}' for h, p in self.servers)}"
+        return f"{self.database}.{self.table} in the Hive metastore at {shown(self.servers)}"
 
 
 def place_of(storage: Storage, options: ConcurrencyOptions) -> Place:
@@ -102,17 +67,7 @@ def place_of(storage: Storage, options: ConcurrencyOptions) -> Place:
             f"the lock of table {storage.uri} is to be in the Hive metastore, and {', '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} missing: give the same values to every writer of the table"
         )
-    servers = []
-    for uri in uris.split(","):
-        host, _, port = uri.strip().removeprefix("thrift://").rstrip("/").rpartition(":")
-        if not port.isdecimal():
-            host, port = port, str(PORT)
-        if not host or "/" in host:
-            raise OptionError(
-                f"{prefix}.uris={uris!r} names no server: write thrift://host:9083, several with commas between"
-            )
-        servers.append((host, int(port)))
-    return Place(tuple(servers), database, table)
+    return Place(servers_of(uris, option=f"{prefix}.uris"), database, table)
 
 
 class HiveLock:
@@ -137,7 +92,7 @@ class HiveLock:
                 f"the lock of table {self._uri} is held by this very thread already: "
                 "it cannot be taken twice, release it first"
             )
-        _interface()  # an OptionError comes before any waiting
+        interface()  # an OptionError comes before any waiting
         request = _Request(self._place)
         failure: Exception | None = None
 
@@ -145,7 +100,7 @@ class HiveLock:
             nonlocal failure
             try:
                 granted = request.is_granted()
-            except _errors() as exc:
+            except failures() as exc:
                 failure = exc
                 return False
             failure = None
@@ -226,7 +181,7 @@ class _Request:
     def is_granted(self) -> bool:
         """Ask for the lock, or whether it is our turn now."""
         begun = _now()
-        api = _interface()
+        api = interface()
         self._find()
         if self._id is None:
             component = api.LockComponent(
@@ -257,7 +212,7 @@ class _Request:
             self._id = next((lock.lockid for lock in self._listed() if lock.agentInfo == self._agent), None)
 
     def _listed(self) -> list[Any]:
-        wanted = _interface().ShowLocksRequest(dbname=self._place.database, tablename=self._place.table)
+        wanted = interface().ShowLocksRequest(dbname=self._place.database, tablename=self._place.table)
         return list(self._ask("show_locks", wanted).locks or ())
 
     def stands(self) -> bool:
@@ -267,10 +222,10 @@ class _Request:
                 return False
             begun = _now()
             try:
-                self._ask("heartbeat", _interface().HeartbeatRequest(lockid=self._id))
+                self._ask("heartbeat", interface().HeartbeatRequest(lockid=self._id))
             except _gone():
                 self._is_over = True
-            except _errors():
+            except failures():
                 continue
             else:
                 self._seen = begun
@@ -286,7 +241,7 @@ class _Request:
 
     def holder(self) -> str:
         """Whoever has the lock now, as a phrase."""
-        with suppress(*_errors()):
+        with suppress(*failures()):
             for lock in self._listed():
                 if lock.state == _ACQUIRED and lock.agentInfo != self._agent:
                     match (lock.agentInfo or "").split():
@@ -306,11 +261,11 @@ class _Request:
                     self._find()
                     if self._id is None:
                         break
-                    self._ask("unlock", _interface().UnlockRequest(lockid=self._id))
+                    self._ask("unlock", interface().UnlockRequest(lockid=self._id))
                     break
                 except _gone():
                     break
-                except _errors() as exc:
+                except failures() as exc:
                     if last:
                         log.warning(
                             "the lock %s was not released; it ends by the metastore's time-out: %r", self._place, exc
@@ -338,46 +293,12 @@ class _Request:
 
 
 def _connected(place: Place) -> Any:
-    from thriftpy2.rpc import make_client  # noqa: PLC0415 - an optional extra
-
-    for number, (host, port) in enumerate(place.servers, 1):
-        try:
-            return make_client(_interface().ThriftHiveMetastore, host, port, timeout=int(PATIENCE_S * 1000))
-        except _errors():
-            if number == len(place.servers):
-                raise
-    raise AssertionError("unreachable")
-
-
-def _interface() -> Any:
-    """The metastore's structures and service, made of `_IDL`.
-
-    Raises:
-        OptionError: thriftpy2 is not installed.
-    """
-    with _interface_mutex:
-        return _made()
-
-
-@cache
-def _made() -> Any:
-    try:
-        import thriftpy2  # noqa: PLC0415 - an optional extra
-    except ModuleNotFoundError as exc:
-        raise OptionError("a lock in the Hive metastore needs thriftpy2: install hoodie with the extra `hive`") from exc
-    return thriftpy2.load_fp(io.StringIO(_IDL), "hoodie_hive_thrift")
-
-
-def _errors() -> tuple[type[Exception], ...]:
-    """What is raised where the metastore does not answer, or not as it should."""
-    from thriftpy2.thrift import TException  # noqa: PLC0415 - an optional extra
-
-    return (OSError, EOFError, TException)
+    return connected(place.servers, patience_s=PATIENCE_S)
 
 
 def _gone() -> tuple[type[Exception], ...]:
     """What the metastore says of a lock that it does not have any more."""
-    api = _interface()
+    api = interface()
     return (api.NoSuchLockException, api.TxnAbortedException, api.NoSuchTxnException)
 
 
@@ -385,10 +306,6 @@ def _now() -> tuple[float, float]:
     """The wall clock may be set, and the other may stand still while the machine sleeps."""
     return time.time(), time.monotonic()
 
-
-_interface_mutex = threading.Lock()
-os.register_at_fork(before=_interface_mutex.acquire, after_in_parent=_interface_mutex.release)
-os.register_at_fork(after_in_child=_interface_mutex.release)
 
 _requests: weakref.WeakSet[_Request] = weakref.WeakSet()
 _held_here: weakref.WeakValueDictionary[Place, _Request] = weakref.WeakValueDictionary()

@@ -130,6 +130,8 @@ def _changed(result: Any) -> bool:
     """Results of services name their instant where there is one; an archiving has many."""
     if hasattr(result, "instants"):
         return bool(result.instants)
+    if hasattr(result, "changed"):
+        return bool(result.changed)
     return getattr(result, "instant", result) is not None
 
 

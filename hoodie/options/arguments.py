@@ -18,6 +18,9 @@ from hoodie.options.keys import (
     COMPACT_MEMORY,
     COMPACT_STRATEGY,
     EXPIRY_DAYS,
+    HIVE_SYNC_DATABASE,
+    HIVE_SYNC_TABLE,
+    HIVE_SYNC_URIS,
     KEEP_MAX_COMMITS,
     KEEP_MIN_COMMITS,
     LOG_COMPACT_BLOCKS,
@@ -114,6 +117,26 @@ def expiry_options(*, days: object) -> dict[str, str]:
     if not isinstance(days, int) or isinstance(days, bool) or days < 1:
         raise OptionError(f"days={days!r} is no whole number of at least 1")
     return {EXPIRY_DAYS.name: str(days)}
+
+
+def hive_options(*, metastore: object, database: object, table: object) -> dict[str, str]:
+    """The options that the arguments of a registration say.
+
+    Raises:
+        OptionError: one of them is no text.
+    """
+    given = (
+        (HIVE_SYNC_URIS, metastore, "metastore"),
+        (HIVE_SYNC_DATABASE, database, "database"),
+        (HIVE_SYNC_TABLE, table, "table"),
+    )
+    said: dict[str, str] = {}
+    for key, value, name in given:
+        if value is not None:
+            if not isinstance(value, str):
+                raise OptionError(f"{name} is a {type(value).__name__}: give a text")
+            said[key.name] = value
+    return said
 
 
 def archive_options(*, min_commits: object, max_commits: object) -> dict[str, str]:

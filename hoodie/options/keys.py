@@ -34,6 +34,8 @@ from hoodie.options.values import (
     KEY_GENERATOR_CLASS,
     KEY_GENERATOR_TYPE,
     DuplicatePolicy,
+    Extractor,
+    HiveViews,
     IndexType,
     KeyGeneratorType,
     Kind,
@@ -51,6 +53,7 @@ from hoodie.options.values import (
     lock_provider,
     merger,
     only,
+    pairs,
     paths,
     pattern,
     payload_class,
@@ -1346,6 +1349,164 @@ VIEW_KEYS: tuple[Key[object], ...] = (
     *REMOTE_KEYS,
 )
 
+# -- registration in a Hive metastore ----------------------------------------------------------------------------------
+
+_HIVE_SYNC = "hoodie.datasource.hive_sync."
+HIVE_SYNC_ENABLE = Key(
+    f"{_HIVE_SYNC}enable",
+    boolean(),
+    False,
+    "Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next one makes up for it.",
+)
+META_SYNC_ENABLE = Key(
+    "hoodie.datasource.meta.sync.enable", boolean(), False, "The same, by Apache Hudi's word for all catalogs."
+)
+META_SYNC_TOOL = _check(
+    "hoodie.meta.sync.client.tool.class",
+    "org.apache.hudi.hive.HiveSyncTool",
+    "tables are registered in Hive metastores, and in no other catalog",
+    "Where tables are registered.",
+)
+HIVE_SYNC_MODE = Key(
+    f"{_HIVE_SYNC}mode",
+    choice({"hms": "hms"}, known=("jdbc", "hiveql", "glue")),
+    "hms",
+    "How: by the metastore's own interface. Apache Hudi's default goes through a HiveServer.",
+)
+HIVE_SYNC_URIS = Key(
+    f"{_HIVE_SYNC}metastore.uris",
+    text("thrift://host:port[,…]"),
+    "thrift://localhost:9083",
+    "Servers of one metastore; the first that can be reached is asked.",
+)
+HIVE_SYNC_DATABASE: Key[str | None] = Key(
+    f"{_HIVE_SYNC}database",
+    text("a name"),
+    None,
+    "Database to register in. Unset: `hoodie.database.name` of the table, else `default`.",
+)
+HIVE_SYNC_TABLE: Key[str | None] = Key(
+    f"{_HIVE_SYNC}table", text("a name"), None, "Name to register by. Unset: that of the table."
+)
+HIVE_SYNC_AUTO_DATABASE = Key(
+    f"{_HIVE_SYNC}auto_create_database", boolean(), True, "Make the database when it is not there."
+)
+HIVE_SYNC_PARTITION_FIELDS: Key[tuple[str, ...] | None] = Key(
+    f"{_HIVE_SYNC}partition_fields", fields(), None, "Hive's partition columns. Unset: the table's."
+)
+HIVE_SYNC_EXTRACTOR: Key[Extractor | None] = Key(
+    f"{_HIVE_SYNC}partition_extractor_class",
+    choice({f"org.apache.hudi.hive.{each.value}": each for each in Extractor}),
+    None,
+    "How values are read from partition paths, by the name of Apache Hudi's class. Unset: what the table's properties say.",
+)
+HIVE_SYNC_SKIP_RO = Key(
+    f"{_HIVE_SYNC}skip_ro_suffix",
+    boolean(),
+    False,
+    "Merge-on-read: the read-optimized view has the name itself, without `_ro`; then nothing else has that name.",
+)
+HIVE_SYNC_STRATEGY = Key(
+    f"{_HIVE_SYNC}table.strategy",
+    choice({each.value: each for each in HiveViews}),
+    HiveViews.ALL,
+    "Merge-on-read: register both views with their suffixes, or only the realtime or the read-optimized one, by the name itself.",
+)
+META_SYNC_SNAPSHOT_NAME = Key(
+    "hoodie.meta.sync.sync_snapshot_with_table_name",
+    boolean(),
+    True,
+    "Merge-on-read: register the realtime view by the name itself, too.",
+)
+HIVE_SYNC_TIMESTAMP = Key(
+    f"{_HIVE_SYNC}support_timestamp",
+    boolean(),
+    False,
+    "Hive's type for timestamps is `timestamp`, else `bigint`. Spark has its own note of the columns, and its own types.",
+)
+HIVE_SYNC_COMMENT = Key(
+    f"{_HIVE_SYNC}sync_comment", boolean(), False, "Register what the table's schema says of its columns as comments."
+)
+HIVE_SYNC_DATASOURCE = Key(
+    f"{_HIVE_SYNC}sync_as_datasource", boolean(), True, "Register for Spark as a table of the format `hudi`, too."
+)
+HIVE_SYNC_SCHEMA_LENGTH = Key(
+    f"{_HIVE_SYNC}schema_string_length_thresh",
+    whole(1),
+    4000,
+    "Characters of one table parameter, by which Spark's note of the columns is cut.",
+)
+HIVE_SYNC_NO_META = Key(
+    f"{_HIVE_SYNC}omit_metadata_fields", boolean(), False, "Register the table without its `_hoodie_` columns."
+)
+HIVE_SYNC_PROPERTIES: Key[Mapping[str, str] | None] = Key(
+    f"{_HIVE_SYNC}table_properties", pairs(), None, "More parameters of the registered table."
+)
+HIVE_SYNC_SERDE: Key[Mapping[str, str] | None] = Key(
+    f"{_HIVE_SYNC}serde_properties", pairs(), None, "More parameters of its SerDe."
+)
+HIVE_SYNC_MANAGED = Key(
+    f"{_HIVE_SYNC}create_managed_table",
+    boolean(),
+    False,
+    "Register without the parameter EXTERNAL: whoever drops the table in Hive may delete its files.",
+)
+HIVE_SYNC_BATCH = Key(f"{_HIVE_SYNC}batch_num", whole(1), 1000, "Partitions that are registered by one request.")
+HIVE_SYNC_RECREATE = Key(
+    f"{_HIVE_SYNC}recreate_table_on_error",
+    boolean(),
+    False,
+    "Drop a registration that cannot be changed into what is needed, and make it anew: another path, or columns of other types.",
+)
+HIVE_SYNC_PUSHDOWN = Key(
+    f"{_HIVE_SYNC}filter_pushdown_enabled",
+    boolean(),
+    False,
+    "No difference: the metastore is always asked only for the partitions that matter.",
+)
+META_SYNC_INCREMENTAL = Key(
+    "hoodie.meta.sync.incremental",
+    boolean(),
+    True,
+    "Look at what was committed since the last registration. false: compare all partitions each time.",
+)
+META_SYNC_NO_PARTITIONS = Key(
+    "hoodie.meta.sync.no_partition_metadata", boolean(), False, "Register no partitions, only tables."
+)
+META_SYNC_TOUCH = Key(
+    "hoodie.meta.sync.touch.partitions.enabled",
+    boolean(),
+    False,
+    "Register partitions once more that got rows, so that who listens to the metastore hears of it.",
+)
+META_SYNC_CONDITIONAL = Key(
+    "hoodie.datasource.meta_sync.condition.sync",
+    boolean(),
+    False,
+    "Note the last commit only where columns, parameters or partitions changed.",
+)
+META_SYNC_SPARK_VERSION: Key[str | None] = Key(
+    "hoodie.meta_sync.spark.version",
+    text("a version"),
+    None,
+    "Version of Spark that the registration names as its maker. Unset: that of the session that writes, else none.",
+)
+META_SYNC_PATH: Key[str | None] = Key(
+    "hoodie.datasource.meta.sync.base.path",
+    text("a path"),
+    None,
+    "The table's path as others reach it, such as `s3a://…`. Unset: as the writer has it.",
+)
+HIVE_SYNC_TIMEOUT = Key(
+    "hoodie.python.hive_sync.timeout",
+    whole(1),
+    60,
+    "Seconds that a registration waits for the metastore in all; then it fails, and the commit stands.",
+)
+HIVE_SYNC_CHECKS = (
+    _check(f"{_HIVE_SYNC}base_file_format", "PARQUET", "base files are Parquet", "Format of the base files."),
+)
+
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
     {
         "Table": (
@@ -1393,6 +1554,15 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),
             *(ZOOKEEPER_URL, ZOOKEEPER_PORT, ZOOKEEPER_BASE_PATH, ZOOKEEPER_LOCK_KEY),
             *(ZOOKEEPER_SESSION, ZOOKEEPER_CONNECTION, HIVE_URIS, HIVE_DATABASE, HIVE_TABLE),
+        ),
+        "Registration in a Hive metastore": (
+            *(HIVE_SYNC_ENABLE, META_SYNC_ENABLE, META_SYNC_TOOL, HIVE_SYNC_MODE, HIVE_SYNC_URIS, HIVE_SYNC_DATABASE),
+            *(HIVE_SYNC_TABLE, HIVE_SYNC_AUTO_DATABASE, HIVE_SYNC_PARTITION_FIELDS, HIVE_SYNC_EXTRACTOR),
+            *(HIVE_SYNC_SKIP_RO, HIVE_SYNC_STRATEGY, META_SYNC_SNAPSHOT_NAME, HIVE_SYNC_TIMESTAMP, HIVE_SYNC_COMMENT),
+            *(HIVE_SYNC_DATASOURCE, HIVE_SYNC_SCHEMA_LENGTH, HIVE_SYNC_NO_META, HIVE_SYNC_PROPERTIES, HIVE_SYNC_SERDE),
+            *(HIVE_SYNC_MANAGED, HIVE_SYNC_BATCH, HIVE_SYNC_RECREATE, HIVE_SYNC_PUSHDOWN, META_SYNC_INCREMENTAL),
+            *(META_SYNC_NO_PARTITIONS, META_SYNC_TOUCH, META_SYNC_CONDITIONAL, META_SYNC_SPARK_VERSION, META_SYNC_PATH),
+            *(HIVE_SYNC_TIMEOUT, *HIVE_SYNC_CHECKS),
         ),
         "Streams that are written": (
             *(STREAM_ID, STREAM_BATCH, STREAM_IDENTIFIER, STREAM_RETRIES, STREAM_RETRY_INTERVAL, *STREAM_CHECKS),

@@ -48,10 +48,6 @@ class NotDone:
 
 NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
-        "tables are not registered with Hive, Glue or another catalog",
-        ("hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
-    ),
-    NotDone(
         "the metadata table and the indexes in it are not written; one that is there is dropped",
         (
             *("hoodie.metadata.enable", "hoodie.metadata.index.async", "hoodie.metadata.index.bloom.filter.enable"),

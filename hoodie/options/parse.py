@@ -22,6 +22,7 @@ from hoodie.model.plans import DeleteMarker
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.compaction import Strategy
+from hoodie.options.hive import HiveSyncOptions, servers_of
 from hoodie.options.keys import Key
 from hoodie.options.merging import PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
@@ -411,6 +412,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         view=_view(given),
         embedded=EmbeddedOptions(get(keys.EMBED_SERVER), get(keys.EMBED_PORT), get(keys.REMOTE_TOKEN)),
         gathered_markers=get(keys.MARKERS_TYPE) is MarkersType.TIMELINE_SERVER_BASED,
+        hive_sync=_hive_sync(given),
         stream=_stream(given),
         stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),
         commit_entries={name: str(options[name]) for name in given.options.notes},
@@ -460,6 +462,40 @@ def _remote(given: _Layers) -> RemoteOptions:
         first_pause_s=get(keys.REMOTE_FIRST_PAUSE) / 1000,
         max_pause_s=get(keys.REMOTE_MAX_PAUSE) / 1000,
         is_only=get(keys.VIEW_TYPE) is ViewStore.REMOTE_ONLY,
+    )
+
+
+def _hive_sync(given: _Layers) -> HiveSyncOptions:
+    get = given.get
+    table_properties, serde_properties = get(keys.HIVE_SYNC_PROPERTIES), get(keys.HIVE_SYNC_SERDE)
+    return HiveSyncOptions(
+        enabled=get(keys.HIVE_SYNC_ENABLE) or get(keys.META_SYNC_ENABLE),
+        servers=servers_of(get(keys.HIVE_SYNC_URIS), option=keys.HIVE_SYNC_URIS.name),
+        database=get(keys.HIVE_SYNC_DATABASE),
+        table=get(keys.HIVE_SYNC_TABLE),
+        creates_database=get(keys.HIVE_SYNC_AUTO_DATABASE),
+        partition_fields=get(keys.HIVE_SYNC_PARTITION_FIELDS),
+        extractor=get(keys.HIVE_SYNC_EXTRACTOR),
+        skips_ro_suffix=get(keys.HIVE_SYNC_SKIP_RO),
+        views=get(keys.HIVE_SYNC_STRATEGY),
+        snapshot_by_name=get(keys.META_SYNC_SNAPSHOT_NAME),
+        timestamps=get(keys.HIVE_SYNC_TIMESTAMP),
+        comments=get(keys.HIVE_SYNC_COMMENT),
+        for_spark=get(keys.HIVE_SYNC_DATASOURCE),
+        spark_version=get(keys.META_SYNC_SPARK_VERSION),
+        schema_length=get(keys.HIVE_SYNC_SCHEMA_LENGTH),
+        meta_columns=not get(keys.HIVE_SYNC_NO_META),
+        table_properties=table_properties or {},
+        serde_properties=serde_properties or {},
+        managed=get(keys.HIVE_SYNC_MANAGED),
+        at_once=get(keys.HIVE_SYNC_BATCH),
+        recreates=get(keys.HIVE_SYNC_RECREATE),
+        incremental=get(keys.META_SYNC_INCREMENTAL),
+        with_partitions=not get(keys.META_SYNC_NO_PARTITIONS),
+        touches=get(keys.META_SYNC_TOUCH),
+        only_changes=get(keys.META_SYNC_CONDITIONAL),
+        path=get(keys.META_SYNC_PATH),
+        timeout_s=get(keys.HIVE_SYNC_TIMEOUT),
     )
 
 

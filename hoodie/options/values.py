@@ -67,6 +67,25 @@ class MorInserts(StrEnum):
     BASE_FILE = "base_file"
 
 
+class HiveViews(StrEnum):
+    """Which views of a merge-on-read table a Hive metastore has."""
+
+    ALL = "ALL"
+    RO = "RO"
+    RT = "RT"
+
+
+class Extractor(StrEnum):
+    """How partition values are read from partition paths, by the names of Apache Hudi's classes."""
+
+    MULTI_PART = "MultiPartKeysValueExtractor"
+    HIVE_STYLE = "HiveStylePartitionValueExtractor"
+    SINGLE_PART = "SinglePartPartitionValueExtractor"
+    SLASH_DAY = "SlashEncodedDayPartitionValueExtractor"
+    SLASH_HOUR = "SlashEncodedHourPartitionValueExtractor"
+    NOT_PARTITIONED = "NonPartitionedExtractor"
+
+
 class LogBlockFormat(StrEnum):
     """What the data blocks of log files hold."""
 
@@ -235,6 +254,18 @@ def whole(at_least: int, *, clamp: bool = False) -> Kind[int]:
         return max(at_least, int(value))
 
     return Kind(allowed, read)
+
+
+def pairs() -> Kind[Mapping[str, str]]:
+    """Lines of `name=value`. Errors have no text of it: a value may be a secret."""
+
+    def read(value: str) -> Mapping[str, str]:
+        lines = [line.partition("=") for each in value.splitlines() if (line := each.strip())]
+        if not all(name.strip() and equals for name, equals, _ in lines):
+            raise ValueError("has a line that is no name=value")
+        return {name.strip(): text.strip() for name, _, text in lines}
+
+    return Kind("lines of name=value", read)
 
 
 def paths() -> Kind[tuple[str, ...]]:

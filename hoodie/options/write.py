@@ -9,6 +9,7 @@ from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
+from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.keygen import KeySettings
 from hoodie.options.services import (
     ArchivingOptions,
@@ -129,6 +130,7 @@ class WriteOptions:
     embedded: EmbeddedOptions = EMBEDDED
     gathered_markers: bool = keys.MARKERS_TYPE.default is MarkersType.TIMELINE_SERVER_BASED
     """All markers of a commit's files in one file."""
+    hive_sync: HiveSyncOptions = field(default_factory=HiveSyncOptions)
     stream: StreamBatch | None = None
     """The batch of a stream that is written: skipped where the table holds it already."""
     stream_retries: StreamRetries = field(default_factory=StreamRetries)

@@ -19,10 +19,8 @@ log = logging.getLogger("hoodie")
 
 def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
     """Plan and run each service that is due, one after another. Gives what those did that were waited for."""
-    if not options.services_enabled:
-        return []
     results: list[object] = []
-    for service in SERVICES.values():
+    for service in SERVICES.values() if options.services_enabled else ():
         try:
             if service.is_due(context, options):
                 if service.in_background(options):
@@ -32,8 +30,10 @@ def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
         except Exception as exc:  # noqa: BLE001 - whatever it is, the caller must not take the commit for failed
             _say(service, exc)
     for upkeep in UPKEEP:
-        _keep_up(upkeep, context, options)
-    _warn_of_many_logs(context)
+        if options.services_enabled or not upkeep.is_service:
+            _keep_up(upkeep, context, options)
+    if options.services_enabled:
+        _warn_of_many_logs(context)
     return results
 
 

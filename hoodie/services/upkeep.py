@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hoodie.hive.sync import sync
 from hoodie.options.write import WriteOptions
 from hoodie.services import archiving, expiry
 from hoodie.view.context import TableContext
@@ -20,9 +21,18 @@ class Upkeep:
     in_background: Callable[[WriteOptions], bool]
     run: Callable[[TableContext, WriteOptions], object]
     """Raises CommitConflictError where another process does the same."""
+    is_service: bool = True
+    """Whether it is left out by a writer that does no services of the table."""
 
 
 ARCHIVING = Upkeep("archiving", archiving.is_due, lambda options: options.archiving.in_background, archiving.archive)
 EXPIRY = Upkeep("partition expiry", expiry.is_due, lambda _: False, expiry.expire)
-UPKEEP: tuple[Upkeep, ...] = (EXPIRY, ARCHIVING)
-"""In the order in which they take their turn."""
+HIVE_SYNC = Upkeep(
+    "the registration in the Hive metastore",
+    lambda _, options: options.hive_sync.enabled,
+    lambda _: False,
+    lambda context, options: sync(context, options.hive_sync),
+    is_service=False,
+)
+UPKEEP: tuple[Upkeep, ...] = (EXPIRY, HIVE_SYNC, ARCHIVING)
+"""In the order in which they take their turn: what expired is no longer registered, and what is archived was."""

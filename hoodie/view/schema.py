@@ -35,6 +35,12 @@ def table_schema(
     return None
 
 
+def table_schema_json(active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str]) -> str | None:
+    """The Avro schema that `table_schema` is made of, as it was written."""
+    stated = (active.read_commit(instant).schema_json for instant in reversed(timeline.commits))
+    return next(filter(None, stated), None) or properties.get(CREATE_SCHEMA) or None
+
+
 @lru_cache(maxsize=64)
 def _columns_of(text: str) -> pa.Schema:
     """Each snapshot asks for the newest commit's schema, which is nearly always that of the one before."""

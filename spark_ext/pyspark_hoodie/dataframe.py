@@ -108,7 +108,7 @@ def write_records(
     found_on: Timeline | None = None,
 ) -> CommitResult:
     """Write to an open table, and remember the result for `last_result`. `found_on`: as the core's `write_found` gives it."""
-    write = request.write
+    write = _by_this_spark(request.write, df.sparkSession)
     if needs_no_rows(write):
         return remember(table, table.writer.write_no_rows(write.operation, write))
     if OperationRules.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
@@ -138,6 +138,13 @@ def _written_here(
         return table.writer.write(df, schema, write.operation, write, engine=DriverEngine(engine), found_on=found_on)
     except TooLargeError:
         return None
+
+
+def _by_this_spark(write: WriteOptions, spark: SparkSession) -> WriteOptions:
+    """A registration in a Hive metastore names the Spark that wrote."""
+    if not write.hive_sync.enabled or write.hive_sync.spark_version:
+        return write
+    return replace(write, hive_sync=replace(write.hive_sync, spark_version=spark.version))
 
 
 def needs_no_rows(write: WriteOptions) -> bool:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from hoodie.errors import OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import parse_base_file
-from pyspark_hoodie import hook
+from pyspark_hoodie import hook, named_tables
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
@@ -123,7 +123,10 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
         if view and hook.is_ours(view[1]):
             hook.tell_spark(self)
         try:
-            return sql(self, sqlQuery, *args, **kwargs)
+            if not named_tables.can_have(self):
+                return sql(self, sqlQuery, *args, **kwargs)
+            with named_tables.at_hand(self, named_tables.named_in(self, sqlQuery)):
+                return sql(self, sqlQuery, *args, **kwargs)
         except Exception as error:
             said = instead(sqlQuery)
             if said is None:

@@ -1,4 +1,4 @@
-"""The locks of a Hive metastore on 127.0.0.1, by the metastore's own classes inside pip's pyspark.
+"""A Hive metastore on 127.0.0.1, by the metastore's own classes inside pip's pyspark: its locks, or all of it.
 
 Its main program listens on every address of the machine, so a few lines of Java start its handler behind a server of our own.
 """
@@ -19,17 +19,19 @@ _MAIN = """
 import java.net.InetSocketAddress;
 import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.metastore.HiveMetaStore;
+import org.apache.hadoop.hive.metastore.RetryingHMSHandler;
 import org.apache.hadoop.hive.metastore.api.ThriftHiveMetastore;
 import org.apache.hadoop.hive.metastore.txn.TxnDbUtil;
 import org.apache.thrift.server.TThreadPoolServer;
 import org.apache.thrift.transport.TServerSocket;
 
-public class Locks {
+public class Metastore {
   public static void main(String[] given) throws Exception {
     HiveConf conf = new HiveConf();
     TxnDbUtil.setConfValues(conf);
     TxnDbUtil.prepDb(conf);
-    Object handler = new HiveMetaStore.HMSHandler("locks", conf, false);
+    HiveMetaStore.HMSHandler bare = new HiveMetaStore.HMSHandler("metastore", conf, false);
+    Object handler = given[1].equals("locks") ? bare : RetryingHMSHandler.getProxy(conf, bare, false);
     TServerSocket socket = new TServerSocket(new InetSocketAddress("127.0.0.1", Integer.parseInt(given[0])));
     new TThreadPoolServer(new TThreadPoolServer.Args(socket).maxWorkerThreads(200)
         .processor(new ThriftHiveMetastore.Processor<>((ThriftHiveMetastore.Iface) handler))).serve();
@@ -42,24 +44,29 @@ _SETTINGS = {
     "hive.async.log.enabled": "false",
     "hive.in.test": "true",
 }
+_OF_TABLES = {
+    "datanucleus.schema.autoCreateAll": "true",
+    "hive.metastore.schema.verification": "false",
+    "hive.metastore.warehouse.dir": "file:{folder}/warehouse",
+}
 
 
 class HiveMetastore:
     """A process that this one started and stops by its id."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, tables: bool = False) -> None:
         (self._port,) = free_ports(1)
         self.uri = f"thrift://127.0.0.1:{self._port}"
         self._log = folder / "log"
         folder.mkdir(parents=True, exist_ok=True)
         settings = "".join(
             f"<property><name>{name}</name><value>{value.format(folder=folder)}</value></property>"
-            for name, value in _SETTINGS.items()
+            for name, value in {**_SETTINGS, **(_OF_TABLES if tables else {})}.items()
         )
         (folder / "hive-site.xml").write_text(f"<configuration>{settings}</configuration>")
-        (folder / "Locks.java").write_text(_MAIN)
+        (folder / "Metastore.java").write_text(_MAIN)
         classes = f"{folder}:{jars_folder()}/*"
-        subprocess.run(["javac", "-cp", classes, "-d", str(folder), str(folder / "Locks.java")], check=True)
+        subprocess.run(["javac", "-cp", classes, "-d", str(folder), str(folder / "Metastore.java")], check=True)
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [
@@ -69,8 +76,9 @@ class HiveMetastore:
                     f"-Dderby.system.home={folder}",
                     "-cp",
                     classes,
-                    "Locks",
+                    "Metastore",
                     str(self._port),
+                    "tables" if tables else "locks",
                 ],
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -97,8 +105,9 @@ class HiveMetastore:
 
 
 @contextmanager
-def hive_metastore(folder: Path) -> Iterator[HiveMetastore]:
-    server = HiveMetastore(folder)
+def hive_metastore(folder: Path, *, tables: bool = False) -> Iterator[HiveMetastore]:
+    """`tables`: databases and tables as well, for which it takes longer to start."""
+    server = HiveMetastore(folder, tables=tables)
     try:
         server.wait()
         yield server

@@ -1,0 +1,38 @@
+"""The command `hive-sync`: register the table in a Hive metastore."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from hoodie.cli.arguments import Commands, add_command
+from hoodie.cli.report import Report
+from hoodie.model.hive_results import RegisteredTable
+from hoodie.table import HoodieTable
+
+
+def register(to: Commands) -> None:
+    added = add_command(
+        to, "hive-sync", "register the table in a Hive metastore, or bring that up to date", lambda _, t, a: sync(t, a)
+    )
+    added.add_argument(
+        "--metastore", metavar="URI", required=True, help="thrift://host:9083, several with commas between"
+    )
+    added.add_argument("--database", metavar="D", required=True, help="made when it is not there")
+    added.add_argument("--table", metavar="T", help="the name to register by (default: that of the table)")
+    added.add_argument("--dry-run", action="store_true", help="only say what would change")
+
+
+def sync(table: HoodieTable, args: argparse.Namespace) -> Report:
+    """Register, or say what would change."""
+    done = table.register_in_hive(
+        metastore=args.metastore, database=args.database, table=args.table, dry_run=args.dry_run
+    )
+    head = "hive sync, dry run: this would change" if done.dry_run else f"hive sync: done in {done.seconds:.2f} s"
+    made = (f"  database {done.database_made} made",) if done.database_made else ()
+    return Report(asdict(done), (head, *made, *(line for each in done.tables for line in _lines(each))))
+
+
+def _lines(table: RegisteredTable) -> list[str]:
+    parted = (("+", table.added), ("~", table.updated), ("-", table.dropped))
+    return [f"  {table}", *(f"    {sign} {path}" for sign, paths in parted for path in paths)]

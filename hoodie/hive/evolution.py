@@ -1,0 +1,72 @@
+"""What of a registered table has to change for its columns to be those of the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_WIDER = {
+    "tinyint": ("smallint", "int", "bigint", "float", "double", "string"),
+    "smallint": ("int", "bigint", "float", "double", "string"),
+    "int": ("bigint", "float", "double", "string"),
+    "bigint": ("float", "double", "string"),
+    "float": ("double", "string"),
+    "double": ("string",),
+    "date": ("string",),
+    "string": ("binary",),
+    "binary": ("string",),
+    # Both are names of the same column: hoodie.datasource.hive_sync.support_timestamp chooses.
+    "timestamp": ("bigint",),
+}
+_WIDER["bigint"] += ("timestamp",)
+"""Type -> what its values can be read as: what Apache Hudi lets columns become."""
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_NESTED = ("struct<", "array<", "map<")
+
+
+class Column(NamedTuple):
+    name: str
+    type: str
+
+
+class Changes(NamedTuple):
+    """From the registered columns to those of the table."""
+
+    told: tuple[str, ...]
+    """Each as `fare added`; none: they are the same."""
+    refused: tuple[str, ...]
+    """Changes of types that registered files could not be read by."""
+
+
+def changes(registered: Sequence[Column], wanted: Sequence[Column]) -> Changes:
+    """Names without regard to case, types without regard to case and spaces."""
+    before = {column.name.lower(): _plain(column.type) for column in registered}
+    after = {column.name.lower(): _plain(column.type) for column in wanted}
+    told: list[str] = []
+    refused: list[str] = []
+    for name, kind in after.items():
+        known = before.get(name)
+        if known is None:
+            told.append(f"{name} added")
+        elif known != kind:
+            (told if _may_become(known, kind) else refused).append(f"{name}: {known} to {kind}")
+    told += [f"{name} removed" for name in before if name not in after]
+    return Changes(tuple(told), tuple(refused))
+
+
+def _plain(kind: str) -> str:
+    return "".join(kind.split()).replace("`", "").lower()
+
+
+def _may_become(before: str, after: str) -> bool:
+    if after in _WIDER.get(before, ()):
+        return True
+    old, new = _DECIMAL.fullmatch(before), _DECIMAL.fullmatch(after)
+    if old and new:
+        whole = [int(found[1]) - int(found[2]) for found in (old, new)]
+        return whole[1] >= whole[0] and int(new[2]) >= int(old[2])
+    if old:
+        return after == "string"
+    # Columns within columns: the metastore has rules of its own for those, and says what it refuses.
+    return any(before.startswith(kind) and after.startswith(kind) for kind in _NESTED)

@@ -1,0 +1,361 @@
+"""Registers a table in a Hive metastore, and brings what is registered up to the table's last commit.
+
+Each step may be done twice, and the note of the last commit is written last. So a registration that dies leaves work to the
+next one and no damage, and of two at once each does what the other has done, too. The metastore cannot swap on condition: who finds
+at the end that another registration has ended meanwhile looks once more at all that was committed since its own beginning, for it
+may have registered a partition that the other one has just dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from hoodie.errors import HiveSyncError, SchemaError
+from hoodie.hive.evolution import Column, changes
+from hoodie.hive.metastore import Connect, Metastore, columns_of, new_table
+from hoodie.hive.partitions import PartitionValues
+from hoodie.hive.touched import Commits, Noted, Touched, partitions_with_rows
+from hoodie.hive.views import PATH, SCHEMA_PART, SCHEMA_PARTS, Description, View, describe, views_of
+from hoodie.metastore.connection import connected
+from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
+from hoodie.options.hive import HiveSyncOptions
+from hoodie.options.keys import HIVE_SYNC_AUTO_DATABASE, HIVE_SYNC_RECREATE, HIVE_SYNC_TABLE
+from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.schema import table_schema_json
+
+LAST_COMMIT, LAST_COMPLETION = "last_commit_time_sync", "last_commit_completion_time_sync"
+"""Parameters in which Apache Hudi notes up to where a table is registered: it goes on where we ended, and we where it did."""
+_DEFAULT_DATABASE = "default"
+_TRIES = 5
+
+
+def sync(
+    context: TableContext, options: HiveSyncOptions, *, dry_run: bool = False, connect: Connect = connected
+) -> HiveSyncResult:
+    """Register the table, or bring its registration up to date.
+
+    Args:
+        dry_run: only ask the metastore, and say what would be told to it.
+        connect: gives a client of the metastore.
+
+    Raises:
+        HiveSyncError: the metastore does not answer in time, or refuses.
+        SchemaError, OptionError: the table cannot be registered so.
+    """
+    started_s = time.monotonic()
+    config = context.config
+    database = options.database or config.database_name or _DEFAULT_DATABASE
+    views = views_of(config.table_type, options.table or config.name, options)
+    with Metastore(options.servers, timeout_s=options.timeout_s, reads_only=dry_run, connect=connect) as metastore:
+        made = _required_database(metastore, database, options)
+        work = _Work(context, options, metastore, database, PartitionValues.of(config, options), dry_run=dry_run)
+        done = tuple(work.bring_up_to_date(view) for view in views)
+    return HiveSyncResult(done, database if made else None, dry_run=dry_run, seconds=time.monotonic() - started_s)
+
+
+def _required_database(metastore: Metastore, database: str, options: HiveSyncOptions) -> bool:
+    """Whether it had to be made."""
+    if metastore.has_database(database):
+        return False
+    if not options.creates_database:
+        raise HiveSyncError(
+            f"{metastore} has no database {database!r}: make it, or set {HIVE_SYNC_AUTO_DATABASE.name}=true"
+        )
+    metastore.make_database(database)
+    return True
+
+
+class _Now:
+    """The table as it is at one moment."""
+
+    def __init__(self, context: TableContext) -> None:
+        self._context = context
+        self.snapshot: Snapshot = context.snapshot()
+
+    @cached_property
+    def commits(self) -> Commits:
+        return Commits(self._context, self.snapshot)
+
+    @cached_property
+    def schema_json(self) -> str:
+        found = table_schema_json(self.snapshot.active, self.snapshot.timeline, self.snapshot.properties)
+        if found is None:
+            raise SchemaError(
+                f"table {self._context.storage.uri} cannot be registered in a Hive metastore yet: nothing has stated its columns; "
+                "write to it first"
+            )
+        return found
+
+
+class _Change(NamedTuple):
+    made: bool = False
+    columns: tuple[str, ...] = ()
+    properties: bool = False
+
+
+class _Parted(NamedTuple):
+    """What was done to partitions, by their paths."""
+
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def and_then(self, later: _Parted) -> _Parted:
+        return _Parted(*(tuple(dict.fromkeys((*one, *other))) for one, other in zip(self, later, strict=True)))
+
+
+@dataclass
+class _Work:
+    """One registration."""
+
+    context: TableContext
+    options: HiveSyncOptions
+    metastore: Metastore
+    database: str
+    values: PartitionValues
+    dry_run: bool
+    now: _Now | None = None
+
+    def bring_up_to_date(self, view: View) -> RegisteredTable:
+        begun: Noted | None = None
+        changed, parted = _Change(), _Parted()
+        for _ in range(_TRIES):
+            table = self.metastore.table(self.database, view.name)
+            before = _noted(table)
+            now = self._at_least(before)
+            described = self._described(view, now)
+            table, change = self._brought(table, described)
+            changed = _Change(
+                changed.made or change.made, changed.columns + change.columns, changed.properties or change.properties
+            )
+            if change.made:
+                before = Noted(None, None)
+            begun = before if begun is None else begun
+            touched = now.commits.touched_since(begun) if self.options.incremental else None
+            parted = parted.and_then(self._with_partitions(table, described, touched, now, is_new=change.made))
+            done = RegisteredTable(
+                described.full_name,
+                made=changed.made,
+                columns=changed.columns,
+                properties_changed=changed.properties,
+                added=parted.added,
+                updated=parted.updated,
+                dropped=parted.dropped,
+                noted=now.commits.newest.instant,
+            )
+            if self.dry_run or self._noted_newest(described, before, now.commits.newest, changed=done.changed):
+                return done
+            self.now = None
+        raise HiveSyncError(
+            f"{self.database}.{view.name} was registered by other programs all the time, {_TRIES} times in a row: run it again"
+        )
+
+    def _at_least(self, noted: Noted) -> _Now:
+        """The table as it is now, or was a moment ago: never before the commit that another registration has noted."""
+        known = self.now is not None and noted.instant in {None, *self.now.snapshot.timeline.completed_times}
+        if self.now is None or not known:
+            self.now = _Now(self.context)
+        return self.now
+
+    def _described(self, view: View, now: _Now) -> Description:
+        return describe(
+            self.context.config,
+            now.schema_json,
+            self.options,
+            view,
+            database=self.database,
+            location=self.options.path or self.context.storage.uri,
+            values=self.values,
+        )
+
+    # -- the table ---------------------------------------------------------------------------------------------------
+
+    def _brought(self, table: Any, described: Description) -> tuple[Any, _Change]:
+        """The table as it is registered by now, and what had to be done for that."""
+        if table is None:
+            made = new_table(described, time.time())
+            if self.metastore.make_table(made):
+                return made, _Change(made=True)
+            table = self.metastore.table(self.database, described.view.name)  # another registration was faster
+        if table is None:
+            raise HiveSyncError(f"{described.full_name} is made and dropped by other programs: run it again")
+        difference = changes(_columns(table.sd.cols), [Column(c.name, c.hive_type) for c in described.columns])
+        hindrance = _hindrance(table, described) or _hindering_types(difference.refused)
+        if hindrance is not None:
+            if not self.options.recreates:
+                raise HiveSyncError(
+                    f"{described.full_name} of {self.metastore} {hindrance}: register by another name "
+                    f"({HIVE_SYNC_TABLE.name}), or have the registration dropped and made anew ({HIVE_SYNC_RECREATE.name}=true; "
+                    "files are not touched)"
+                )
+            self.metastore.drop_registration(self.database, described.view.name)
+            made = new_table(described, time.time())
+            self.metastore.make_table(made)
+            return made, _Change(made=True)
+        wanted = _brought_to(table, described)
+        if wanted == table:
+            return table, _Change()
+        same_properties = (wanted.parameters, wanted.sd.serdeInfo, wanted.sd.inputFormat, wanted.sd.outputFormat) == (
+            table.parameters,
+            table.sd.serdeInfo,
+            table.sd.inputFormat,
+            table.sd.outputFormat,
+        )
+        self.metastore.change_table(wanted, cascade=bool(wanted.sd.cols != table.sd.cols and self.values.fields))
+        told = difference.told or (("comments changed",) if wanted.sd.cols != table.sd.cols else ())
+        return wanted, _Change(columns=told, properties=not same_properties)
+
+    # -- its partitions ----------------------------------------------------------------------------------------------
+
+    def _with_partitions(
+        self, table: Any, described: Description, touched: Touched | None, now: _Now, *, is_new: bool
+    ) -> _Parted:
+        if not self.values.fields or not self.options.with_partitions:
+            return _Parted()
+        if touched is None:
+            return self._with_all(table, described, now, is_new=is_new)
+        paths = {self.values.of_path(path): path for path in (*touched.written, *touched.emptied)}
+        if not paths:
+            return _Parted()
+        names = [self.values.name(values) for values in paths]
+        registered = {} if is_new else self._registered(table, names)
+        wanted = {values: path for values, path in paths.items() if path in set(touched.written)}
+        gone = {values: path for values, path in paths.items() if values not in wanted and values in registered}
+        return self._told(table, described, wanted, registered, gone, touches=self.options.touches)
+
+    def _with_all(self, table: Any, described: Description, now: _Now, *, is_new: bool) -> _Parted:
+        """Compare all partitions that have rows with all that are registered."""
+        wanted = {self.values.of_path(path): path for path in partitions_with_rows(now.snapshot)}
+        registered = {} if is_new else self._registered(table, None)
+        gone = registered.keys() - wanted.keys()
+        if gone:
+            # One that was registered only now may have come by a commit that this snapshot does not see.
+            self.now = _Now(self.context)
+            wanted |= {self.values.of_path(path): path for path in partitions_with_rows(self.now.snapshot)}
+            gone = registered.keys() - wanted.keys()
+        paths = {values: _relative(registered[values], described.location) for values in sorted(gone)}
+        ours = {values: path for values, path in paths.items() if path is not None}  # others were added by hand
+        return self._told(table, described, wanted, registered, ours)
+
+    def _registered(self, table: Any, names: Sequence[str] | None) -> dict[tuple[str, ...], str]:
+        return self.metastore.partitions(self.database, table.tableName, names, self.options.at_once)
+
+    def _told(
+        self,
+        table: Any,
+        described: Description,
+        wanted: dict[tuple[str, ...], str],
+        registered: dict[tuple[str, ...], str],
+        gone: dict[tuple[str, ...], str],
+        *,
+        touches: bool = False,
+    ) -> _Parted:
+        places = {values: f"{described.location.rstrip('/')}/{path}" for values, path in wanted.items()}
+        added = [values for values in wanted if values not in registered]
+        moved = [
+            values for values in wanted if values in registered and not _same_place(registered[values], places[values])
+        ]
+        touched = [values for values in wanted if touches and values in registered and values not in moved]
+        at_once = self.options.at_once
+        self.metastore.add_partitions(table, [(values, places[values]) for values in added], at_once)
+        self.metastore.update_partitions(table, [(values, places[values]) for values in (*moved, *touched)], at_once)
+        for values in gone:
+            self.metastore.drop_partition(table, values)
+        return _Parted(
+            tuple(wanted[values] for values in added), tuple(wanted[values] for values in moved), tuple(gone.values())
+        )
+
+    # -- up to where -------------------------------------------------------------------------------------------------
+
+    def _noted_newest(self, described: Description, before: Noted, newest: Noted, *, changed: bool) -> bool:
+        """Note the last commit. False where another registration has ended since this one began: then all is done once more."""
+        if newest.instant is None or (newest == before and not changed) or (self.options.only_changes and not changed):
+            return True
+        table = self.metastore.table(self.database, described.view.name)
+        if table is None or _noted(table) != before:
+            return False
+        table.sd.location = described.location
+        table.sd.serdeInfo.parameters = {**(table.sd.serdeInfo.parameters or {}), PATH: described.location}
+        table.parameters = {**(table.parameters or {}), LAST_COMMIT: newest.instant}
+        if newest.completion is not None:
+            table.parameters[LAST_COMPLETION] = newest.completion
+        self.metastore.change_table(table)
+        return True
+
+
+def _noted(table: Any) -> Noted:
+    said = (table.parameters or {}) if table is not None else {}
+    return Noted(said.get(LAST_COMMIT), said.get(LAST_COMPLETION))
+
+
+def _columns(fields: Sequence[Any] | None) -> list[Column]:
+    return [Column(field.name, field.type) for field in fields or ()]
+
+
+def _brought_to(table: Any, described: Description) -> Any:
+    """The registered table as it is to be; what is not ours stays as it is."""
+    wanted = deepcopy(table)
+    comments = {field.name.lower(): field.comment or "" for field in table.sd.cols}
+    difference = changes(_columns(table.sd.cols), [Column(c.name, c.hive_type) for c in described.columns])
+    columns = columns_of(described, comments)
+    if difference.told or [c.comment or "" for c in columns] != [c.comment or "" for c in table.sd.cols]:
+        wanted.sd.cols = columns
+    wanted.sd.inputFormat, wanted.sd.outputFormat = described.input_format, described.output_format
+    serde = wanted.sd.serdeInfo
+    serde.serializationLib = described.serde
+    serde.parameters = {**(serde.parameters or {}), **described.serde_properties}
+    parts = [name for name in table.parameters or () if name.startswith(SCHEMA_PART)]
+    stale = set(parts) - described.properties.keys() if SCHEMA_PARTS in described.properties else ()
+    kept = {name: text for name, text in (table.parameters or {}).items() if name not in stale}
+    wanted.parameters = {**kept, **described.properties}
+    return wanted
+
+
+def _hindrance(table: Any, described: Description) -> str | None:
+    """What keeps a registered table from becoming the one described, as the rest of a sentence."""
+    place = table.sd.location if table.sd is not None else None
+    if not _same_place(place, described.location):
+        return f"is a table in another place, {place}, and not {described.location}"
+    registered = [name.lower() for name, _ in _columns(table.partitionKeys)]
+    wanted = [name.lower() for name, _ in described.partition_columns]
+    if registered != wanted:
+        return f"is partitioned by {', '.join(registered) or 'nothing'}, and not by {', '.join(wanted) or 'nothing'}"
+    return None
+
+
+def _hindering_types(refused: Sequence[str]) -> str | None:
+    if not refused:
+        return None
+    return f"has columns whose types cannot become those of the table ({', '.join(refused)})"
+
+
+def _same_place(one: str | None, other: str | None) -> bool:
+    """Whether two addresses are one place, also by another name of the scheme such as s3 and s3a."""
+    if one is None or other is None:
+        return one is other
+    (host, path), (other_host, other_path) = _place(one), _place(other)
+    return path == other_path and (host == other_host or not host or not other_host)
+
+
+def _place(uri: str) -> tuple[str, str]:
+    """Host or bucket, and path."""
+    scheme, found, rest = uri.partition(":/")
+    if not found or "/" in scheme:
+        rest, host = uri, ""
+    elif rest.startswith("/"):
+        host, _, rest = rest.removeprefix("/").partition("/")
+    else:
+        host = ""
+    return host, "/" + rest.strip("/")
+
+
+def _relative(place: str, location: str) -> str | None:
+    """The partition path; None for a place outside of the table."""
+    (host, path), (table_host, table_path) = _place(place), _place(location)
+    inside = path.startswith(table_path + "/") and (host == table_host or not host or not table_host)
+    return path.removeprefix(table_path + "/") if inside else None

@@ -1,0 +1,1 @@
+"""The way to a Hive metastore: its interface, and connections to it. Locks and registration go by it."""
