@@ -140,7 +140,7 @@ def test_options_that_are_wrong_are_told_when_the_table_is_opened(table):
 
 
 def test_what_is_asked_for_and_not_done_is_said_at_each_write(table, caplog):
-    asking = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.metrics.on": "true"}
+    asking = {"hoodie.write.commit.callback.on": "true", "hoodie.metrics.on": "true"}
     for write in (
         lambda: table.upsert(ROWS, asking),
         lambda: table.delete(ROWS.slice(0, 1), asking),
