@@ -28,6 +28,8 @@ from hoodie.format.view_json import (
 )
 from hoodie.model.files import BaseFile, FileGroup, FileSlice
 from hoodie.model.instant import Instant
+from hoodie.page.facts import gather
+from hoodie.page.render import SAFE, page
 from hoodie.timeline_server.addresses import address_of
 from hoodie.timeline_server.markers import MarkerFolders, marker_folder
 from hoodie.timeline_server.questions import Questions
@@ -40,6 +42,7 @@ MARKER = "/v1/hoodie/marker/"
 FILES = "/v1/hoodie/python/files"
 """What Apache Hudi's server does not have: all files of several partitions in one answer."""
 MAX_BODY_BYTES = 4 << 20
+_JSON, _HTML, _TEXT = "application/json", "text/html; charset=utf-8", "text/plain; charset=utf-8"
 _MOST_FIELDS = 64
 
 StartResponse: TypeAlias = Callable[[str, list[tuple[str, str]]], object]
@@ -224,8 +227,16 @@ class Requests:
 
     def __call__(self, environ: Mapping[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         headers = [("Cache-Control", "no-store")]
+        kind = _JSON
         try:
-            status, body = "200 OK", self._answered(environ)
+            if environ.get("REQUEST_METHOD", "") == "GET" and environ.get("PATH_INFO", "") in ("", "/"):
+                self._require_token(environ)
+                kind = _HTML
+                headers.append(("Content-Security-Policy", SAFE))
+                body = self._page()
+            else:
+                body = self._answered(environ)
+            status = "200 OK"
         except _RefusedError as exc:
             status, body = exc.status, str(exc).encode()
             if status.startswith("401"):
@@ -237,14 +248,23 @@ class Requests:
         except Exception:
             log.exception("the timeline server of table %s has no answer", self._table.uri)
             status, body = "500 Internal Server Error", b"the server has no answer; its log says why"
-        kind = "application/json" if status == "200 OK" else "text/plain; charset=utf-8"
+        if status != "200 OK":
+            kind = _TEXT
         headers += [("Content-Type", kind), ("Content-Length", str(len(body))), ("X-Content-Type-Options", "nosniff")]
         start_response(status, headers)
         return [body]
 
-    def _answered(self, environ: Mapping[str, Any]) -> bytes:
+    def _require_token(self, environ: Mapping[str, Any]) -> None:
         if self._token and not _has_token(environ.get("HTTP_AUTHORIZATION", ""), self._token):
             raise _RefusedError("401 Unauthorized", "the timeline server answers those who have its token")
+
+    def _page(self) -> bytes:
+        """The table for people, as it is now."""
+        state = self._table.now()
+        return self._table.answer(state, "page", lambda: page(gather(self._table.context)).encode(), keep=False)
+
+    def _answered(self, environ: Mapping[str, Any]) -> bytes:
+        self._require_token(environ)
         path = environ.get("PATH_INFO", "").rstrip("/")
         method = environ.get("REQUEST_METHOD", "")
         try:

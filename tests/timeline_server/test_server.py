@@ -172,7 +172,7 @@ def test_a_server_without_a_token_is_for_this_machine_only(table):
 @pytest.mark.parametrize(
     ("method", "path", "fields", "status"),
     [
-        ("GET", "/", {}, 404),
+        ("GET", "/other", {}, 404),
         ("GET", "/v1/hoodie/view/slices/nothing", {}, 404),
         ("DELETE", "/v1/hoodie/view/slices/all", {}, 404),
         ("GET", "/v1/hoodie/view/slices/all", {"basepath": "/somewhere/else"}, 404),
@@ -333,3 +333,22 @@ def test_a_write_goes_on_without_a_server_that_cannot_be_started(table, server, 
     )
     assert table.scan(where="id = 'k9'").count() == 1
     assert "the write goes on without the timeline server" in caplog.text
+
+
+def test_a_browser_gets_the_table_as_a_page(asking, table):
+    answer = asking.request("GET", "/")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    table.upsert(rows("k4"))
+    told = asking.request("GET", "/").data.decode()
+    assert table.timeline.latest_commit.time in told
+    assert all(f"<td>{partition}</td>" in told for partition in table.partitions())
+
+
+def test_the_page_too_is_for_those_who_have_the_token(asking):
+    answer = asking.request("GET", "/", token="other")
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"].startswith("Basic")
+    assert b"k1" not in answer.data
+    assert answer.headers["content-type"].startswith("text/plain")
