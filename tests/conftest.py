@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.golden_tables import Golden, copy_golden
 from tests.placed import SERVER, TRIED
 from tests.servers.zookeeper import ZooKeeper, zookeeper
 from tests.small_files import treat_small_files
 
-# Derandomised: a failure seen once is seen by everybody. No deadline: the machines are shared, time is no property.
-settings.register_profile("ci", derandomize=True, deadline=None)
+# Derandomised: a failure seen once is seen by everybody. No deadline, and no check how long values take to make: the machines
+# are shared, time is no property.
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
 
 # Spark reads these when its JVM starts. Its Python workers must be this interpreter: the default is whatever

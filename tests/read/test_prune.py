@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hoodie
@@ -138,7 +138,7 @@ FILTERS = st.recursive(
 
 
 @pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None)
 @given(more=TABLES, steps=STEPS, filters=st.lists(FILTERS, min_size=4, max_size=8), forget=st.booleans())
 def test_the_pruned_scan_equals_the_whole_one(table_type, more, steps, filters, forget):
     storage, clock = new_table(table_type=table_type, more={k: v for each in more for k, v in each.items()})
@@ -167,7 +167,7 @@ def test_the_pruned_scan_equals_the_whole_one(table_type, more, steps, filters, 
 
 
 @pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None)
 @given(steps=STEPS, values=st.lists(st.integers(-3, 3), min_size=2, max_size=4))
 def test_changes_of_rows_that_fit_before_or_after_are_all_told(table_type, steps, values):
     storage, clock = new_table(table_type=table_type)
