@@ -1,5 +1,6 @@
 """Any history of writes, crashes and compactions of a table with the bucket index reads as a plain model says."""
 
+import uuid
 from collections.abc import Iterable
 from functools import cache
 
@@ -10,6 +11,7 @@ from hypothesis.stateful import initialize, run_state_machine_as_test
 
 from hoodie.format.bucket_hash import bucket_numbers
 from tests.effort import SOAK
+from tests.followed import Followers
 from tests.history_model import Entry, History, Key, Model
 from tests.memory_tables import Input, new_table
 from tests.random_histories import Histories
@@ -68,6 +70,8 @@ class BucketHistories(Histories):
         self.storage, self.clock = new_table(table_type=self.table_type, ordering=self.ordering, more=BUCKET)
         self.options = {}
         self.tuning = None
+        self.allows = False
+        self.followers = Followers(self.storage, f"memory://{uuid.uuid4().hex}")
         self.model = BucketModel(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
         self.fresh = 0
         self.known = []
