@@ -8,10 +8,9 @@ import pytest
 from integration.on_servers import SERVERS, run, where
 from tests.effort import SOAK
 
-SUITES = (
-    *("tests/write", "tests/read", "tests/services", "tests/txn", "tests/index"),
-    *("tests/test_writers_at_once.py", "tests/test_incremental_ranges.py"),
-)
+# Tests of transactions and of writers at once take hold of calls that a store without renames does not get. In memory they run
+# for such a store, too (`tests/bucket.py`); on the servers `test_many_writers.py` tries the same by many processes.
+SUITES = ("tests/write", "tests/read", "tests/services", "tests/index", "tests/test_incremental_ranges.py")
 SAMPLE = ("tests/write/test_operations.py", "tests/read/test_changes.py")
 SOME = "MERGE_ON_READ and (overwrite or deleted)"
 
