@@ -114,6 +114,8 @@ def test_a_killed_process_leaves_the_old_or_the_new_table(new_place: Callable[[]
         assert [row for row in decided if row[0] != "next"] in (found, after), at
         if opened(storage).pending_compactions():
             opened(storage).run_compaction()
+        if opened(storage).pending_log_compactions():
+            opened(storage).run_log_compaction()
         if opened(storage).pending_clusterings():
             opened(storage).run_clustering()
         if name == "repair":

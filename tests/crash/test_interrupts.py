@@ -118,7 +118,9 @@ def goes_on(table, storage, scene, where):
         ("next", "a", 1, 1)
     }, where
     assert result.instant
-    if table.pending_clusterings():  # its plan stands, for whoever runs it
+    if table.pending_log_compactions():  # its plan stands, for whoever runs it
+        table.run_log_compaction()
+    if table.pending_clusterings():
         table.run_clustering()
     assert not table.timeline.pending(), where
     assert leftovers(storage) == [], where

@@ -53,6 +53,8 @@ def test_a_killed_process_leaves_the_old_or_the_new_table(name, tmp_path):
         assert rows(folder) == sorted([*found, ("next", "a", 1, 1)], key=repr), at
         if opened(storage).pending_compactions():
             opened(storage).run_compaction()
+        if opened(storage).pending_log_compactions():
+            opened(storage).run_log_compaction()
         if opened(storage).pending_clusterings():
             opened(storage).run_clustering()
         assert not opened(storage).timeline.pending()
