@@ -19,6 +19,7 @@ from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.ranges import RangedFile, Span
 from hoodie.storage.uri import open_storage
 from tests.bucket import BucketStorage
+from tests.effort import long_but
 from tests.memory_tables import FakeClock, Input, batch, create, opened
 from tests.object_tables import TYPES, life, rows, seen
 from tests.servers.s3 import S3Server, shared_moto
@@ -34,7 +35,7 @@ def uri(server: S3Server) -> str:
     return server.new_uri()
 
 
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], TYPES))
 def test_a_table_lives_as_on_a_disk(server: S3Server, uri: str, tmp_path: Path, table_type: str) -> None:
     how = {"record_key": "id", "partition_by": "part", "ordering": "ts", "table_type": table_type}
     here = hoodie.create_table(tmp_path / "t", rows(0, 1, 0).schema, **how)

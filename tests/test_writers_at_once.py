@@ -15,7 +15,6 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.table import open_at
 from tests.begun import begun
 from tests.bucket import BucketStorage
-from tests.effort import long_but
 from tests.engines import Meanwhile
 from tests.memory_tables import (
     FakeClock,
@@ -271,11 +270,11 @@ def test_a_log_that_has_its_name_is_never_taken_away():
 
 
 STORES = {"memory": MemoryStorage, "bucket": BucketStorage}
-SHORT = ("MERGE_ON_READ", "while it publishes", "memory")
 ALL = [(kind, moment, store) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ") for moment in MOMENTS for store in STORES]
 
 
-@pytest.mark.parametrize("scene", long_but([SHORT], ALL), ids=", ".join)
+@pytest.mark.long
+@pytest.mark.parametrize("scene", ALL, ids=", ".join)
 def test_a_writer_that_dies_at_any_call_while_it_mends_a_conflict_loses_nothing_and_shows_nothing(scene):
     kind, moment, store = scene
     clock = FakeClock()

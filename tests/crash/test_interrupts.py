@@ -226,7 +226,7 @@ class Steps:
         sys.settrace(self.traced)
 
 
-@pytest.mark.parametrize("name", long_but(OFTEN, MORE_ACTIONS))
+@pytest.mark.parametrize("name", long_but(["compaction"], MORE_ACTIONS))
 def test_an_interrupt_at_any_line(name):
     scene = scene_of(name)
     counted, clock = copy_of(scene.start)
@@ -244,7 +244,8 @@ def test_an_interrupt_at_any_line(name):
         goes_on(table, storage, scene, striking.where)
 
 
-@pytest.mark.parametrize("name", long_but(["compaction"], ["copy-on-write upsert", "compaction"]))
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["copy-on-write upsert", "compaction"])
 def test_an_interrupt_at_any_line_with_locks_of_the_operating_system(name, tmp_path):
     action = MORE_ACTIONS[name]
     action.prepare(LocalStorage(tmp_path / "counted"), None)

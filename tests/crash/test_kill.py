@@ -12,7 +12,6 @@ import pytest
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, repair
-from tests.effort import long_but
 from tests.memory_tables import Input, batch, leftovers, opened, snapshot_of, stray_files
 
 KILLS = 4
@@ -24,7 +23,8 @@ def rows(folder):
     return [row[:-1] for row in snapshot_of(opened(LocalStorage(folder)))]
 
 
-@pytest.mark.parametrize("name", long_but(["merge-on-read upsert"], ACTIONS))
+@pytest.mark.long
+@pytest.mark.parametrize("name", ACTIONS)
 def test_a_killed_process_leaves_the_old_or_the_new_table(name, tmp_path):
     action = ACTIONS[name]
     start, done = tmp_path / "start", tmp_path / "done"

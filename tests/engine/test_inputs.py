@@ -11,6 +11,7 @@ import pytest
 import hoodie
 from hoodie.engine.inputs import reader_of
 from hoodie.errors import OptionError, SchemaError
+from tests.effort import long_but
 
 ROWS = pa.table({"id": ["a", "b"], "n": [1, 2]})
 FRAME = ROWS.to_pandas()
@@ -37,6 +38,7 @@ def dataset(folder):
     return ds.dataset(folder, format="parquet")
 
 
+WRITES = ["upsert", "insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"]
 FORMS = {
     "table": lambda _: ROWS,
     "batch": lambda _: ROWS.to_batches()[0],
@@ -69,7 +71,7 @@ def test_forms_of_rows(form, tmp_path):
     assert reader.read_all().to_pylist() == ROWS.to_pylist()
 
 
-@pytest.mark.parametrize("write", ["upsert", "insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"])
+@pytest.mark.parametrize("write", long_but(["upsert", "bulk_insert"], WRITES))
 @pytest.mark.parametrize("form", FORMS)
 def test_every_write_takes_them(form, write, tmp_path):
     table = hoodie.create_table(tmp_path / "t", ROWS.schema, record_key="id")

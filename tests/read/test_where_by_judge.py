@@ -273,7 +273,7 @@ def ids(rows: pa.Table) -> list[int]:
 
 
 @pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(FILES, st.lists(FILTERS, min_size=4, max_size=4), st.booleans())
 def test_a_filter_finds_what_a_judge_finds(table_type, files, filters, narrow):
     table, rows = table_of(files, table_type)

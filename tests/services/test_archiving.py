@@ -73,6 +73,7 @@ def elsewhere(storage, clock):
     return opened(storage, clock, cache=Cache())
 
 
+@pytest.mark.parametrize("kind", long_but(["COPY_ON_WRITE"], KINDS))
 def test_the_timeline_does_not_grow_without_end(kind):
     storage, clock, table = written(kind, 40, AUTOMATIC)
     assert len(table.timeline.commits) <= 6

@@ -197,7 +197,7 @@ opened(Killing(LocalStorage(sys.argv[1]), [Fault(int(sys.argv[2]))])).run_compac
 """
 
 
-@pytest.mark.parametrize("at", long_but([13], [4, 8, 13, 19]))
+@pytest.mark.parametrize("at", long_but([], [4, 8, 13, 19]))
 def test_others_take_over_the_plan_of_a_killed_compactor(tmp_path, at):
     storage = LocalStorage(tmp_path / "t")
     create(storage, table_type="MERGE_ON_READ")

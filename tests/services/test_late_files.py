@@ -133,7 +133,7 @@ def test_a_file_of_a_commit_that_a_restore_undid_does_not_come_alive(late_file):
 
 
 @pytest.mark.parametrize("share", long_but([0], range(4)))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", long_but(["COPY_ON_WRITE"], KINDS))
 def test_archiving_beside_a_restore_whose_process_died_keeps_what_it_goes_back_to(kind, share):
     storage, _, table = written(kind, 8)
     table.compact() if kind == "MERGE_ON_READ" else None

@@ -372,7 +372,7 @@ def require_repaired(storage, clock, rows, strays):
     assert len(snapshot_of(opened(storage, clock))) == len(rows) + 1
 
 
-@pytest.mark.parametrize("kind", long_but(["memory"], KINDS))
+@pytest.mark.parametrize("kind", long_but([], KINDS))
 def test_after_a_crash_at_any_step_no_row_is_lost_and_the_next_repair_ends_it(kind):
     start, rows, strays = damaged(kind)
     traced, clock = copy_of(start)

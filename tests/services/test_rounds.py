@@ -193,6 +193,7 @@ def test_a_storage_that_cannot_be_reached_ends_the_round_with_one_error(monkeypa
     assert done.errors == done.runs
 
 
+@pytest.mark.long
 def test_beside_a_living_writer_a_plan_waits_no_longer_than_it_may_and_longer_each_time():
     """The writer names every file group with logs. New ones are held back at the gate meanwhile."""
     _, clock, table = written(4)
@@ -289,7 +290,8 @@ def settled(storage, clock):
     raise AssertionError("there is always more to do")
 
 
-@pytest.mark.parametrize("share", long_but([0], range(6)))
+@pytest.mark.long
+@pytest.mark.parametrize("share", range(6))
 def test_a_job_that_dies_anywhere_loses_nothing_and_the_next_one_goes_on(share):
     start, trace, after = scene()
     before = rows_of(*copy_of(start))

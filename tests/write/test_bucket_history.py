@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
 from hoodie.format.bucket_hash import bucket_numbers
-from tests.effort import SOAK
+from tests.effort import SOAK, long_but
 from tests.followed import Followers
 from tests.history_model import Entry, History, Key, Model
 from tests.memory_tables import Input, new_table
@@ -92,7 +92,7 @@ class BucketHistories(Histories):
         self.model.group = {key: ids[bucket_of(key)] for key in self.model.keys if bucket_of(key) in ids}
 
 
-@pytest.mark.parametrize("ordering", ["ts", None], ids=["event_time", "commit_time"])
+@pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_any_history_reads_as_the_model_says(kind, ordering):
     machine = type("Machine", (BucketHistories,), {"table_type": kind, "ordering": ordering})

@@ -76,7 +76,7 @@ STEPS = st.lists(
 
 @BOTH_TYPES
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(steps=STEPS)
 def test_a_table_says_what_the_model_says_after_any_history(mode, table_type, steps):
     table = new_table(mode, table_type)
