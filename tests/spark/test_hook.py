@@ -294,7 +294,7 @@ def test_a_table_that_is_created_without_a_record_key_is_told_once(enabled, df, 
 
 
 def test_options_without_effect_are_named_once_and_their_values_never(enabled, df, tmp_path, caplog):
-    more = {"hoodie.embed.timeline.server": "false", "hoodie.datasource.hive_sync.password": "hunter2"}
+    more = {"hoodie.write.executor.type": "SIMPLE", "hoodie.datasource.hive_sync.password": "hunter2"}
     with caplog.at_level(logging.WARNING, logger="hoodie"):
         df.write.format("hoodie").options(**options_of(), **more).save(str(tmp_path / "t"))
     (record,) = [r for r in caplog.records if "no effect" in r.getMessage()]

@@ -153,7 +153,7 @@ def test_time_zones_as_a_session_names_them(door, settings, name, hours):
 def test_what_is_asked_for_and_not_done_is_said_at_each_write(spark, tmp_path, caplog):
     pyspark_hoodie.enable(spark)
     rows = spark.createDataFrame(ROWS, COLUMNS)
-    asking = {"hoodie.datasource.hive_sync.enable": "true", "hoodie.clustering.inline": "false"}
+    asking = {"hoodie.metrics.on": "true", "hoodie.clustering.inline": "false"}
     for _ in range(2):
         with caplog.at_level(logging.WARNING, logger="hoodie"):
             rows.write.format("hoodie").options(**options_of(), **asking).mode("append").save(str(tmp_path / "t"))
