@@ -158,7 +158,7 @@ def test_what_is_asked_for_and_not_done_is_said_at_each_write(spark, tmp_path, c
         with caplog.at_level(logging.WARNING, logger="hoodie"):
             rows.write.format("hoodie").options(**options_of(), **asking).mode("append").save(str(tmp_path / "t"))
         (record,) = [r for r in caplog.records if "not done" in r.getMessage()]
-        assert "hoodie.datasource.hive_sync.enable" in record.getMessage()
+        assert "hoodie.metrics.on" in record.getMessage()
         assert "clustering" not in caplog.text
         caplog.clear()
     with pytest.raises(OptionError, match="not supported by this release: validators written in Java"):
