@@ -204,7 +204,8 @@ class SyncedListing:
 
     def _sync(self, timeline: Timeline) -> None:
         known = self._files
-        if known.timeline is None:
+        # A repair moves files without a word on the timeline, so this is asked also where nothing was completed.
+        if known.timeline is None or _state(self._list_set_aside()) != known.set_aside:
             self._begin()
         elif not known.covers(timeline):
             if completed(timeline) < completed(known.timeline):

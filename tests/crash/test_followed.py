@@ -29,9 +29,7 @@ def old_versions(storage, clock):
     table.insert_overwrite(batch([Input("x", "c/d", 1, 1)]))
 
 
-# Not a repair that died: it has moved files without a word on the timeline, and those who follow meet that when they ask for one.
-SCENES = {name: (each.prepare, each.run) for name, each in ACTIONS.items() if name != "repair"}
-SCENES["clean"] = (old_versions, cleaned)
+SCENES = {**{name: (each.prepare, each.run) for name, each in ACTIONS.items()}, "clean": (old_versions, cleaned)}
 
 
 @pytest.fixture(params=long_but(IN_SHORT, [(name, kind) for kind in KINDS for name in SCENES]), ids="-".join)
