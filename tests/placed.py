@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import pytest
 
@@ -25,7 +25,9 @@ from hoodie.storage.hdfs import HdfsStorage, _write_options
 from hoodie.storage.memory import MemorySnapshot
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.uri import open_storage
-from tests.servers.s3 import S3Server
+
+if TYPE_CHECKING:
+    from tests.servers.s3 import S3Server
 
 SERVER = os.environ.get("HOODIE_TEST_TABLES")
 """None: the tables are in memory."""
@@ -93,6 +95,8 @@ class TableInS3(_Placed, ObjectStorage):
 
     @classmethod
     def new(cls) -> Self:
+        from tests.servers.s3 import S3Server  # noqa: PLC0415 - environments of other Sparks have no boto3
+
         server = S3Server(os.environ["HOODIE_TEST_S3"])
         return cls(server, Path(os.environ["HOODIE_TEST_S3_OBJECTS"]), server.new_uri())
 

@@ -277,3 +277,16 @@ def test_what_workers_import_is_little(module):
     rooms = {room_of(name) for name in found.stdout.split()}
     assert module.split(".")[1] in rooms
     assert not rooms & {"txn", "read", "services", "writer", "table", "public", "cli"}
+
+
+def test_the_smoke_tests_import_nothing_that_only_developers_install() -> None:
+    """They run in environments of other Sparks, which have the extras `connect` and `test` alone."""
+    absent = {"atheris", "boto3", "botocore", "griffe", "hdfs_native", "hudi", "moto", "obstore", "thriftpy2"}
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(absent)!r}))  # None: importing it fails
+import pytest
+sys.exit(pytest.main(["tests/spark", "-m", "smoke", "--collect-only", "-q"]))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert found.returncode == 0, found.stdout[-2000:]
