@@ -49,9 +49,9 @@ def make_chunk(
 def sorted_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
     """Chunks in memory as others of about the same size, whose ranges of (partition path, record key) do not overlap.
 
-    Where some are staged all stay as they are, each sorted in itself: what does not fit into memory is not sorted as a whole.
+    Where some are in files all stay as they are, each sorted in itself: what does not fit into memory is not sorted as a whole.
     """
-    tables = [chunk.table for chunk in chunks if chunk.table is not None]
+    tables = [chunk.table for chunk in chunks if chunk.table is not None and not chunk.mapped]
     if len(tables) < max(2, len(chunks)):
         return list(chunks)
     both = pa.concat_tables([table.select([PARTITION_PATH, RECORD_KEY]) for table in tables])

@@ -49,6 +49,8 @@ class Chunk:
     table: pa.Table | None = None
     path: str | None = None
     """Relative to the table; exactly one of `table` and `path` is set."""
+    mapped: bool = False
+    """The table's rows are in a file of this process, for want of memory."""
 
 
 COLUMNAR_SHRINK = 3

@@ -457,8 +457,8 @@ MEMORY_LIMIT_MB = Key(
     "hoodie.python.memory.limit.mb",
     whole(64),
     1024,
-    "Without Spark: how many MB a write may hold. Half of it is for rows of the batch; more rows than that are staged on disk. As "
-    "many files are written at once as fit into the other half, at least one.",
+    "Without Spark: how many MB a write may hold. Half of it is for rows of the batch; more rows wait in files, beside a table on a "
+    "local disk, otherwise in TMPDIR. As many files are written at once as fit into the other half, at least one.",
 )
 LOCK_PROVIDER = Key(
     "hoodie.write.lock.provider",

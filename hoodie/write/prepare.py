@@ -6,7 +6,7 @@ This runs where the rows are. It is the only place where the input is evaluated;
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,6 +23,7 @@ from hoodie.model.plans import DELETED, Chunk, DeleteMarker
 from hoodie.model.tuning import TUNING
 from hoodie.storage.base import Storage
 from hoodie.write.fit import fit
+from hoodie.write.row_memory import RowMemory
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def prepare_part(
     preparation: Preparation,
     storage: Storage | None,
     stage_to: str | None,
-    memory: Memory | None,
+    memory: RowMemory | None,
     _number: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[Chunk]:
@@ -63,9 +64,9 @@ def run_prepare(
     stage_to: str | None,
     batches: Iterable[pa.RecordBatch],
     *,
-    memory: Memory | None = None,
+    memory: RowMemory | None = None,
 ) -> Iterator[Chunk]:
-    """Chunks of the batches; staged in the folder when one is given, else in memory, as far as that goes."""
+    """Chunks of the batches; staged in the folder when one is given, else in this process, as `memory` holds them."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     most = preparation.chunk_bytes if memory is None else min(preparation.chunk_bytes, memory.chunk_bytes)
@@ -78,27 +79,6 @@ def run_prepare(
                 waiting, size = [], 0
     if waiting:
         yield _chunk(waiting, preparation, storage, stage_to, memory)
-
-
-class Memory:
-    """How much of a batch an embedded write keeps in memory: when that is full, chunks are staged as files, as for workers.
-
-    Half of the limit is for chunks; the other half is for the tasks that work on them.
-    """
-
-    def __init__(self, limit_bytes: int, storage: Storage, folder: Callable[[], str]) -> None:
-        """`folder` makes the folder for staged chunks when it is called, and gives its path."""
-        self.chunk_bytes = max(1, limit_bytes // 8)
-        self._left = limit_bytes // 2
-        self._storage = storage
-        self._folder = folder
-
-    def place(self, size_bytes: int) -> tuple[Storage | None, str | None]:
-        """Where a chunk of this size goes: (None, None) is memory."""
-        if size_bytes <= self._left:
-            self._left -= size_bytes
-            return None, None
-        return self._storage, self._folder()
 
 
 def _pieces(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
@@ -115,12 +95,11 @@ def _chunk(
     preparation: Preparation,
     storage: Storage | None,
     stage_to: str | None,
-    memory: Memory | None,
+    memory: RowMemory | None,
 ) -> Chunk:
     rows = prepare_rows(pa.Table.from_batches(batches), preparation)
-    if memory is not None:
-        storage, stage_to = memory.place(rows.nbytes)
-    return make_chunk(rows, storage=storage, stage_to=stage_to, sort_by_key=preparation.sort_by_key)
+    chunk = make_chunk(rows, storage=storage, stage_to=stage_to, sort_by_key=preparation.sort_by_key)
+    return chunk if memory is None else memory.held(chunk)
 
 
 def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:

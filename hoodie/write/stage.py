@@ -29,7 +29,8 @@ from hoodie.write.batch import Batch
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
 from hoodie.write.operation_rules import OperationRules, Step, labelled, steps_of
 from hoodie.write.placement import placement_of
-from hoodie.write.prepare import ADD_IT, Memory, Preparation, prepare_part, require_columns
+from hoodie.write.prepare import ADD_IT, Preparation, prepare_part, require_columns
+from hoodie.write.row_memory import RowMemory
 from hoodie.write.schema import Leave, reconcile, storable
 
 log = logging.getLogger("hoodie")
@@ -88,7 +89,7 @@ def staged_batch(
         if isinstance(records, PreparedRows):
             chunks = records.for_(preparation)
         elif engine.shares_memory:
-            memory = Memory(options.memory_limit_bytes, context.storage, rows_folder.path)
+            memory = RowMemory(options.memory_limit_bytes, context.storage)
             chunks = engine.stage(records, partial(prepare_part, preparation, None, None, memory), label=label)
         else:
             folder = rows_folder.path()

@@ -1,5 +1,7 @@
 """Embedded writes keep to a limit: what is more than that of a batch waits in files, and the table is the same."""
 
+import errno
+import tempfile
 from dataclasses import replace
 
 import pyarrow as pa
@@ -7,24 +9,63 @@ import pytest
 
 import hoodie
 from hoodie.engine.local import TASK_BYTES, LocalEngine
-from hoodie.filegroup.chunks import load_chunk
+from hoodie.errors import StorageFullError
+from hoodie.filegroup.chunks import load_chunk, make_chunk, sorted_chunks
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.storage.base import Storage
+from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
-from hoodie.write.prepare import Memory, run_prepare
+from hoodie.write.prepare import run_prepare
+from hoodie.write.row_memory import RowMemory
 from tests.write.preparing import preparation, rows
 
 
-def test_chunks_are_staged_once_half_of_the_limit_is_taken():
-    asked = []
+@pytest.fixture(params=["disk", "elsewhere"])
+def storage(request, tmp_path) -> Storage:
+    return LocalStorage(str(tmp_path / "t")) if request.param == "disk" else MemoryStorage()
 
-    def folder():
-        asked.append("rows")
-        return "rows"
 
-    memory = Memory(1000, MemoryStorage(), folder)
-    places = [memory.place(200)[1] for _ in range(4)]
-    assert places == [None, None, "rows", "rows"]
-    assert memory.place(100)[1] is None
-    assert len(asked) == 2
+def chunk_of(count):
+    return make_chunk(pa.table({RECORD_KEY: ["k"] * count, PARTITION_PATH: ["p"] * count}))
+
+
+def test_chunks_go_to_files_once_half_of_the_limit_is_taken(storage):
+    size = chunk_of(100).size_bytes
+    memory = RowMemory(5 * size, storage)
+    held = [memory.held(chunk_of(100)) for _ in range(4)]
+    assert [chunk.mapped for chunk in held] == [False, False, True, True]
+    assert not memory.held(chunk_of(50)).mapped
+    assert all(load_chunk(storage, chunk) == chunk_of(100).table for chunk in held)
+
+
+def test_a_mapped_chunk_leaves_no_file(storage, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    chunk = RowMemory(0, storage).held(chunk_of(1000))
+    assert chunk.mapped
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert storage.list("", recursive=True) == []
+    assert chunk.table.num_rows == 1000
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_says_which_and_what_to_do(storage, monkeypatch, number):
+    def refuse(**_):
+        raise OSError(number, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    fix = "make room there" if isinstance(storage, LocalStorage) else "set TMPDIR"
+    with pytest.raises(StorageFullError, match=f"do not fit into memory wait in .*{fix}.*memory.limit.mb"):
+        RowMemory(0, storage).held(chunk_of(10))
+
+
+def test_another_error_is_not_taken_for_a_full_disk(storage, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(PermissionError):
+        RowMemory(0, storage).held(chunk_of(10))
 
 
 @pytest.mark.parametrize(
@@ -33,9 +74,7 @@ def test_chunks_are_staged_once_half_of_the_limit_is_taken():
 def test_chunks_are_as_small_as_the_limit_or_the_tuning_says(limit, chunk_bytes, least):
     table = rows(*((f"{i:05}", "p", i) for i in range(2000)))
     prepared = replace(preparation(), chunk_bytes=chunk_bytes)
-    storage = MemoryStorage()
-    storage.mkdirs("rows")
-    memory = Memory(limit, storage, lambda: "rows")
+    memory = RowMemory(limit, MemoryStorage())
     chunks = list(run_prepare(prepared, None, None, table.to_batches(), memory=memory))
     assert (len(chunks) == 1) is (least == 1)
     assert len(chunks) >= least
@@ -51,15 +90,20 @@ def test_as_many_tasks_at_once_as_fit_at_least_one():
 
 @pytest.mark.parametrize("limit", [40_000, 1 << 40])
 @pytest.mark.parametrize("batch_rows", [70, 2000])
-def test_rows_of_one_large_batch_and_of_many_small_ones_come_in_order(limit, batch_rows):
-    storage = MemoryStorage()
-    storage.mkdirs("rows")
+def test_rows_of_one_large_batch_and_of_many_small_ones_come_in_order(storage, limit, batch_rows):
     table = rows(*((f"{i:05}", "p", i) for i in range(2000)))
-    memory = Memory(limit, storage, lambda: "rows")
+    memory = RowMemory(limit, storage)
     chunks = list(run_prepare(preparation(), None, None, table.to_batches(max_chunksize=batch_rows), memory=memory))
     assert [value for chunk in chunks for value in load_chunk(storage, chunk)["v"].to_pylist()] == list(range(2000))
-    assert any(chunk.path for chunk in chunks) is (limit < 1 << 40)
+    assert any(chunk.mapped for chunk in chunks) is (limit < 1 << 40)
     assert (len(chunks) > 1) is (limit < 1 << 40)
+
+
+def test_chunks_in_files_are_not_brought_back_to_be_sorted(storage):
+    memory = RowMemory(2 * chunk_of(100).size_bytes, storage)
+    chunks = [memory.held(chunk_of(100)) for _ in range(3)]
+    assert [chunk.mapped for chunk in chunks] == [False, True, True]
+    assert sorted_chunks(chunks) == chunks
 
 
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert", "insert_overwrite_table", "delete"])
@@ -78,8 +122,8 @@ def test_a_batch_larger_than_the_limit_gives_the_same_table(tmp_path, monkeypatc
         table.upsert(batches(0))
         with monkeypatch.context() as patch:
             if name == "small":
-                made = Memory.__init__
-                patch.setattr(Memory, "__init__", lambda self, _, *rest, made=made: made(self, 100_000, *rest))
+                made = RowMemory.__init__
+                patch.setattr(RowMemory, "__init__", lambda self, _, *rest, made=made: made(self, 100_000, *rest))
             getattr(table, operation)(batches(1))
         found.append(sorted(table.scan().to_arrow().to_pylist(), key=lambda row: (row["id"], row["n"])))
         assert [path.name for path in (tmp_path / name / ".hoodie/.hoodie_py/staging").glob("*")] == []
