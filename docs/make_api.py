@@ -100,9 +100,11 @@ def _member(found: griffe.Object, called: str, *, level: int) -> list[str]:
 
 
 def _members(found: griffe.Object) -> dict[str, griffe.Object | griffe.Alias]:
-    """Those of its own, then those that a class has from ours."""
+    """Those of its own, then those that a class has from ours, in the order of these."""
     inherited = found.inherited_members if isinstance(found, griffe.Class) else {}
-    return found.members | {name: each.final_target for name, each in inherited.items() if name not in found.members}
+    order = (name for base in found.mro() for name in base.members) if isinstance(found, griffe.Class) else ()
+    names = (name for name in dict.fromkeys(order) if name in inherited and name not in found.members)
+    return found.members | {name: inherited[name].final_target for name in names}
 
 
 def _shown(name: str, each: griffe.Object | griffe.Alias) -> bool:

@@ -21,7 +21,7 @@ from hoodie.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
-from hoodie.maintenance import repair_properties
+from hoodie.maintenance.repairs import repair_properties
 from hoodie.model.compaction import CompactionCandidate
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice

@@ -22,7 +22,7 @@ from hoodie.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
-from hoodie.maintenance import TableServices
+from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs

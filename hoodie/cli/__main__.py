@@ -11,6 +11,7 @@ import hoodie
 from hoodie.cli import (
     check,
     clustering,
+    compaction,
     daemon,
     expiry,
     hive_sync,
@@ -94,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
     show.register(commands)
     page.register(commands)
+    compaction.register(commands)
     services.register(commands)
     log_compaction.register(commands)
     clustering.register(commands)

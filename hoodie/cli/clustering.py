@@ -5,19 +5,28 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hoodie.cli.arguments import Commands, add_command, duration
+from hoodie.cli.arguments import Commands, add_command
+from hoodie.cli.plans import RUN, add_acts, plan_report, run_report
 from hoodie.cli.report import Report, format_table
-from hoodie.cli.show import commit_data
 from hoodie.model.payloads import ClusteringPlan
 from hoodie.model.results import CommitResult, format_count
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
+_NAME = "clustering"
+
 
 def register(to: Commands) -> None:
     now = add_command(to, "cluster", "put rows in order in new files, or small files together", _cluster)
-    acts = to.add_parser("clustering", help="the same in two steps").add_subparsers(metavar="plan|run", required=True)
-    plan = add_command(acts, "plan", "schedule a clustering and list what is pending", _plan)
+    plan, _ = add_acts(
+        to,
+        _NAME,
+        "the same in two steps",
+        plan=_plan,
+        run=lambda _, t, a: run_clustering(t, instant=a.instant, budget_s=a.budget),
+        run_text=RUN,
+        budget="begin no further clustering after this time",
+    )
     for each in (now, plan):
         each.add_argument(
             "--sort-by", metavar="A,B", help="sort rows by these columns (default: put small files together)"
@@ -28,13 +37,6 @@ def register(to: Commands) -> None:
             "--target-file-mb", metavar="N", type=float, help="about how large new files become (default 1024)"
         )
     now.add_argument("--dry-run", action="store_true", help="only say which files would be put in order")
-    run = add_command(
-        acts, "run", "run what is pending", lambda _, t, a: run_clustering(t, instant=a.instant, budget_s=a.budget)
-    )
-    run.add_argument(
-        "--budget", metavar="TIME", type=duration, help="begin no further clustering after this time: 90s, 5m, 1h"
-    )
-    run.add_argument("--instant", metavar="T", help="only the clustering scheduled at T")
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
@@ -57,21 +59,20 @@ def _cluster(context: TableContext, table: HoodieTable, args: argparse.Namespace
 def _plan(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     """Schedule a clustering, and list every plan that waits to be run."""
     scheduled = table.schedule_clustering(**_asked(args))
-    lines = [
-        f"scheduled clustering {scheduled}"
-        if scheduled
-        else "nothing new to schedule: there are no files to put in order"
-    ]
     waiting: list[dict[str, Any]] = []
+    lines: list[str] = []
     for instant in table.pending_clusterings():
         found = context.active.read_clustering_plan(instant.time)
         waiting.append({"instant": instant.time, "state": instant.state.value, "groups": _groups(found)})
         lines += [f"{instant.time} ({instant.state.value}): {_summary(found)}", *_group_lines(found)]
-    if waiting:
-        lines.append(
-            "`hoodie clustering run PATH` runs what is pending; until then writes to these file groups are refused"
-        )
-    return Report({"scheduled": scheduled, "pending": waiting}, tuple(lines))
+    return plan_report(
+        _NAME,
+        scheduled,
+        waiting,
+        lines,
+        nothing="there are no files to put in order",
+        until="; until then writes to these file groups are refused",
+    )
 
 
 def run_clustering(table: HoodieTable, *, instant: str | None, budget_s: float | None) -> Report:
@@ -80,16 +81,12 @@ def run_clustering(table: HoodieTable, *, instant: str | None, budget_s: float |
 
 
 def _done(table: HoodieTable, results: list[CommitResult]) -> Report:
-    left = [i.time for i in table.pending_clusterings()]
     lines = [
         f"{r.instant} clustered: {r.inserted:,} rows, {format_count(r.replaced, 'file group')} into {format_count(r.files, 'file')}, "
         f"{r.seconds:.2f} s"
         for r in results
     ] or ["nothing to cluster"]
-    if left:
-        lines.append(f"still pending: {', '.join(left)}")
-    data = {"commits": [commit_data(r) | {"seconds": r.seconds} for r in results], "pending": left}
-    return Report(data, tuple(lines))
+    return run_report(results, table.pending_clusterings(), lines)
 
 
 def _summary(plan: ClusteringPlan) -> str:

@@ -2,62 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from hoodie.cli.arguments import Commands, add_command, duration
+from hoodie.cli.arguments import Commands
+from hoodie.cli.plans import RUN_OR_PLAN, add_acts, add_memory, plan_report, run_report, slice_lines, slices_of
 from hoodie.cli.report import Report
-from hoodie.cli.services import operation_data, plan_lines
-from hoodie.cli.show import commit_data
 from hoodie.model.results import format_count, format_size
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
+_NAME = "log-compaction"
+_NOTHING = "no file slice has got so many logs since its last log compaction"
+
 
 def register(to: Commands) -> None:
-    acts = to.add_parser("log-compaction", help="merge log files into larger ones, beside their base files")
-    choices = acts.add_subparsers(metavar="plan|run", required=True)
-    plan = add_command(
-        choices,
-        "plan",
-        "schedule a log compaction and list what is pending",
-        lambda c, t, a: plan_log_compaction(c, t, blocks=a.blocks),
-    )
-    run = add_command(
-        choices,
-        "run",
-        "run what is pending; schedule it first when nothing is",
-        lambda _, t, a: run_log_compaction(
+    plan, run = add_acts(
+        to,
+        _NAME,
+        "merge log files into larger ones, beside their base files",
+        plan=lambda c, t, a: plan_log_compaction(c, t, blocks=a.blocks),
+        run=lambda _, t, a: run_log_compaction(
             t, instant=a.instant, budget_s=a.budget, blocks=a.blocks, memory_mb=a.memory
         ),
+        run_text=RUN_OR_PLAN,
+        budget="begin no further one after this time",
     )
+    add_memory(run)
     for each in (plan, run):
         each.add_argument(
             "--blocks", metavar="N", type=int, help="slices that got so many logs since the last one (default 5)"
         )
-    run.add_argument("--memory", metavar="MB", type=int, help="hold no more than about so much in memory")
-    run.add_argument(
-        "--budget", metavar="TIME", type=duration, help="begin no further one after this time: 90s, 5m, 1h"
-    )
-    run.add_argument("--instant", metavar="T", help="only the log compaction scheduled at T")
 
 
 def plan_log_compaction(context: TableContext, table: HoodieTable, *, blocks: int | None) -> Report:
     """Schedule a log compaction, and list every plan that waits to be run."""
     scheduled = table.schedule_log_compaction(blocks=blocks)
-    waiting: list[dict[str, Any]] = []
-    for instant in table.pending_log_compactions():
-        found = context.active.read_compaction_plan(instant.time, instant.action)
-        groups = [operation_data(operation) for operation in found.operations]
-        waiting.append({"instant": instant.time, "state": instant.state.value, "file_groups": groups})
-    lines = [
-        f"scheduled log compaction {scheduled}"
-        if scheduled
-        else "nothing new to schedule: no file slice has got so many logs since its last log compaction",
-        *plan_lines(waiting),
-    ]
-    if waiting:
-        lines.append("`hoodie log-compaction run PATH` runs what is pending")
-    return Report({"scheduled": scheduled, "pending": waiting}, tuple(lines))
+    waiting = slices_of(context, table.pending_log_compactions())
+    return plan_report(_NAME, scheduled, waiting, slice_lines(waiting), nothing=_NOTHING)
 
 
 def run_log_compaction(
@@ -68,21 +47,12 @@ def run_log_compaction(
     if instant is None and not table.pending_log_compactions():
         scheduled = table.schedule_log_compaction(blocks=blocks)
         if scheduled is None:
-            data: dict[str, Any] = {"scheduled": None, "commits": [], "pending": []}
-            return Report(data, ("nothing to merge: no file slice has got so many logs since its last log compaction",))
+            return run_report([], [], [f"nothing to merge: {_NOTHING}"], scheduled=None)
     results = table.run_log_compaction(instant, budget_s=budget_s, memory_mb=memory_mb)
-    left = [i.time for i in table.pending_log_compactions()]
     lines = [
         f"{r.instant} log compaction: {format_count(r.files, 'log file')}, {format_size(r.bytes_written)}, {r.seconds:.2f} s"
         if r.instant
         else "a plan was taken back: all of its file groups were compacted, clustered or replaced meanwhile"
         for r in results
     ]
-    if left:
-        lines.append(f"still pending: {', '.join(left)}")
-    data = {
-        "scheduled": scheduled,
-        "commits": [commit_data(r) | {"seconds": r.seconds} for r in results if r.instant],
-        "pending": left,
-    }
-    return Report(data, tuple(lines))
+    return run_report(results, table.pending_log_compactions(), lines, scheduled=scheduled)

@@ -1,18 +1,16 @@
-"""Commands that change a table: compaction, cleaning and rollback. What deletes shows first what it would do."""
+"""Commands that take old things away: clean, archive, rollback. What deletes shows first what it would do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hoodie.cli.arguments import Commands, add_command, duration
-from hoodie.cli.report import Report, format_table
+from hoodie.cli.arguments import Commands, add_command
+from hoodie.cli.report import Report
 from hoodie.cli.savepoints import DRY_RUN, restore_data
-from hoodie.cli.show import commit_data
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
-from hoodie.model.payloads import CompactionOperation, RollbackPlan
-from hoodie.model.results import format_count, format_size
+from hoodie.model.payloads import RollbackPlan
+from hoodie.model.results import format_count
 from hoodie.options.fits import check_version
 from hoodie.services.rollback import plan_rollback
 from hoodie.table import HoodieTable
@@ -23,31 +21,6 @@ from hoodie.view.context import TableContext
 
 
 def register(to: Commands) -> None:
-    compaction = to.add_parser("compaction", help="merge log files into base files")
-    acts = compaction.add_subparsers(metavar="plan|run", required=True)
-    plan = add_command(
-        acts,
-        "plan",
-        "schedule a compaction and list what is pending",
-        lambda c, t, a: plan_compaction(c, t, strategy=a.strategy),
-    )
-    run = add_command(
-        acts,
-        "run",
-        "run what is pending; schedule it first when nothing is",
-        lambda _, t, a: run_compaction(
-            t, instant=a.instant, budget_s=a.budget, strategy=a.strategy, memory_mb=a.memory
-        ),
-    )
-    for each in (plan, run):
-        each.add_argument(
-            "--strategy", metavar="NAME", help="which slices are taken, such as log_file_num or day_based"
-        )
-    run.add_argument("--memory", metavar="MB", type=int, help="hold no more than about so much in memory")
-    run.add_argument(
-        "--budget", metavar="TIME", type=duration, help="run what fits into this time, at least one plan: 90s, 5m, 1h"
-    )
-    run.add_argument("--instant", metavar="T", help="only the compaction scheduled at T")
     clean = add_command(
         to,
         "clean",
@@ -85,81 +58,6 @@ def register(to: Commands) -> None:
         help="the newest commit, or one pending instant (default: all whose writer is dead)",
     )
     undo.add_argument("--yes", action="store_true", help="do it")
-
-
-def plan_compaction(context: TableContext, table: HoodieTable, *, strategy: str | None) -> Report:
-    """Schedule a compaction, and list every plan that waits to be run."""
-    scheduled = table.schedule_compaction(strategy=strategy)
-    waiting: list[dict[str, Any]] = [
-        {
-            "instant": instant.time,
-            "state": instant.state.value,
-            "file_groups": [operation_data(o) for o in context.active.read_compaction_plan(instant.time).operations],
-        }
-        for instant in table.pending_compactions()
-    ]
-    lines = [
-        f"scheduled compaction {scheduled}" if scheduled else "nothing new to schedule: no file group has logs to merge"
-    ]
-    lines += plan_lines(waiting)
-    if waiting:
-        lines.append("`hoodie compaction run PATH` runs what is pending")
-    return Report({"scheduled": scheduled, "pending": waiting}, tuple(lines))
-
-
-def plan_lines(waiting: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Plans over file slices with logs, as tables."""
-    for plan in waiting:
-        groups = plan["file_groups"]
-        yield f"{plan['instant']} ({plan['state']}): {format_count(len(groups), 'file group')}"
-        rows = [
-            (g["partition"] or "(root)", g["file_id"], len(g["log_files"]), format_size(g["log_bytes"])) for g in groups
-        ]
-        yield from (f"  {line}" for line in format_table(("partition", "file group", "logs", "log bytes"), rows))
-
-
-def operation_data(operation: CompactionOperation) -> dict[str, Any]:
-    """One slice of such a plan."""
-    return {
-        "partition": operation.partition_path,
-        "file_id": operation.file_id,
-        "base_file": operation.data_file,
-        "log_files": list(operation.log_files),
-        "log_bytes": int(operation.metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
-    }
-
-
-def run_compaction(
-    table: HoodieTable,
-    *,
-    instant: str | None,
-    budget_s: float | None,
-    strategy: str | None,
-    memory_mb: int | None,
-) -> Report:
-    """Run what is pending, or, when nothing is, schedule a compaction and run it."""
-    scheduled = None
-    if instant is None and not table.pending_compactions():
-        results = table.compact(strategy=strategy, budget_s=budget_s, memory_mb=memory_mb)
-        if not results:
-            data: dict[str, Any] = {"scheduled": None, "commits": [], "pending": []}
-            return Report(data, ("nothing to compact: no file group has logs to merge",))
-        scheduled = results[0].instant
-    else:
-        results = table.run_compaction(instant, budget_s=budget_s, memory_mb=memory_mb)
-    left = [i.time for i in table.pending_compactions()]
-    lines = [
-        f"{r.instant} compacted: {format_count(r.files, 'base file')}, {format_size(r.bytes_written)}, {r.seconds:.2f} s"
-        for r in results
-    ]
-    if left:
-        lines.append(f"still pending: {', '.join(left)}")
-    data = {
-        "scheduled": scheduled,
-        "commits": [commit_data(r) | {"seconds": r.seconds} for r in results],
-        "pending": left,
-    }
-    return Report(data, tuple(lines))
 
 
 def run_clean(

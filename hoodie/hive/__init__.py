@@ -36,11 +36,7 @@ def register(
 
     Args:
         t: the open table, embedded or on Spark.
-        metastore: `thrift://host:9083`, several servers of one metastore with commas between.
-        database: made when it is not there.
-        table: the name to register by. None: the name of the table.
-        options: Hudi's options `hoodie.datasource.hive_sync.*` and `hoodie.meta.sync.*`.
-        dry_run: only ask, and say what would change.
+        metastore, database, table, options, dry_run: as `HoodieTable.register_in_hive` has them.
 
     Returns:
         What changed in the metastore.

@@ -6,7 +6,7 @@ Python exactly; and a delete takes those rows and no others. Tables have several
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from hoodie.options.parse import parse_write_options
 from hoodie.read.where import parse_filter
 from hoodie.table import HoodieTable, create_at
-from tests.effort import long_but
 from tests.memory_tables import FakeClock, new_storage, opened
 
 Row = dict[str, Any]
@@ -272,10 +271,9 @@ def ids(rows: pa.Table) -> list[int]:
     return sorted(rows.column("id").to_pylist())
 
 
-@pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(FILES, st.lists(FILTERS, min_size=4, max_size=4), st.booleans())
-def test_a_filter_finds_what_a_judge_finds(table_type, files, filters, narrow):
+def found_what_a_judge_finds(
+    table_type: str, files: list[list[Row]], filters: Sequence[Judged], *, narrow: bool
+) -> None:
     table, rows = table_of(files, table_type)
     everything = table.scan().to_arrow()
     for where, holds in filters:
@@ -285,3 +283,21 @@ def test_a_filter_finds_what_a_judge_finds(table_type, files, filters, narrow):
     where, holds = filters[0]
     table.delete(where=where)
     assert ids(table.scan().to_arrow()) == [row["id"] for row in rows if holds(row) is not True], where
+
+
+FILTERED = given(FILES, st.lists(FILTERS, min_size=4, max_size=4), st.booleans())
+UNCHECKED = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@settings(max_examples=30, suppress_health_check=UNCHECKED)
+@FILTERED
+def test_a_filter_finds_what_a_judge_finds(files, filters, narrow):
+    found_what_a_judge_finds("MERGE_ON_READ", files, filters, narrow=narrow)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@settings(max_examples=50, suppress_health_check=UNCHECKED)
+@FILTERED
+def test_more_filters_find_what_a_judge_finds(table_type, files, filters, narrow):
+    found_what_a_judge_finds(table_type, files, filters, narrow=narrow)

@@ -61,6 +61,7 @@ def snapshot(table: hoodie.HoodieTable) -> dict[str, tuple[Any, ...]]:
 
 
 KEYS = "xyz"
+Step = tuple[str, list[tuple[Any, ...]]]
 CELLS = st.tuples(
     st.sampled_from(KEYS), st.sampled_from([None, "p", "q"]), st.sampled_from([None, 0, 7]), st.sampled_from([1, 2, 3])
 )
@@ -74,11 +75,7 @@ STEPS = st.lists(
 )
 
 
-@BOTH_TYPES
-@pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=8, deadline=None)
-@given(steps=STEPS)
-def test_a_table_says_what_the_model_says_after_any_history(mode, table_type, steps):
+def said_what_the_model_says(mode: str, table_type: str, steps: list[Step]) -> None:
     table = new_table(mode, table_type)
     model = Model(table.config.rule)
     table.upsert(batch(*((key, "0", 1, 2, "I") for key in KEYS)))
@@ -109,6 +106,26 @@ def test_a_table_says_what_the_model_says_after_any_history(mode, table_type, st
     if table_type == "MERGE_ON_READ":
         table.compact()
         assert snapshot(table) == wanted
+
+
+EVERY_MODE = pytest.mark.parametrize("mode", MODES)
+
+
+@BOTH_TYPES
+@EVERY_MODE
+@settings(max_examples=8)
+@given(steps=STEPS)
+def test_a_table_says_what_the_model_says_after_any_history(mode, table_type, steps):
+    said_what_the_model_says(mode, table_type, steps)
+
+
+@pytest.mark.long
+@BOTH_TYPES
+@EVERY_MODE
+@settings(max_examples=12)
+@given(steps=STEPS)
+def test_a_table_says_what_the_model_says_after_more_histories(mode, table_type, steps):
+    said_what_the_model_says(mode, table_type, steps)
 
 
 # Rows of one key in a batch: (a, b, ts, deleted?) of both, and what is left of them, as Apache Hudi 1.2.0 leaves it.

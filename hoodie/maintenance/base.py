@@ -1,0 +1,47 @@
+"""What methods of table services stand on: an open table, embedded or on Spark."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TypeVar
+
+from hoodie.options.arguments import check_seconds
+from hoodie.options.write import WriteOptions
+from hoodie.services.acts import run_pending, schedule
+from hoodie.services.base import Service
+from hoodie.services.budget import Budget
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.context import TableContext
+
+R = TypeVar("R")
+
+
+class OpenTable(ABC):
+    """What the methods of table services need of the open table that has them."""
+
+    @property
+    @abstractmethod
+    def uri(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def timeline(self) -> Timeline: ...
+
+    @abstractmethod
+    def _at_work(self, options: Mapping[str, str] | None = None) -> tuple[TableContext, WriteOptions]:
+        """The table among the writers that the options speak of, and these options."""
+
+
+def scheduled(service: Service[object], at_work: tuple[TableContext, WriteOptions], *, wait_s: float) -> str | None:
+    """What the methods `schedule_…` give: the instant of a plan, None when there is nothing to do."""
+    check_seconds(wait_s, "wait_s")
+    return schedule(service, *at_work, wait_s=wait_s)
+
+
+def ran(
+    service: Service[R], at_work: tuple[TableContext, WriteOptions], *, instant: str | None, budget_s: float | None
+) -> list[R]:
+    """What the methods `run_…` give: the results of the plans that this call ran itself."""
+    check_seconds(budget_s, "budget_s", or_none=True)
+    return run_pending(service, *at_work, instant=instant, budget=Budget(budget_s))

@@ -1,0 +1,131 @@
+"""Clusterings as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hoodie.maintenance.base import OpenTable, ran, scheduled
+from hoodie.model.enums import Action
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import ClusteringPlan
+from hoodie.model.results import CommitResult
+from hoodie.options.arguments import cluster_options, parse_options
+from hoodie.options.write import WriteOptions
+from hoodie.read.partitions import partitions_where
+from hoodie.read.where import Where
+from hoodie.services.clustering import CLUSTERING, preview_clustering
+from hoodie.storage.refusals import said_plainly
+from hoodie.txn.heartbeat import undisturbed
+from hoodie.view.context import TableContext
+
+
+class Clusterings(OpenTable):
+    @undisturbed()
+    @said_plainly
+    def schedule_clustering(
+        self,
+        sort_by: str | Sequence[str] | None = None,
+        layout: str | None = None,
+        where: Where | None = None,
+        *,
+        target_file_mb: float | None = None,
+        options: Mapping[str, str] | None = None,
+        wait_s: float = 30,
+    ) -> str | None:
+        """Plan a clustering, which puts rows in order in new files; `run_clustering` runs it, perhaps in another process.
+
+        Until it has been run, writes that change rows of its files are refused (`hoodie.clustering.updates.strategy`).
+
+        Args:
+            sort_by, layout, where, target_file_mb, options: as `cluster` has them.
+            wait_s: how long to wait for pending writes; then the plan goes without their file groups.
+
+        Returns:
+            The instant of the plan, or None when there is nothing to put in order.
+        """
+        return scheduled(CLUSTERING, self._clustering(sort_by, layout, where, target_file_mb, options), wait_s=wait_s)
+
+    @undisturbed()
+    @said_plainly
+    def run_clustering(
+        self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
+    ) -> list[CommitResult]:
+        """Run clusterings that were scheduled.
+
+        Args:
+            instant: only the one of this instant; None runs all that are pending, oldest first.
+            budget_s: begin no further one after so many seconds; None is no limit.
+            options: Hudi's options of files, for the new base files.
+
+        Returns:
+            What each of them did.
+
+        Raises:
+            InstantNotFoundError: no clustering is pending at that instant.
+            CommitConflictError: a write changed files that the plan names. The plan is dropped.
+        """
+        return ran(CLUSTERING, self._at_work(options), instant=instant, budget_s=budget_s)
+
+    def cluster(
+        self,
+        sort_by: str | Sequence[str] | None = None,
+        layout: str | None = None,
+        where: Where | None = None,
+        *,
+        target_file_mb: float | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> list[CommitResult]:
+        """Put the rows of each partition in order in new files, so that filters open few of them; without `sort_by`, put small
+        files together. Schedules a clustering and runs all that are pending.
+
+        Args:
+            sort_by: the columns that queries filter by.
+            layout: "linear" sorts by the first column, then by the next (the default); "z-order" and "hilbert" serve filters on each
+                of the columns.
+            where: a condition on partition columns, as `scan` takes it: only these partitions.
+            target_file_mb: about how large new files become (1024 unless an option says otherwise).
+            options: Hudi's options of clusterings.
+
+        Returns:
+            What each clustering did; an empty list when there was nothing to do.
+
+        Raises:
+            OptionError: a column cannot be sorted by, or `where` names one that makes no partitions; or the table has buckets.
+
+        Example:
+            >>> table.cluster(sort_by=["city"], target_file_mb=128)
+        """
+        self.schedule_clustering(sort_by, layout, where, target_file_mb=target_file_mb, options=options)
+        return self.run_clustering(budget_s=None, options=options)
+
+    def preview_clustering(
+        self,
+        sort_by: str | Sequence[str] | None = None,
+        layout: str | None = None,
+        where: Where | None = None,
+        *,
+        target_file_mb: float | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> ClusteringPlan:
+        """What `cluster` would put in order: groups of files, and into how many files each. Changes nothing."""
+        context, write = self._clustering(sort_by, layout, where, target_file_mb, options)
+        return preview_clustering(context, write.clustering)
+
+    def pending_clusterings(self) -> tuple[Instant, ...]:
+        """The clusterings that were scheduled and have not been run to their end."""
+        return self.timeline.pending(Action.CLUSTERING)
+
+    def _clustering(
+        self,
+        sort_by: str | Sequence[str] | None,
+        layout: str | None,
+        where: Where | None,
+        target_file_mb: float | None,
+        options: Mapping[str, str] | None,
+    ) -> tuple[TableContext, WriteOptions]:
+        asked = cluster_options(sort_by=sort_by, layout=layout, target_file_mb=target_file_mb)
+        context, write = self._at_work({**parse_options(options), **asked})
+        CLUSTERING.require_fit(context)
+        partitions = None if where is None else partitions_where(context, where)
+        return context, replace(write, clustering=replace(write.clustering, whole=True, partitions=partitions))

@@ -1,0 +1,116 @@
+"""Compactions as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hoodie.maintenance.base import OpenTable, ran, scheduled
+from hoodie.model.compaction import CompactionStrategy
+from hoodie.model.enums import Action
+from hoodie.model.instant import Instant
+from hoodie.model.results import CommitResult
+from hoodie.options.arguments import check_seconds, compaction_options, parse_options
+from hoodie.options.write import WriteOptions
+from hoodie.services.compacting import compact
+from hoodie.services.compaction import COMPACTION
+from hoodie.storage.refusals import said_plainly
+from hoodie.txn.heartbeat import undisturbed
+from hoodie.view.context import TableContext
+
+
+class Compactions(OpenTable):
+    @undisturbed()
+    @said_plainly
+    def schedule_compaction(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        strategy: str | CompactionStrategy | None = None,
+        wait_s: float = 30,
+    ) -> str | None:
+        """Plan a compaction, which merges log files into base files; `run_compaction` runs it, perhaps in another process.
+
+        New writes are held back for a moment, so that pending ones can end: their file groups could not be planned.
+
+        Args:
+            options: Hudi's options of compactions.
+            strategy: which slices are taken: a name such as `log_file_size` (the default), `log_file_num` or `day_based`, or the
+                class of Apache Hudi; several with commas between them follow each other. Or a function of the candidate slices,
+                with their sizes, that gives those to take.
+            wait_s: how long to wait for pending writes; then the plan goes without their file groups.
+
+        Returns:
+            The instant of the plan, or None when there is nothing to merge.
+        """
+        return scheduled(COMPACTION, self._to_compact(options, strategy, None), wait_s=wait_s)
+
+    @undisturbed()
+    @said_plainly
+    def run_compaction(
+        self,
+        instant: str | None = None,
+        budget_s: float | None = 300,
+        options: Mapping[str, str] | None = None,
+        *,
+        memory_mb: int | None = None,
+    ) -> list[CommitResult]:
+        """Run compactions that were scheduled. Several processes may do so at once: each takes other plans.
+
+        Args:
+            instant: only the one of this instant; None runs all that are pending, oldest first.
+            budget_s: the first is always run, and a further one only if it is expected to end in so many seconds; None is no limit.
+            options: Hudi's options of files, for the new base files.
+            memory_mb: how much a compaction may hold in memory, on Spark each of its tasks; what is more goes to disk.
+
+        Returns:
+            What each of them did that this call ran itself.
+
+        Raises:
+            InstantNotFoundError: no compaction is pending at that instant.
+            CommitConflictError: another process runs the one at that instant.
+        """
+        return ran(COMPACTION, self._to_compact(options, None, memory_mb), instant=instant, budget_s=budget_s)
+
+    @undisturbed()
+    @said_plainly
+    def compact(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        strategy: str | CompactionStrategy | None = None,
+        budget_s: float | None = None,
+        memory_mb: int | None = None,
+    ) -> list[CommitResult]:
+        """Merge log files into base files now: schedule a compaction and run all that are pending.
+
+        Args:
+            options: Hudi's options of compactions.
+            strategy: as in `schedule_compaction`.
+            budget_s: run what fits into so many seconds, at least one plan. What is pending goes first. Then several small plans are
+                scheduled, and those that do not fit stay for the next call, or another process.
+            memory_mb: as in `run_compaction`.
+
+        Returns:
+            What each compaction did; an empty list when there was nothing to merge.
+
+        Example:
+            >>> table.compact()
+            >>> table.compact(strategy="log_file_num", budget_s=60)
+        """
+        check_seconds(budget_s, "budget_s", or_none=True)
+        context, write = self._to_compact(options, strategy, memory_mb)
+        return compact(context, write, budget_s=budget_s)
+
+    def pending_compactions(self) -> tuple[Instant, ...]:
+        """The compactions that were scheduled and have not been run to their end."""
+        return self.timeline.pending(Action.COMPACTION)
+
+    def _to_compact(
+        self, options: Mapping[str, str] | None, strategy: str | CompactionStrategy | None, memory_mb: int | None
+    ) -> tuple[TableContext, WriteOptions]:
+        asked = compaction_options(strategy=strategy, memory_mb=memory_mb)
+        context, write = self._at_work({**parse_options(options), **asked})
+        if callable(strategy):
+            write = replace(write, compaction=replace(write.compaction, chooses=strategy))
+        return context, write

@@ -1,0 +1,46 @@
+"""The registration in a Hive metastore as a method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.hive.sync import sync
+from hoodie.maintenance.base import OpenTable
+from hoodie.model.hive_results import HiveSyncResult
+from hoodie.options.arguments import hive_options, parse_options
+from hoodie.storage.refusals import said_plainly
+
+
+class HiveRegistration(OpenTable):
+    @said_plainly
+    def register_in_hive(
+        self,
+        *,
+        metastore: str | None = None,
+        database: str | None = None,
+        table: str | None = None,
+        options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> HiveSyncResult:
+        """Register the table in a Hive metastore, or bring its registration up to date: what `hoodie.hive.register` does. With
+        `hoodie.datasource.hive_sync.enable=true` writes do this by themselves.
+
+        Args:
+            metastore: `thrift://host:9083`, several servers of one metastore with commas between.
+            database: made when it is not there.
+            table: the name to register by; None is the name of the table.
+            options: Hudi's options `hoodie.datasource.hive_sync.*` and `hoodie.meta.sync.*`.
+            dry_run: only ask, and say what would change.
+
+        Returns:
+            What changed in the metastore.
+
+        Raises:
+            HiveSyncError: the metastore does not answer in time, or refuses.
+
+        Example:
+            >>> table.register_in_hive(metastore="thrift://hive:9083", database="lake")
+        """
+        said = hive_options(metastore=metastore, database=database, table=table)
+        context, write = self._at_work({**parse_options(options), **said})
+        return sync(context, write.hive_sync, dry_run=dry_run)

@@ -1,0 +1,45 @@
+"""A services job as a method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.maintenance.base import OpenTable
+from hoodie.options.arguments import check_seconds
+from hoodie.options.fits import check_version
+from hoodie.services.job import ServicesJob
+
+
+class Job(OpenTable):
+    def services(
+        self, *, every_s: float = 300, budget_s: float | None = 120, options: Mapping[str, str] | None = None
+    ) -> ServicesJob:
+        """Table services beside an ingest loop: in a `with` block a thread does what is due, round after round.
+
+        It rolls dead writers back, runs plans that wait, compacts, cleans and archives. When something is due, docs/SERVICES.md says
+        under "A services job". Give the writers `hoodie.table.services.enabled=false`, so that they leave it all to this job.
+
+        Errors of a round are logged once, are in its result, and do not end the job. The end of the block begins nothing more and
+        waits for the piece of work that has begun. Any number of jobs, in any process, may serve one table.
+
+        Args:
+            every_s: from the beginning of a round to that of the next.
+            budget_s: a round begins nothing more after so many seconds; None is no limit.
+            options: Hudi's options of services.
+
+        Returns:
+            The job, to be entered by `with`. Its `last` and `rounds` say what was done.
+
+        Raises:
+            UnsupportedTableError: the table's version is only read.
+
+        Example:
+            >>> with table.services(every_s=60) as job:
+            ...     for batch in batches:
+            ...         table.upsert(batch)
+            >>> job.last
+        """
+        check_seconds(every_s, "every_s")
+        check_seconds(budget_s, "budget_s", or_none=True)
+        check_version(self._at_work(options)[0].config)
+        return ServicesJob(lambda: self._at_work(options), uri=self.uri, every_s=every_s, budget_s=budget_s)

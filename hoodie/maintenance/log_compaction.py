@@ -1,0 +1,103 @@
+"""Log compactions as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.maintenance.base import OpenTable, ran, scheduled
+from hoodie.model.enums import Action
+from hoodie.model.instant import Instant
+from hoodie.model.results import CommitResult
+from hoodie.options.arguments import log_compaction_options, parse_options
+from hoodie.options.write import WriteOptions
+from hoodie.services.acts import run_pending, schedule
+from hoodie.services.log_compaction import LOG_COMPACTION
+from hoodie.storage.refusals import said_plainly
+from hoodie.txn.heartbeat import undisturbed
+from hoodie.view.context import TableContext
+
+
+class LogCompactions(OpenTable):
+    @undisturbed()
+    @said_plainly
+    def schedule_log_compaction(
+        self, options: Mapping[str, str] | None = None, *, blocks: int | None = None, wait_s: float = 30
+    ) -> str | None:
+        """Plan a log compaction, which merges log files into larger ones; `run_log_compaction` runs it, perhaps in another process.
+
+        Args:
+            options: Hudi's options of log compactions.
+            blocks: as `compact_logs` has it.
+            wait_s: how long to wait for pending writes; then the plan goes without their file groups.
+
+        Returns:
+            The instant of the plan, or None when no file slice has enough logs.
+        """
+        return scheduled(LOG_COMPACTION, self._to_compact_logs(options, blocks, None), wait_s=wait_s)
+
+    @undisturbed()
+    @said_plainly
+    def run_log_compaction(
+        self,
+        instant: str | None = None,
+        budget_s: float | None = 300,
+        options: Mapping[str, str] | None = None,
+        *,
+        memory_mb: int | None = None,
+    ) -> list[CommitResult]:
+        """Run log compactions that were scheduled. Several processes may do so at once: each takes other plans.
+
+        Args:
+            instant: only the one of this instant; None runs all that are pending, oldest first.
+            budget_s: begin no further one after so many seconds; None is no limit.
+            options: Hudi's options of files, for the new log files.
+            memory_mb: as in `run_compaction`.
+
+        Returns:
+            What each of them did that this call ran itself. One without an instant had nothing left to do, because its file groups
+            were compacted, clustered or replaced meanwhile; its plan is gone.
+
+        Raises:
+            InstantNotFoundError: no log compaction is pending at that instant.
+            CommitConflictError: another process runs the one at that instant.
+        """
+        return ran(LOG_COMPACTION, self._to_compact_logs(options, None, memory_mb), instant=instant, budget_s=budget_s)
+
+    @undisturbed()
+    @said_plainly
+    def compact_logs(
+        self, options: Mapping[str, str] | None = None, *, blocks: int | None = None, memory_mb: int | None = None
+    ) -> list[CommitResult]:
+        """Merge the log files of file slices into one each, now: schedule a log compaction and run all that are pending.
+
+        Base files stay as they are, so it costs what the logs weigh; `compact` costs as much as the base files do. Queries open one
+        log of such a slice instead of many. The older files stay for readers of earlier moments until the slice is compacted and
+        cleaned.
+
+        Args:
+            options: Hudi's options of log compactions.
+            blocks: slices that got at least so many logs since their last log compaction (5 unless an option says otherwise).
+            memory_mb: as in `run_compaction`.
+
+        Returns:
+            What each log compaction did; an empty list when no slice has enough logs.
+
+        Raises:
+            OptionError: the table has no logs, or merges rows field by field.
+
+        Example:
+            >>> table.compact_logs(blocks=3)
+        """
+        context, write = self._to_compact_logs(options, blocks, memory_mb)
+        schedule(LOG_COMPACTION, context, write)
+        return run_pending(LOG_COMPACTION, context, write)
+
+    def pending_log_compactions(self) -> tuple[Instant, ...]:
+        """The log compactions that were scheduled and have not been run to their end."""
+        return self.timeline.pending(Action.LOGCOMPACTION)
+
+    def _to_compact_logs(
+        self, options: Mapping[str, str] | None, blocks: int | None, memory_mb: int | None
+    ) -> tuple[TableContext, WriteOptions]:
+        asked = log_compaction_options(blocks=blocks, memory_mb=memory_mb)
+        return self._at_work({**parse_options(options), **asked})

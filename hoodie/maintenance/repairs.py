@@ -1,0 +1,107 @@
+"""Repairs as methods; and that of `hoodie.properties`, which has no open table yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+
+from hoodie.lock.providers import coordinate
+from hoodie.maintenance.base import OpenTable
+from hoodie.model.findings import PropertiesRepair, RepairResult
+from hoodie.options.arguments import check_seconds, parse_options
+from hoodie.options.parse import load_defaults, parse_write_options
+from hoodie.services.properties_repair import plan_properties, repair_at
+from hoodie.services.repairs import kinds_of, repair, undo
+from hoodie.services.stray_files import YOUNG_S
+from hoodie.storage.refusals import said_plainly
+from hoodie.storage.uri import open_storage
+from hoodie.txn.heartbeat import undisturbed
+
+
+class Repairs(OpenTable):
+    @undisturbed()
+    @said_plainly
+    def repair(
+        self, what: str | Sequence[str] | None = None, *, dry_run: bool = True, older_than_s: float = YOUNG_S
+    ) -> RepairResult:
+        """Find what is damaged beside the rows, and with `dry_run=False` mend it.
+
+        "partition-metadata" are the files that make folders partitions: missing and damaged ones are written anew. "stray-files" are
+        data files that no completed instant explains: they are moved away, and `undo_repair` puts them back. "plans" are damaged
+        plans of cleans, rollbacks and compactions: they are removed, and planned anew the next time.
+
+        Args:
+            what: one of these, or several; None: all of them.
+            dry_run: change nothing, and say what would be done.
+            older_than_s: younger files are left alone, whatever the timeline says of them.
+
+        Returns:
+            What is repaired, and what was left alone with the reason.
+
+        Raises:
+            OptionError: there is no such repair.
+            CorruptFileError: metadata of an instant do not decode, so that nothing can be told of files.
+
+        Example:
+            >>> table.repair()
+            >>> table.repair("stray-files", dry_run=False).set_aside
+        """
+        check_seconds(older_than_s, "older_than_s")
+        context, _ = self._at_work()
+        return repair(context, kinds_of(what), dry_run=dry_run, older_than_s=older_than_s)
+
+    @undisturbed()
+    @said_plainly
+    def undo_repair(self, set_aside: str) -> list[str]:
+        """Put back the files that a repair moved away.
+
+        Args:
+            set_aside: as the result of the repair has it.
+
+        Returns:
+            The paths of the files, relative to the table.
+
+        Raises:
+            InstantNotFoundError: there is no such set of files.
+            OptionError: readers would take a file for data by now, or another one stands in its place. Nothing was moved.
+        """
+        context, _ = self._at_work()
+        return undo(context, set_aside)
+
+
+def repair_properties(
+    path: str | PathLike[str],
+    known: Mapping[str, str] | None = None,
+    *,
+    dry_run: bool = True,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> PropertiesRepair:
+    """Find out the properties of a table whose `hoodie.properties` is missing or damaged, and with `dry_run=False` write them.
+
+    They are taken from the file's backup, from the lines that are left, and from what the files of the table say for sure. The rest
+    has to be said. The damaged file is kept in `.hoodie/.hoodie_py/set-aside/`.
+
+    Args:
+        path: the table's folder, as `open_table` takes it.
+        known: properties by their names; they win over what is found, and an empty text says that there is none.
+        dry_run: change nothing, and say what is known, from where, and what is not.
+        storage_options: how to reach the storage.
+        options: Hudi's options of locks.
+
+    Returns:
+        The properties, each with its source, and what is not known.
+
+    Raises:
+        TableNotFoundError: there is nothing of a table at the path.
+        OptionError: something is not known (only without `dry_run`), or the properties contradict each other.
+
+    Example:
+        >>> hoodie.repair_properties("/data/trips", {"hoodie.table.ordering.fields": "ts"}, dry_run=False)
+    """
+    storage = open_storage(path, storage_options)
+    if dry_run:
+        return plan_properties(storage, known)
+    concurrency = parse_write_options(parse_options(options), defaults=load_defaults()).write.concurrency
+    with undisturbed():
+        return repair_at(storage, coordinate(storage, concurrency).lock, known, timeout_s=concurrency.lock_timeout_s)

@@ -1,0 +1,62 @@
+"""Rollbacks as a method."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+from hoodie.maintenance.base import OpenTable
+from hoodie.model.enums import Action
+from hoodie.model.results import RestoreResult
+from hoodie.services.clustering import drop
+from hoodie.services.recovery import rollback_failed
+from hoodie.services.rollback import is_completed, preview_rollback, roll_back_commit, rollback_instant
+from hoodie.storage.refusals import said_plainly
+from hoodie.txn.heartbeat import undisturbed
+
+
+class Rollbacks(OpenTable):
+    @overload
+    def rollback(self, instant: str | None = None, *, dry_run: Literal[False] = False) -> list[str]: ...
+
+    @overload
+    def rollback(self, instant: str | None = None, *, dry_run: Literal[True]) -> RestoreResult: ...
+
+    def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> list[str] | RestoreResult:
+        """Undo the newest commit, or writes that died on the way. Every write undoes those first, so without an instant it is
+        hardly ever needed.
+
+        Args:
+            instant: the newest commit, or a pending instant, which may be a clustering or a log compaction that was scheduled; None
+                undoes all writes whose writer is dead, and no plan.
+            dry_run: change nothing, and say what would be lost.
+
+        Returns:
+            The instants that were undone; in a dry run what a restore says.
+
+        Raises:
+            InstantNotFoundError: there is no such instant, or files of the state before it were cleaned.
+            CommitConflictError: other commits came after it (`restore` undoes them, too), it has a savepoint, or somebody is writing.
+
+        Example:
+            >>> table.rollback(table.history()[-1].instant, dry_run=True)
+        """
+        return self._preview_rollback(instant) if dry_run else self._rollback(instant)
+
+    @said_plainly
+    def _preview_rollback(self, instant: str | None) -> RestoreResult:
+        context, _ = self._at_work()
+        return preview_rollback(context, instant)
+
+    @undisturbed()
+    @said_plainly
+    def _rollback(self, instant: str | None) -> list[str]:
+        context, _ = self._at_work()
+        if instant is None:
+            return rollback_failed(context)
+        if is_completed(context, instant):
+            rollback_failed(context)
+            roll_back_commit(context, instant)
+            return [instant]
+        if context.active.load().find(instant, Action.CLUSTERING) is not None:
+            return [instant] if drop(context, instant) else []
+        return [instant] if rollback_instant(context, instant) else []

@@ -1,0 +1,83 @@
+"""Savepoints and restores as methods."""
+
+from __future__ import annotations
+
+from hoodie.maintenance.base import OpenTable
+from hoodie.model.results import RestoreResult, Savepoint
+from hoodie.services.restore import restore
+from hoodie.services.savepoints import drop_savepoint, make_savepoint, savepoints_of
+from hoodie.storage.refusals import said_plainly
+from hoodie.txn.heartbeat import undisturbed
+
+
+class Savepoints(OpenTable):
+    @undisturbed()
+    @said_plainly
+    def savepoint(self, instant: str | None = None, comment: str = "") -> str:
+        """Keep the state after a commit: its files are not cleaned, and the table can be restored to it, until the savepoint is
+        dropped.
+
+        Args:
+            instant: the commit; None is the latest.
+            comment: why it is kept.
+
+        Returns:
+            The instant of the commit, which stands for the savepoint.
+
+        Raises:
+            InstantNotFoundError: there is no such commit, or files of its state were cleaned.
+            CommitConflictError: it has a savepoint already, or is being cleaned.
+
+        Example:
+            >>> table.savepoint(comment="before the migration")
+        """
+        context, _ = self._at_work()
+        return make_savepoint(context, instant, comment)
+
+    @said_plainly
+    def savepoints(self) -> list[Savepoint]:
+        """The savepoints of the table, oldest first.
+
+        Example:
+            >>> [each.comment for each in table.savepoints()]
+        """
+        context, _ = self._at_work()
+        return savepoints_of(context)
+
+    @undisturbed()
+    @said_plainly
+    def drop_savepoint(self, instant: str) -> None:
+        """Let a savepoint go. Its commit stays; later cleans may delete its files.
+
+        Args:
+            instant: of the savepoint.
+
+        Raises:
+            InstantNotFoundError: there is no savepoint at that instant.
+        """
+        context, _ = self._at_work()
+        drop_savepoint(context, instant)
+
+    @undisturbed()
+    @said_plainly
+    def restore(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
+        """Take the table back to a commit: what was written, compacted and clustered after it is undone, for good.
+
+        Nobody may be writing. Whoever pulled changes beyond that commit gets an error that says so.
+
+        Args:
+            instant: a savepoint, or a commit on the active timeline whose files were not cleaned.
+            dry_run: change nothing, and say what would be lost.
+
+        Returns:
+            The instants that are gone, with the rows, files and bytes of these.
+
+        Raises:
+            InstantNotFoundError: there is no such commit, or files of its state were cleaned.
+            CommitConflictError: somebody is writing, or a savepoint of a later commit has to be dropped first.
+
+        Example:
+            >>> table.restore(table.savepoints()[-1].instant, dry_run=True)
+        """
+        context, write = self._at_work()
+        return restore(context, write, instant, dry_run=dry_run)

@@ -1,0 +1,33 @@
+"""All table services as methods of one class, which `HoodieTable` inherits, embedded and on Spark."""
+
+from __future__ import annotations
+
+from hoodie.maintenance.archiving import Archiving
+from hoodie.maintenance.cleaning import Cleans
+from hoodie.maintenance.clustering import Clusterings
+from hoodie.maintenance.compaction import Compactions
+from hoodie.maintenance.expiry import Expiry
+from hoodie.maintenance.hive import HiveRegistration
+from hoodie.maintenance.job import Job
+from hoodie.maintenance.log_compaction import LogCompactions
+from hoodie.maintenance.repairs import Repairs
+from hoodie.maintenance.rollback import Rollbacks
+from hoodie.maintenance.savepoints import Savepoints
+from hoodie.maintenance.validation import Validation
+
+
+class TableServices(
+    Compactions,
+    LogCompactions,
+    Clusterings,
+    Cleans,
+    Archiving,
+    Expiry,
+    HiveRegistration,
+    Savepoints,
+    Rollbacks,
+    Job,
+    Repairs,
+    Validation,
+):
+    """The verbs of table services. The engine of the open table does the work: threads of this process, or executors."""

@@ -1,0 +1,42 @@
+"""Whether a table is whole, as methods."""
+
+from __future__ import annotations
+
+from hoodie.maintenance.base import OpenTable
+from hoodie.model.findings import Diagnosis, ValidationResult
+from hoodie.services.doctor import diagnose
+from hoodie.services.validation import validate
+from hoodie.storage.refusals import said_plainly
+
+
+class Validation(OpenTable):
+    @said_plainly
+    def validate(self, *, deep: bool = False) -> ValidationResult:
+        """Whether the newest state of the table is whole: every file that a commit wrote is there with the bytes that it states,
+        and every folder with files is a partition.
+
+        Args:
+            deep: also read all rows. Keys are unique in each partition, files decode, and their footers and bloom filters agree with
+                the rows in them.
+
+        Returns:
+            What was looked at, and every problem; it is true where there is none.
+
+        Example:
+            >>> assert table.validate(deep=True)
+        """
+        context, _ = self._at_work()
+        return validate(context, deep=deep)
+
+    @said_plainly
+    def doctor(self) -> Diagnosis:
+        """What is wrong with the table, or will be, and what mends it.
+
+        Returns:
+            The findings, worst first. Nothing is changed.
+
+        Example:
+            >>> print(table.doctor())
+        """
+        context, write = self._at_work()
+        return diagnose(context, write)
