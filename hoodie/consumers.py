@@ -252,7 +252,9 @@ class Consumer(Generic[R]):
     def _read_again(self) -> None:
         found = read_place(self._context.storage, self.name)
         if found is None:
-            raise OptionError(f"there is no consumer {self.name!r} of table {self.uri} any more: table.consumer() makes it")
+            raise OptionError(
+                f"there is no consumer {self.name!r} of table {self.uri} any more: table.consumer() makes it"
+            )
         self._stored, self._until, self._images, self._was_left = found, None, False, False
 
     def _lost(self, exc: InstantNotFoundError) -> str:
@@ -339,9 +341,7 @@ class TableConsumers(ABC, Generic[R]):
         context, _ = self._at_work()
         there = consumer_names(context.storage)
         if name not in there:
-            raise OptionError(
-                f"table {self.uri} has no consumer {name!r}; its consumers: {', '.join(there) or 'none'}"
-            )
+            raise OptionError(f"table {self.uri} has no consumer {name!r}; its consumers: {', '.join(there) or 'none'}")
         drop_place(context, name)
 
 
