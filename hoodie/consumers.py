@@ -260,8 +260,8 @@ class Consumer(Generic[R]):
     def _lost(self, exc: InstantNotFoundError) -> str:
         return (
             f"consumer {self.name!r} stands at {shown(self.position)} and cannot go on from there: {exc}\n"
-            f"What was changed since is lost to it as single changes. Call seek({LATEST!r}) and then read the whole table, or seek() to an "
-            "instant that can be read from"
+            f"What was changed since is lost to it as single changes. Call seek({LATEST!r}) and then read the whole table, or seek() "
+            "to an instant that can be read from"
         )
 
 

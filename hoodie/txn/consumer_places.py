@@ -105,8 +105,8 @@ def _moved(context: TableContext, read: ConsumerPlace, found: ConsumerPlace, wan
     who = f"by {found.by}" if found.by is not None else "by another process"
     return (
         f"consumer {read.name!r} of table {context.storage.uri} was moved {who}, to {shown(found.position)}, since it was read here "
-        f"at {shown(read.position)}; it was not moved to {shown(wanted.position)}. What was read here may have been read there too: let "
-        "one process at a time use a name, or give each its own"
+        f"at {shown(read.position)}; it was not moved to {shown(wanted.position)}. What was read here may have been read there "
+        "too: let one process at a time use a name, or give each its own"
     )
 
 
