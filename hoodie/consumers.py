@@ -202,9 +202,8 @@ class Consumer(Generic[R]):
             InstantNotFoundError: the moment belongs to commits that a restore or a rollback has taken back.
             CommitConflictError: as `commit` has it.
         """
-        position = position_of(self._context, to, name="to")
-        if position != self.position:
-            self._move(position, before_images=self._stored.place.before_images)
+        # Also where it stands there already: another process may have moved it since.
+        self._move(position_of(self._context, to, name="to"), before_images=self._stored.place.before_images)
         self._until, self._images = None, False
 
     # -- inside ------------------------------------------------------------------------------------------------------

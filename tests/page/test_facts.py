@@ -84,6 +84,23 @@ def test_of_a_new_table_there_is_little_to_tell():
     assert (facts.marks, facts.partitions, facts.write_amplification) == ((), (), None)
 
 
+def test_consumers_are_those_that_the_table_lists():
+    table = new()
+    assert facts_of(table).consumers == ()
+    table.upsert(rows(1))
+    with table.consumer("dash") as consumer:
+        consumer.changes()
+    table.consumer("new")
+    table._context.clock.pause(3600)
+    table.upsert(rows(2))
+    dash, fresh = facts_of(table).consumers
+    assert [(each.name, each.position, each.lag) for each in table.consumers()] == [
+        (each.name, each.position, each.lag) for each in (dash, fresh)
+    ]
+    assert (dash.lag.commits, fresh.position, fresh.lag.commits) == (1, None, 2)
+    assert 3600 <= (facts_of(table).now - dash.moved).total_seconds() < 3610
+
+
 @pytest.mark.parametrize("name", golden_names())
 def test_tables_of_apache_hudi(name):
     table = hoodie.open_table(FOLDER / name / "table")

@@ -12,9 +12,10 @@ import pytest
 
 import hoodie
 from hoodie.cli.__main__ import DONE, FAILED, main
+from hoodie.model.consumers import ConsumerLag
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, format_instant
-from hoodie.page.facts import Lane, Mark, PartitionFacts, Pending, TableFacts
+from hoodie.page.facts import ConsumerFacts, Lane, Mark, PartitionFacts, Pending, TableFacts
 from hoodie.page.picture import commit_bars, timeline_picture
 from hoodie.page.render import INSTANTS_SHOWN, PARTITIONS_SHOWN, page
 from tests.golden_tables import FOLDER
@@ -69,6 +70,7 @@ def test_names_of_a_table_are_text():
         pairs=((evil, evil),),
         zone=evil,
         pending=(Pending(mark(1).instant, NOW, 1, f"`{evil}`"),),
+        consumers=(consumer(evil, 1, 1, position=evil),),
     )
     html = page(spoiled)
     assert "<script" not in html
@@ -124,6 +126,43 @@ def test_bars_are_as_tall_as_commits_are_large():
     root = ET.fromstring(commit_bars([mark(1, size=100), mark(2, size=400), mark(3, size=0)]))
     small, large = (float(rect.get("height")) for rect in root.iter("rect"))
     assert large == pytest.approx(4 * small)
+
+
+def consumer(name, commits, seconds, *, position="20260301110000000", moved=timedelta(hours=3)):
+    return ConsumerFacts(name, position, NOW - moved, ConsumerLag(commits, seconds))
+
+
+def section_of(html, title):
+    (found,) = (each for each in ET.fromstring(as_xml(html)).iter("section") if each.find("h2").text == title)
+    return found
+
+
+def cells_of(section):
+    return [["".join(cell.itertext()) for cell in row.iter("td")] for row in section.find(".//tbody").iter("tr")]
+
+
+def test_consumers_stand_there_with_their_lag_the_furthest_behind_first():
+    there = [consumer("b", 0, 0), consumer("a", 3, 90.0), consumer("new", 12, 7200.0, position=None)]
+    html = page(replace(facts([mark(1)]), consumers=there))
+    section = section_of(html, "Consumers")
+    assert cells_of(section) == [
+        ["new", "(beginning)", "3 hours ago", "12", "2 hours ago", ""],
+        ["a", "20260301110000000", "3 hours ago", "3", "1 minute ago", ""],
+        ["b", "20260301110000000", "3 hours ago", "0", "up to date", ""],
+    ]
+    assert [float(bar.get("width")) for bar in section.iter("rect") if bar.get("class") == "writes"] == [100, 25, 0]
+    assert section.find(".//caption").text == "3 named consumers, the furthest behind first"
+    assert "Consumers 3 2 behind, by up to 12 commits" in " ".join(texts_of(html).split())
+
+
+def test_consumers_that_are_up_to_date_need_no_bar():
+    html = page(replace(facts([mark(1)]), consumers=[consumer("only", 0, 0)]))
+    assert "Consumers 1 up to date" in " ".join(texts_of(html).split())
+    assert cells_of(section_of(html, "Consumers"))[0][3:5] == ["0", "up to date"]
+
+
+def test_of_a_table_without_consumers_nothing_is_said_of_them():
+    assert "onsumer" not in texts_of(page(facts([mark(1)])))
 
 
 def test_long_lists_are_cut_and_say_so():
