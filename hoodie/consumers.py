@@ -37,7 +37,7 @@ from hoodie.view.context import TableContext
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-EARLIEST, LATEST = "earliest", "latest"
+LATEST = "latest"
 _NOTHING = "19700101000000000"
 """Before every commit: the end of a range in which there is none."""
 
@@ -290,7 +290,7 @@ class TableConsumers(ABC, Generic[R]):
 
     @undisturbed()
     @said_plainly
-    def consumer(self, name: str, *, start: Moment = EARLIEST) -> Consumer[R]:
+    def consumer(self, name: str, *, start: Moment = "earliest") -> Consumer[R]:
         """A durable cursor over the changes of the table, which the table keeps under a name. It is made when it is used first.
 
         Args:

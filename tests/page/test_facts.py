@@ -3,7 +3,7 @@
 import pytest
 
 import hoodie
-from hoodie.page.facts import SERVICES, SIZE_STEPS_MB, Lane, gather
+from hoodie.page.facts import SERVICES, SIZE_STEPS_MB, Lane, _size_class, gather
 from hoodie.page.render import page
 from tests.golden_tables import FOLDER, golden_names
 from tests.memory_tables import Input, batch, new_table, opened
@@ -76,6 +76,22 @@ def test_a_rewrite_of_rows_that_did_not_change_is_amplification(kind):
         assert rewritten.changed_bytes == rewritten.bytes_written
         table.compact()
         assert facts_of(table).write_amplification > 1.5
+
+
+def test_a_slice_is_counted_in_the_class_that_begins_with_its_size():
+    ends = [step << 20 for step in SIZE_STEPS_MB]
+    assert [_size_class(size) for size in (0, ends[0] - 1, *ends)] == [0, 0, *range(1, len(ends) + 1)]
+
+
+def test_what_services_write_changes_no_row():
+    table = new()
+    table.upsert(rows(1))
+    table.upsert(rows(2))
+    table.compact()
+    facts = facts_of(table)
+    (compaction,) = (mark for mark in facts.marks if mark.lane is Lane.COMPACTION)
+    assert compaction.bytes_written > 0
+    assert (compaction.changed_bytes, compaction.inserted, compaction.updated, compaction.deleted) == (0, 0, 0, 0)
 
 
 def test_of_a_new_table_there_is_little_to_tell():

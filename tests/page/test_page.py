@@ -120,12 +120,95 @@ def test_every_instant_is_in_the_picture_and_what_is_not_completed_is_a_ring():
     later = [float(c.get("cx")) for c in circles if "writes" in c.get("class")]
     assert later == sorted(later)
     assert all(0 <= x <= 1000 for x in later)
+    # From the first instant at the left end to the last one at the right end.
+    places = [float(c.get("cx")) for c in circles]
+    assert (min(places), max(places)) == (20, 980)
+
+
+def test_a_mark_says_what_its_instant_did():
+    silent = replace(mark(2), inserted=0, updated=0, deleted=0, files=0)
+    root = ET.fromstring(timeline_picture([mark(3), silent]))
+    assert [circle.find("title").text.partition(" ")[2] for circle in root.iter("circle")] == [
+        "upsert; 3 inserted; 1 updated; 2 files, 1.0 KB",
+        "upsert",
+    ]
+
+
+def test_a_larger_mark_wrote_more():
+    sizes = [0, 1000, 10**6, 10**9]
+    root = ET.fromstring(timeline_picture([mark(n, size=size) for n, size in enumerate(sizes)]))
+    radii = [float(circle.get("r")) for circle in root.iter("circle")]
+    assert radii == sorted(set(radii))
+
+
+@pytest.mark.parametrize(
+    ("step", "ticks"),
+    [
+        (timedelta(seconds=1), ["12:00:02", "12:00:04", "12:00:06", "12:00:08", "12:00:10"]),
+        (timedelta(hours=1), ["02-28 14:00", "02-28 16:00", "02-28 18:00", "02-28 20:00", "02-28 22:00"]),
+        (timedelta(days=1), ["2026-03-02", "2026-03-04", "2026-03-06", "2026-03-08", "2026-03-10"]),
+    ],
+)
+def test_the_axis_has_a_few_round_moments(step, ticks):
+    root = ET.fromstring(timeline_picture([mark(n, step=step) for n in range(11)]))
+    assert [t.text for t in root.iter("text") if t.get("class") in ("axis", "last")] == ticks
 
 
 def test_bars_are_as_tall_as_commits_are_large():
     root = ET.fromstring(commit_bars([mark(1, size=100), mark(2, size=400), mark(3, size=0)]))
     small, large = (float(rect.get("height")) for rect in root.iter("rect"))
     assert large == pytest.approx(4 * small)
+    assert [t.text for t in root.iter("text")] == ["200 B", "400 B"]
+    tops = {line.get("y1") for line in root.iter("line")}
+    assert len(tops) == 3
+
+
+def test_of_many_commits_the_last_sixty_have_bars():
+    root = ET.fromstring(commit_bars([mark(n) for n in range(75)]))
+    bars = [rect.find("title").text.split()[0] for rect in root.iter("rect")]
+    assert bars == [mark(n).instant.time for n in range(15, 75)]
+    assert root.get("aria-label") == "bytes written by the last 60 commits"
+
+
+def test_the_page_begins_with_how_old_the_newest_write_is_and_how_old_the_oldest_plan():
+    marks = [mark(0), mark(30)]
+    plans = [Pending(mark(5, state=State.REQUESTED).instant, NOW - timedelta(hours=n), n, f"plan {n}") for n in (5, 2)]
+    html = page(facts(marks, pending=plans))
+    told = " ".join(texts_of(html).split())
+    assert "Latest write 23 hours ago 2026-02-28 13:00:00" in told
+    assert "Pending 2 oldest 5 hours ago" in told
+    assert [(row[1], row[2], row[3]) for row in cells_of(section_of(html, "Pending"))] == [
+        ("5 hours ago", "5", "plan 5"),
+        ("2 hours ago", "2", "plan 2"),
+    ]
+
+
+def test_the_table_of_instants_has_the_newest_first():
+    html = page(facts([mark(n) for n in range(4)]))
+    assert [row[0] for row in cells_of(section_of(html, "Timeline"))] == [mark(n).instant.time for n in (3, 2, 1, 0)]
+
+
+def test_what_services_wrote_is_told_apart_from_what_writes_wrote():
+    marks = [mark(1, size=4000), replace(mark(2, Lane.COMPACTION, size=6000), changed_bytes=0.0)]
+    html = page(facts(marks))
+    assert "Changed rows took 4.0 KB" in texts_of(html)
+    assert "writes wrote 4.0 KB, compaction and clustering 6.0 KB." in texts_of(html)
+    assert "Write amplification 2.5 ×" in " ".join(texts_of(html).split())
+
+
+def test_bars_of_logs_begin_where_those_of_base_files_end():
+    there = [PartitionFacts("large", 1, 60, 1, 40), PartitionFacts("small", 1, 10, 1, 20)]
+    section = section_of(page(facts([mark(1)], partitions=there)), "Partitions")
+    bars = [(float(bar.get("x")), float(bar.get("width"))) for bar in section.iter("rect")]
+    assert bars == [(0, 60), (60, 40), (0, 10), (10, 20)]
+
+
+def test_bars_of_sizes_are_as_wide_as_there_are_slices():
+    section = section_of(page(replace(facts([mark(1)]), sizes=(1, 4, 0, 0, 0, 0, 0, 2))), "Sizes of file slices")
+    assert [float(bar.get("width")) for bar in section.iter("rect") if bar.get("class") == "writes"] == [
+        *(25, 100, 0, 0, 0, 0, 0),
+        50,
+    ]
 
 
 def consumer(name, commits, seconds, *, position="20260301110000000", moved=timedelta(hours=3)):
