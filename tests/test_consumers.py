@@ -3,6 +3,7 @@
 import errno
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -39,6 +40,19 @@ def turn(table, name="dash"):
         return ids(consumer.changes())
 
 
+class Died(Exception):
+    """The job that reads came no further."""
+
+
+def dies_after(load, consumer):
+    """What a run had loaded that ended with an error."""
+    loaded = None
+    with suppress(Died), consumer:
+        loaded = load()
+        raise Died
+    return loaded
+
+
 def test_each_run_gets_what_was_committed_since_the_last_one(table):
     assert turn(table) == []
     write(table, "a", "b")
@@ -53,9 +67,8 @@ def test_each_run_gets_what_was_committed_since_the_last_one(table):
 
 def test_where_the_block_fails_the_place_stays(table):
     write(table, "a")
-    with pytest.raises(ZeroDivisionError), table.consumer("dash") as consumer:
-        assert ids(consumer.changes()) == ["a"]
-        raise ZeroDivisionError
+    consumer = table.consumer("dash")
+    assert dies_after(lambda: ids(consumer.changes()), consumer) == ["a"]
     assert consumer.position is None
     write(table, "b")
     with consumer:
@@ -84,12 +97,15 @@ def test_until_the_place_is_moved_each_call_is_about_the_same_range(table):
 
 def test_an_early_commit_stands_when_the_block_fails_later(table):
     write(table, "a")
-    with pytest.raises(ZeroDivisionError), table.consumer("dash") as consumer:
+    consumer = table.consumer("dash")
+
+    def load():
         consumer.changes()
         consumer.commit()
         write(table, "b")
-        consumer.changes()
-        raise ZeroDivisionError
+        return ids(consumer.changes())
+
+    assert dies_after(load, consumer) == ["b"]
     assert turn(table) == ["b"]
 
 
@@ -214,7 +230,7 @@ def test_consumers_are_listed_with_their_lag(table):
     assert 0 <= table._context.storage.now_s() - second.moved_at_ms / 1000 < 60
     table.drop_consumer("a-first")
     assert [each.name for each in table.consumers()] == ["b.second"]
-    with pytest.raises(OptionError, match="no consumer 'a-first'; its consumers: b.second"):
+    with pytest.raises(OptionError, match=r"no consumer 'a-first'; its consumers: b.second"):
         table.drop_consumer("a-first")
     assert turn(table, "a-first") == ["a", "b"]
 
@@ -241,7 +257,7 @@ def test_a_restore_to_before_the_place_is_told(table):
     for part in ("consumer 'dash' stands at", place, "took the table back to", kept.instant, "seek("):
         assert part in str(error.value)
     assert consumer.position == place
-    with pytest.raises(InstantNotFoundError, match="restore"):
+    with pytest.raises(InstantNotFoundError, match="took the table back to"):
         consumer.seek(place)
     consumer.seek(kept)
     assert turn(table) == ["d"]
@@ -259,9 +275,12 @@ def test_a_restore_after_the_place_is_none_of_its_business(table):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", '{"position": 7, "before_images": false, "moved_at_ms": 1, "revision": "a"}']
-    + ['{"position": "x", "before_images": false, "moved_at_ms": 1, "revision": "a"}', "[" * 100_000]
-    + ['{"position": null, "before_images": 1, "moved_at_ms": 1, "revision": "a"}'],
+    [
+        *("", "{", "[]", "{}", "[" * 100_000),
+        '{"position": 7, "before_images": false, "moved_at_ms": 1, "revision": "a"}',
+        '{"position": "x", "before_images": false, "moved_at_ms": 1, "revision": "a"}',
+        '{"position": null, "before_images": 1, "moved_at_ms": 1, "revision": "a"}',
+    ],
 )
 def test_a_damaged_place_is_told_and_can_be_dropped(table, text, caplog):
     write(table, "a")
@@ -307,8 +326,9 @@ def test_on_every_storage_places_are_kept_and_the_second_of_two_is_told(storage)
     write(table, "b")
     with one:
         assert ids(one.changes()) == ["a", "b"]
+    assert ids(other.changes()) == ["a", "b"]
     with pytest.raises(CommitConflictError) as error, other:
-        assert ids(other.changes()) == ["a", "b"]
+        pass
     for part in ("consumer 'dash'", "was moved by this process", "the beginning", one.position):
         assert part in str(error.value)
     with pytest.raises(CommitConflictError):
@@ -317,9 +337,11 @@ def test_on_every_storage_places_are_kept_and_the_second_of_two_is_told(storage)
     with other:  # the next block begins at the place as it is by now
         assert ids(other.changes()) == []
     write(table, "c")
-    with pytest.raises(CommitConflictError, match="was dropped by another process"), table.consumer("dash") as last:
-        last.changes()
-        table.drop_consumer("dash")
+    last = table.consumer("dash")
+    last.changes()
+    table.drop_consumer("dash")
+    with pytest.raises(CommitConflictError, match="was dropped by another process"), last:
+        pass
     assert table.consumers() == []
     with pytest.raises(OptionError, match="no consumer 'dash'"), last:
         pass
@@ -360,10 +382,7 @@ KINDS = {"swap": BucketStorage, "lock": None}
 
 def scene(kind, tmp_path):
     """A storage with a consumer that has read "a", and not "b"."""
-    if KINDS[kind] is None:
-        storage = LocalStorage(tmp_path / "t")
-    else:
-        storage = KINDS[kind]()
+    storage = LocalStorage(tmp_path / "t") if KINDS[kind] is None else KINDS[kind]()
     create(storage, table_type="COPY_ON_WRITE")
     table = opened(storage)
     write(table, "a")

@@ -43,7 +43,7 @@ def test_spark_and_python_go_on_from_each_other(spark, table):
 
 def test_an_action_that_fails_moves_nothing(spark, table):
     table.upsert(spark.range(3).selectExpr("id", "id v"))
-    with pytest.raises(Exception, match="(?i)by zero|raise_error|stop here"), table.consumer("dash") as consumer:
+    with pytest.raises(Exception, match="stop here"), table.consumer("dash") as consumer:
         consumer.changes().selectExpr("raise_error('stop here')").collect()
     other = table.consumer("dash")
     with table.consumer("dash") as consumer:
