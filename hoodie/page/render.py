@@ -156,16 +156,16 @@ def _consumers(facts: TableFacts) -> str:
     rows = [
         (
             each.name,
-            each.position or "(beginning)",
-            _age(facts.now - each.moved),
             f"{each.lag.commits:,}",
             _age(timedelta(seconds=each.lag.seconds)) if each.lag.commits else "up to date",
+            each.position or "(beginning)",
+            _age(facts.now - each.moved),
             _Bar(each.lag.commits / most if most else 0, 0),
         )
         for each in ordered
     ]
-    header = ("consumer", "has read up to", "moved", "commits behind", "first of them", "by commits")
-    return _table(f"{format_count(len(rows), 'named consumer')}, the furthest behind first", header, rows, numbers=3)
+    header = ("consumer", "commits behind", "oldest of them", "has read up to", "moved", "by commits")
+    return _table(f"{format_count(len(rows), 'named consumer')}, the furthest behind first", header, rows, numbers=1)
 
 
 def _legend(facts: TableFacts) -> str:

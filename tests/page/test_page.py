@@ -229,9 +229,9 @@ def test_consumers_stand_there_with_their_lag_the_furthest_behind_first():
     html = page(replace(facts([mark(1)]), consumers=there))
     section = section_of(html, "Consumers")
     assert cells_of(section) == [
-        ["new", "(beginning)", "3 hours ago", "12", "2 hours ago", ""],
-        ["a", "20260301110000000", "3 hours ago", "3", "1 minute ago", ""],
-        ["b", "20260301110000000", "3 hours ago", "0", "up to date", ""],
+        ["new", "12", "2 hours ago", "(beginning)", "3 hours ago", ""],
+        ["a", "3", "1 minute ago", "20260301110000000", "3 hours ago", ""],
+        ["b", "0", "up to date", "20260301110000000", "3 hours ago", ""],
     ]
     assert [float(bar.get("width")) for bar in section.iter("rect") if bar.get("class") == "writes"] == [100, 25, 0]
     assert section.find(".//caption").text == "3 named consumers, the furthest behind first"
@@ -241,7 +241,7 @@ def test_consumers_stand_there_with_their_lag_the_furthest_behind_first():
 def test_consumers_that_are_up_to_date_need_no_bar():
     html = page(replace(facts([mark(1)]), consumers=[consumer("only", 0, 0)]))
     assert "Consumers 1 up to date" in " ".join(texts_of(html).split())
-    assert cells_of(section_of(html, "Consumers"))[0][3:5] == ["0", "up to date"]
+    assert cells_of(section_of(html, "Consumers"))[0][1:3] == ["0", "up to date"]
 
 
 def test_of_a_table_without_consumers_nothing_is_said_of_them():
