@@ -119,7 +119,8 @@ class CleaningService:
         since = [i for i in timeline.commits if last is None or sort_key(i.time) > sort_key(last.last_completed)]
         if len(since) < cleaning.trigger_commits:
             return False
-        scope = _scope(context, timeline, cleaning)
+        # Without a look at consumers, which costs a listing: the plan has it.
+        scope = _scope(context, timeline, replace(cleaning, consumer_hours=0))
         return scope is not None and scope.is_worth_it
 
     def in_background(self, options: WriteOptions) -> bool:
