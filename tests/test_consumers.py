@@ -278,6 +278,8 @@ def test_a_restore_after_the_place_is_none_of_its_business(table):
     [
         *("", "{", "[]", "{}", "[" * 100_000),
         '{"position": 7, "before_images": false, "moved_at_ms": 1, "revision": "a"}',
+        '{"position": "99999999999999999", "before_images": false, "moved_at_ms": 1, "revision": "a"}',
+        '{"position": null, "before_images": false, "moved_at_ms": 1' + "0" * 30 + ', "revision": "a"}',
         '{"position": "x", "before_images": false, "moved_at_ms": 1, "revision": "a"}',
         '{"position": null, "before_images": 1, "moved_at_ms": 1, "revision": "a"}',
     ],

@@ -12,13 +12,14 @@ import re
 import secrets
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple, TypeGuard
 
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.lock.holder import Holder, read_holder_note, this_process
 from hoodie.model.consumers import ConsumerInfo, ConsumerLag
 from hoodie.model.enums import Action, WriteOperation
-from hoodie.model.instant import Instant, InstantRange, is_instant_time, sort_key
+from hoodie.model.instant import Instant, InstantRange, is_instant_time, parse_instant, sort_key
 from hoodie.model.names import CONSUMERS, join
 from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.many import for_each
@@ -30,6 +31,8 @@ log = logging.getLogger("hoodie")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _JSON = ".json"
+_DIGITS = (14, 17)
+"""Of an instant time, old and new."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,17 @@ def decode_place(data: bytes, *, name: str, table: str) -> ConsumerPlace:
         note = json.loads(data)
         position, images, moved = note["position"], note["before_images"], note["moved_at_ms"]
         revision = note["revision"]
-        if not (position is None or (isinstance(position, str) and is_instant_time(position))):
+        if not (position is None or isinstance(position, str)):
+            raise TypeError("position is no text")
+        if position is not None and not (is_instant_time(position) and len(position) in _DIGITS):
             raise ValueError(f"position {position!r:.50} is no instant")
+        if position is not None:
+            parse_instant(position)
         if not (isinstance(images, bool) and type(moved) is int and isinstance(revision, str)):
             raise TypeError("fields of other types")
+        datetime.fromtimestamp(moved / 1000, UTC)
         by = read_holder_note(note)
-    except (ValueError, KeyError, TypeError, RecursionError) as exc:
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError) as exc:
         raise CorruptFileError(
             f"{place_path(name)} of table {table} does not say where consumer {name!r} stands ({exc!r:.120}): "
             f"drop the consumer (`hoodie consumers PATH --drop {name}`), and begin anew from where you know that it was"
