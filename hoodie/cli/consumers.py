@@ -11,12 +11,12 @@ from hoodie.cli.report import Report, format_table
 from hoodie.errors import OptionError
 from hoodie.model.consumers import ConsumerInfo
 from hoodie.table import HoodieTable
+from hoodie.view.consumers import consumer_names
+from hoodie.view.context import TableContext
 
 
 def register(to: Commands) -> None:
-    added = add_command(
-        to, "consumers", "who reads the changes of the table, and how far behind", lambda _, t, a: run(t, a)
-    )
+    added = add_command(to, "consumers", "who reads the changes of the table, and how far behind", run)
     what = added.add_mutually_exclusive_group()
     what.add_argument("--drop", metavar="NAME", help="forget a consumer")
     what.add_argument(
@@ -27,12 +27,12 @@ def register(to: Commands) -> None:
     )
 
 
-def run(table: HoodieTable, args: argparse.Namespace) -> Report:
+def run(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     """What the arguments ask for."""
     if args.drop is not None:
         table.drop_consumer(args.drop)
         return Report({"dropped": args.drop}, (f"consumer {args.drop} is dropped",))
-    return consumers(table) if args.seek is None else seek(table, *args.seek)
+    return consumers(table) if args.seek is None else seek(context, table, *args.seek)
 
 
 def consumers(table: HoodieTable) -> Report:
@@ -46,13 +46,13 @@ def consumers(table: HoodieTable) -> Report:
     return Report({"consumers": [asdict(each) for each in found]}, tuple(lines))
 
 
-def seek(table: HoodieTable, name: str, to: str) -> Report:
+def seek(context: TableContext, table: HoodieTable, name: str, to: str) -> Report:
     """Put a consumer elsewhere.
 
     Raises:
-        OptionError: there is no such consumer, or the moment cannot be understood.
+        OptionError: there is no such consumer, or the moment cannot be understood. CorruptFileError: its file is damaged.
     """
-    there = [each.name for each in table.consumers()]
+    there = consumer_names(context.storage)
     if name not in there:
         raise OptionError(f"table {table.uri} has no consumer {name!r}; its consumers: {', '.join(there) or 'none'}")
     consumer = table.consumer(name)

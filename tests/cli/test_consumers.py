@@ -73,5 +73,13 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(table, capsys, argument
     assert [(each.name, each.position) for each in table.consumers()] == [("dash", before)]
 
 
+def test_a_damaged_one_is_told_and_can_be_dropped(table, capsys):
+    read(table)
+    table._context.storage.replace(".hoodie/.hoodie_py/consumers/dash.json", b"{")
+    assert main(["consumers", table.uri, "--seek", "dash", "latest"]) == FAILED
+    assert "does not say where consumer 'dash' stands" in capsys.readouterr().err
+    assert main(["consumers", table.uri, "--drop", "dash"]) == DONE
+
+
 def test_seek_and_drop_exclude_each_other(table):
     assert main(["consumers", table.uri, "--drop", "a", "--seek", "a", "latest"]) == USAGE
