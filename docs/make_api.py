@@ -28,6 +28,7 @@ CORE = {
     "Open and create": ("open_table", "create_table", "is_table"),
     "A table": ("HoodieTable",),
     "A query": ("Scan",),
+    "A named consumer": ("Consumer", "ConsumerInfo", "ConsumerLag"),
     "What writes did": (
         "CommitResult",
         "History",

@@ -1,5 +1,6 @@
 """The public names, which `hoodie` hands on."""
 
+from hoodie.consumers import Consumer
 from hoodie.engine.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
 from hoodie.errors import (
     AccessDeniedError,
@@ -23,6 +24,7 @@ from hoodie.errors import (
 )
 from hoodie.maintenance.repairs import repair_properties
 from hoodie.model.compaction import CompactionCandidate
+from hoodie.model.consumers import ConsumerInfo, ConsumerLag
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
@@ -57,6 +59,9 @@ __all__ = [
     "CommitOutcomeUnknownError",
     "CommitResult",
     "CompactionCandidate",
+    "Consumer",
+    "ConsumerInfo",
+    "ConsumerLag",
     "CorruptFileError",
     "Diagnosis",
     "DuplicateKeyError",

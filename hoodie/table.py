@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hoodie.consumers import TableConsumers
 from hoodie.engine.base import Engine
 from hoodie.engine.inputs import Rows, index_names, reader_of
 from hoodie.engine.local import LocalEngine
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class HoodieTable(TableServices):
+class HoodieTable(TableServices, TableConsumers[Scan]):
     """An open table: `open_table` and `create_table` give one.
 
     Every method works on the newest state of the table. The object holds no rows and no locks, may be kept for as long as you

@@ -14,7 +14,7 @@ LAYERS = (
     ("read", "write", "timeline_server", "hive"),
     ("services",),
     ("writer",),
-    ("maintenance",),
+    ("maintenance", "consumers"),
     ("table",),
     ("public",),
     ("hoodie",),  # hoodie/__init__.py, which hands the public names on

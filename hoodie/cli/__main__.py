@@ -12,6 +12,7 @@ from hoodie.cli import (
     check,
     clustering,
     compaction,
+    consumers,
     daemon,
     expiry,
     hive_sync,
@@ -103,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     expiry.register(commands)
     hive_sync.register(commands)
     savepoints.register(commands)
+    consumers.register(commands)
     check.register(commands)
     repair.register(commands)
     timeline_server.register(commands)

@@ -839,6 +839,13 @@ CLEAN_MULTIPLE = Key(
     "Plan a further clean while another one is pending.",
     also=("hoodie.clean.allow.multiple",),
 )
+CONSUMER_HOURS = Key(
+    "hoodie.python.consumer.hours.retained",
+    whole(0),
+    48,
+    "Files and commits that a named consumer of the change feed has not read yet are kept by cleans and archiving for so many hours "
+    "after they were committed. 0: not at all.",
+)
 ARCHIVE_AUTOMATIC = Key(
     "hoodie.archive.automatic",
     boolean(),
@@ -1542,6 +1549,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(LOG_COMPACT_ENABLE, LOG_COMPACT_INLINE, LOG_COMPACT_BLOCKS),
             *(CLEAN_AUTOMATIC, CLEAN_ASYNC, CLEAN_POLICY, CLEAN_COMMITS, CLEAN_HOURS, CLEAN_VERSIONS),
             *(CLEAN_TRIGGER, CLEAN_TRIGGER_COMMITS, CLEAN_INCREMENTAL, CLEAN_AT_ONCE, CLEAN_MULTIPLE),
+            CONSUMER_HOURS,
             *(ARCHIVE_AUTOMATIC, ARCHIVE_ASYNC, KEEP_MIN_COMMITS, KEEP_MAX_COMMITS),
             *(ARCHIVE_BEYOND_SAVEPOINT, ARCHIVE_WAITS_FOR_CLEANS),
             *(EXPIRY_INLINE, EXPIRY_STRATEGY, EXPIRY_CLASS, EXPIRY_DAYS, EXPIRY_SELECTED, EXPIRY_MOST),

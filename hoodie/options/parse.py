@@ -379,6 +379,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             incremental=get(keys.CLEAN_INCREMENTAL),
             at_once=get(keys.CLEAN_AT_ONCE),
             multiple=get(keys.CLEAN_MULTIPLE),
+            consumer_hours=get(keys.CONSUMER_HOURS),
         ),
         archiving=_archiving(given),
         expiry=ExpiryOptions(

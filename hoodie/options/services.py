@@ -60,6 +60,8 @@ class CleaningOptions:
     """Commits that one clean passes over at most."""
     multiple: bool = keys.CLEAN_MULTIPLE.default
     """Whether to plan one while another is pending."""
+    consumer_hours: int = keys.CONSUMER_HOURS.default
+    """So long what named consumers of the change feed have not read is kept, from archiving, too."""
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from hoodie.model.consumers import ConsumerLag
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import Instant, parse_instant
+from hoodie.model.instant import Instant, format_instant, parse_instant
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.pending import explain_pending
 from hoodie.timeline.timeline import WRITES
+from hoodie.view.consumers import consumers_of
 from hoodie.view.context import Snapshot, TableContext
 
 
@@ -65,6 +67,18 @@ class Pending:
 
 
 @dataclass(frozen=True)
+class ConsumerFacts:
+    """A named consumer of the table's changes."""
+
+    name: str
+    position: str | None
+    """None: it has read nothing yet."""
+    moved: datetime
+    """When its place was last moved."""
+    lag: ConsumerLag
+
+
+@dataclass(frozen=True)
 class PartitionFacts:
     """The newest file slices of a partition."""
 
@@ -97,6 +111,8 @@ class TableFacts:
     slices_with_logs: int
     most_logs: int
     """Log files of the slice that has the most."""
+    consumers: Sequence[ConsumerFacts] = ()
+    """Named consumers, by name."""
 
     @property
     def writes(self) -> list[Mark]:
@@ -167,7 +183,15 @@ def _facts(context: TableContext, snapshot: Snapshot) -> TableFacts:
         sizes=tuple(sizes),
         slices_with_logs=sum(1 for each in slices if each.logs),
         most_logs=max((len(each.logs) for each in slices), default=0),
+        consumers=tuple(
+            ConsumerFacts(each.name, each.position, _moment(context, each.moved_at_ms / 1000), each.lag)
+            for each in consumers_of(context, snapshot)
+        ),
     )
+
+
+def _moment(context: TableContext, seconds: float) -> datetime:
+    return parse_instant(format_instant(context.clock.wall(seconds)))
 
 
 def _marks(snapshot: Snapshot) -> Iterable[Mark]:

@@ -44,6 +44,8 @@ def _sections(facts: TableFacts) -> Iterable[str]:
     yield _section("Timeline", _timeline(facts))
     if facts.pending:
         yield _section("Pending", _pending(facts))
+    if facts.consumers:
+        yield _section("Consumers", _consumers(facts))
     if facts.written_bytes:
         yield _section(
             "Written by each commit", _legend(facts) + _wide(commit_bars(facts.marks)) + _amplification(facts)
@@ -80,6 +82,8 @@ def _tiles(facts: TableFacts) -> str:
             "bytes written for each byte of changed rows",
         ),
     ]
+    if facts.consumers:
+        tiles.append(("Consumers", f"{len(facts.consumers):,}", _furthest_behind(facts)))
     return '<ul class="tiles">' + "".join(map(_tile, tiles)) + "</ul>"
 
 
@@ -139,6 +143,29 @@ def _pending(facts: TableFacts) -> str:
         rows,
         numbers=99,
     )
+
+
+def _furthest_behind(facts: TableFacts) -> str:
+    behind = [each.lag.commits for each in facts.consumers if each.lag.commits]
+    return f"{len(behind):,} behind, by up to {format_count(max(behind), 'commit')}" if behind else "up to date"
+
+
+def _consumers(facts: TableFacts) -> str:
+    ordered = sorted(facts.consumers, key=lambda each: (-each.lag.commits, each.name))
+    most = max(each.lag.commits for each in ordered)
+    rows = [
+        (
+            each.name,
+            f"{each.lag.commits:,}",
+            _age(timedelta(seconds=each.lag.seconds)) if each.lag.commits else "up to date",
+            each.position or "(beginning)",
+            _age(facts.now - each.moved),
+            _Bar(each.lag.commits / most if most else 0, 0),
+        )
+        for each in ordered
+    ]
+    header = ("consumer", "commits behind", "oldest of them", "has read up to", "moved", "by commits")
+    return _table(f"{format_count(len(rows), 'named consumer')}, the furthest behind first", header, rows, numbers=1)
 
 
 def _legend(facts: TableFacts) -> str:

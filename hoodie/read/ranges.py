@@ -140,7 +140,10 @@ class _Pull:
         return InstantRange(only=frozenset(i.time for i in commits if self._span.contains(i.position)))
 
     def _touched(self, archived: Sequence[Instant]) -> list[FileGroupId]:
-        """The file groups that the commits of the range wrote to; some of these are archived."""
+        """The file groups that the commits of the range wrote to; some of these are archived.
+
+        What an archived commit of the range has replaced has no rows any more, and the view may know nothing of it.
+        """
         old = self._snapshot.archived.read_commits(archived)
         commits = self._timeline.completed_in(self._span)
         found: dict[FileGroupId, None] = {}
@@ -148,6 +151,10 @@ class _Pull:
             for stat in metadata.stats():
                 if stat.path:
                     found[FileGroupId(stat.partition_path, stat.file_id)] = None
+        for metadata in old.values():
+            for partition_path, file_ids in metadata.replaced_file_ids.items():
+                for file_id in file_ids:
+                    found.pop(FileGroupId(partition_path, file_id), None)
         return list(found)
 
     def _without_older_base(self, file_slice: FileSlice) -> FileSlice:

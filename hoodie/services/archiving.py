@@ -31,6 +31,7 @@ from hoodie.services.archive_plan import (
     leaving_others,
 )
 from hoodie.services.cleaning import CHECKPOINT, last_clean
+from hoodie.services.consumer_needs import needed_by_consumers
 from hoodie.services.late_files import delete_late_files
 from hoodie.storage.base import Storage
 from hoodie.storage.many import for_each
@@ -145,6 +146,9 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
         kept = last and (last.earliest or last.extra.get(CHECKPOINT))
         if kept:
             yield Hold(kept, "the next clean")
+    need = needed_by_consumers(context, timeline, hours=options.cleaning.consumer_hours)
+    if need is not None:
+        yield Hold(need.time, f"consumer {need.name!r}, which has not read it")
 
 
 def _committed_beside_pending(context: TableContext, timeline: Timeline) -> Iterable[Hold]:

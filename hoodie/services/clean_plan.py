@@ -7,6 +7,7 @@ compactions need. These rules keep more in a few cases, each of which is safe fo
 - A slice without a base file continues the one before it, so that one stays with it.
 - By hours, too, nothing goes that the readers of the last commit before a pending write can see: pulls stop there.
 - What a pending clustering reads stays, and what a query of this process reads.
+- What a named consumer of the change feed has not read stays for some time (`consumer_needs.py`).
 
 Leftovers of failed writes in the partitions that are looked at go as well.
 """
@@ -39,7 +40,7 @@ def earliest_to_retain(
     Args:
         now: the time of the storage's clock, as an instant.
         last: what the clean before kept; this one never keeps less sharply what is gone already.
-        read_at: instants whose state queries of this process are reading.
+        read_at: instants whose state queries of this process are reading, or named consumers need.
     """
     commits = timeline.commits
     if options.policy is CleanPolicy.KEEP_LATEST_COMMITS:
@@ -93,6 +94,8 @@ class CleanRules:
     """Names of files that savepoints hold or pending clusterings read."""
     read_at: tuple[str, ...] = ()
     """Instants whose state somebody reads, or a pending write builds on."""
+    followed_from: str | None = None
+    """An instant whose state, and that of every commit after it, a named consumer needs. It is among `read_at`, too."""
     start: str | None = None
     """Where the active timeline begins, for leftovers of failed writes; None: they stay."""
     known: frozenset[str] = frozenset()
@@ -165,6 +168,8 @@ def dead_slices(group: FileGroup, rules: CleanRules) -> tuple[FileSlice, ...]:
         if n not in candidates or _is_held(each, rules) or _is_scheduled(group.id, each, rules)
     }
     kept |= {n for time in rules.read_at if (n := _seen_at(slices, time)) is not None and replaced is None}
+    if rules.followed_from is not None:
+        kept |= {n for n, each in enumerate(slices) if sort_key(each.base_instant) > sort_key(rules.followed_from)}
     # A slice without a base file is read together with those before it, back to the next base file.
     for n in sorted(kept, reverse=True):
         at = n

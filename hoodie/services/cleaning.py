@@ -30,6 +30,7 @@ from hoodie.options.services import CleaningOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.clean_plan import CleanRules, earliest_to_retain, plan_partition, touched_partitions
+from hoodie.services.consumer_needs import needed_by_consumers
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import for_each
 from hoodie.timeline.pending import being_run, run_by_others
@@ -77,6 +78,7 @@ class _Scope:
     """Commits since the last clean that this one looks at."""
     savepoints: tuple[str, ...]
     read_at: tuple[str, ...]
+    followed_from: str | None
     checkpoint: str | None
 
     @property
@@ -117,7 +119,8 @@ class CleaningService:
         since = [i for i in timeline.commits if last is None or sort_key(i.time) > sort_key(last.last_completed)]
         if len(since) < cleaning.trigger_commits:
             return False
-        scope = _scope(context, timeline, cleaning)
+        # Without a look at consumers, which costs a listing: the plan has it.
+        scope = _scope(context, timeline, replace(cleaning, consumer_hours=0))
         return scope is not None and scope.is_worth_it
 
     def in_background(self, options: WriteOptions) -> bool:
@@ -283,6 +286,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
         scheduled=_scheduled(context, timeline),
         held=context.active.savepointed_files(timeline) | context.active.clustered_files(timeline),
         read_at=scope.read_at,
+        followed_from=scope.followed_from,
         # A savepoint may hold back older commits than those that were archived.
         start=None if scope.savepoints else timeline.start,
         known=frozenset(i.time for i in timeline),
@@ -324,7 +328,9 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
 def _scope(context: TableContext, timeline: Timeline, options: CleaningOptions) -> _Scope | None:
     """None when nothing can be cleaned yet. Reads metadata of the commits since the last clean, and lists nothing."""
     last = last_clean(context, timeline)
-    reading = read_at(context.storage.identity)
+    need = needed_by_consumers(context, timeline, hours=options.consumer_hours, readable_from=_stated_readable(last))
+    followed = (need.time,) if need is not None else ()
+    reading = (*read_at(context.storage.identity), *followed)
     savepoints = tuple(i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed)
     known = last is not None and set((last.extra.get(SAVEPOINTS) or "").split(",")) - {""} <= set(savepoints)
     if options.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
@@ -353,7 +359,7 @@ def _scope(context: TableContext, timeline: Timeline, options: CleaningOptions) 
         for instant, metadata in zip(passed, context.active.read_commits(passed), strict=True):
             touched |= touched_partitions(metadata, compacted=instant.time in timeline.compactions)
         partitions = tuple(sorted(touched))
-    return _Scope(earliest, partitions, len(passed), savepoints, seen, checkpoint)
+    return _Scope(earliest, partitions, len(passed), savepoints, seen, need and need.time, checkpoint)
 
 
 def last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | None:
@@ -394,6 +400,12 @@ def _scheduled(context: TableContext, timeline: Timeline) -> dict[FileGroupId, s
 def deciding(timeline: Timeline) -> tuple[Instant, ...]:
     """The instants that decide which files may go: where others have come, a plan may not hold any more."""
     return tuple(i for i in timeline if i.action in _DECIDING)
+
+
+def _stated_readable(last: CleanMetadata | None) -> str | None:
+    """From where on, by what the newest clean says, every file group is as it was."""
+    said = (last.earliest, last.extra.get(READABLE)) if last is not None else ()
+    return max((each for each in said if each), key=sort_key, default=None)
 
 
 def _readable_from(extra: Mapping[str, str], earliest: str | None, timeline: Timeline) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from hoodie.consumers import TableConsumers
 from hoodie.errors import OptionError, SchemaError
 from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
@@ -55,7 +56,7 @@ def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> 
     return dataframe.last_result(path, how or None)
 
 
-class HoodieTable(TableServices):
+class HoodieTable(TableServices, TableConsumers[DataFrame]):
     """An open table on Spark: writes take DataFrames, and reads give DataFrames that are pinned to the snapshot of the call.
 
     `HoodieTable.for_path` opens one.

@@ -27,6 +27,7 @@ from hoodie.model.enums import Action, BlockKind, HeaderKey
 from hoodie.model.names import parse_base_file, parse_instant_file, parse_log_file
 from hoodie.options.table import parse_table_config
 from hoodie.read.where import parse_filter
+from hoodie.view.consumers import ConsumerPlace, decode_place, encode_place
 from tests.golden_tables import FOLDER
 
 PATH = "t/.hoodie/20261121075530617"
@@ -123,6 +124,11 @@ def where(data: bytes) -> None:
     parse_filter(data.decode("utf-8", "replace"), _WHERE_SCHEMA)
 
 
+def consumer(data: bytes) -> None:
+    place = decode_place(data, name="dash", table="t")
+    assert decode_place(encode_place(place), name="dash", table="t") == place
+
+
 def _all_names() -> list[bytes]:
     return sorted({path.name.encode() for path in FOLDER.glob("*/table/**/*") if path.is_file()})
 
@@ -148,6 +154,11 @@ def _seeds_of_plans() -> list[bytes]:
     later = ((5, "replacecommit.requested"), (6, "replacecommit.requested"), (7, "restore.requested"), (8, "savepoint"))
     found += [bytes([number]) + data for number, end in later for data in _files(f"*/table/.hoodie/*.{end}")]
     return [seed for seed in found if seed[0] != 6 or is_clustering_plan(seed[1:], path=PATH)]
+
+
+def _seeds_of_consumers() -> list[bytes]:
+    places = (ConsumerPlace("dash", position, True, 1_795_581_571_268) for position in (None, "20261121075530617"))
+    return [encode_place(place) for place in places]
 
 
 def _seeds_of_blooms() -> list[bytes]:
@@ -189,6 +200,7 @@ TARGETS: Mapping[str, Target] = {
     ),
     "properties": Target(properties, lambda: list(_files("*/table/.hoodie/hoodie.properties"))),
     "bloom": Target(bloom, _seeds_of_blooms),
+    "consumer": Target(consumer, _seeds_of_consumers),
     "names": Target(names, _all_names),
     "where": Target(where, lambda: [b"id = 'a' and qty >= 1000", b"\"when\" between '2024-01-01' and '2024-02-01'"]),
 }

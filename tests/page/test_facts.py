@@ -3,7 +3,7 @@
 import pytest
 
 import hoodie
-from hoodie.page.facts import SERVICES, SIZE_STEPS_MB, Lane, gather
+from hoodie.page.facts import SERVICES, SIZE_STEPS_MB, Lane, _size_class, gather
 from hoodie.page.render import page
 from tests.golden_tables import FOLDER, golden_names
 from tests.memory_tables import Input, batch, new_table, opened
@@ -78,10 +78,47 @@ def test_a_rewrite_of_rows_that_did_not_change_is_amplification(kind):
         assert facts_of(table).write_amplification > 1.5
 
 
+def test_a_slice_is_counted_in_the_class_that_begins_with_its_size():
+    ends = [step << 20 for step in SIZE_STEPS_MB]
+    assert [_size_class(size) for size in (0, ends[0] - 1, *ends)] == [0, 0, *range(1, len(ends) + 1)]
+
+
+def test_what_services_write_changes_no_row():
+    table = new()
+    table.upsert(rows(1))
+    table.upsert(rows(2))
+    table.upsert(rows(3))
+    table.compact_logs(blocks=2)
+    table.compact()
+    table.cluster(sort_by=["id"])
+    served = [mark for mark in facts_of(table).marks if mark.lane in SERVICES]
+    assert len(served) == 3
+    for mark in served:
+        assert mark.bytes_written > 0
+        assert (mark.changed_bytes, mark.inserted, mark.updated, mark.deleted) == (0, 0, 0, 0)
+
+
 def test_of_a_new_table_there_is_little_to_tell():
     table = new()
     facts = facts_of(table)
     assert (facts.marks, facts.partitions, facts.write_amplification) == ((), (), None)
+
+
+def test_consumers_are_those_that_the_table_lists():
+    table = new()
+    assert facts_of(table).consumers == ()
+    table.upsert(rows(1))
+    with table.consumer("dash") as consumer:
+        consumer.changes()
+    table.consumer("new")
+    table._context.clock.pause(3600)
+    table.upsert(rows(2))
+    dash, fresh = facts_of(table).consumers
+    assert [(each.name, each.position, each.lag) for each in table.consumers()] == [
+        (each.name, each.position, each.lag) for each in (dash, fresh)
+    ]
+    assert (dash.lag.commits, fresh.position, fresh.lag.commits) == (1, None, 2)
+    assert 3600 <= (facts_of(table).now - dash.moved).total_seconds() < 3610
 
 
 @pytest.mark.parametrize("name", golden_names())

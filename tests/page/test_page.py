@@ -12,9 +12,10 @@ import pytest
 
 import hoodie
 from hoodie.cli.__main__ import DONE, FAILED, main
+from hoodie.model.consumers import ConsumerLag
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, format_instant
-from hoodie.page.facts import Lane, Mark, PartitionFacts, Pending, TableFacts
+from hoodie.page.facts import ConsumerFacts, Lane, Mark, PartitionFacts, Pending, TableFacts
 from hoodie.page.picture import commit_bars, timeline_picture
 from hoodie.page.render import INSTANTS_SHOWN, PARTITIONS_SHOWN, page
 from tests.golden_tables import FOLDER
@@ -69,6 +70,7 @@ def test_names_of_a_table_are_text():
         pairs=((evil, evil),),
         zone=evil,
         pending=(Pending(mark(1).instant, NOW, 1, f"`{evil}`"),),
+        consumers=(consumer(evil, 1, 1, position=evil),),
     )
     html = page(spoiled)
     assert "<script" not in html
@@ -118,12 +120,132 @@ def test_every_instant_is_in_the_picture_and_what_is_not_completed_is_a_ring():
     later = [float(c.get("cx")) for c in circles if "writes" in c.get("class")]
     assert later == sorted(later)
     assert all(0 <= x <= 1000 for x in later)
+    # From the first instant at the left end to the last one at the right end.
+    places = [float(c.get("cx")) for c in circles]
+    assert (min(places), max(places)) == (20, 980)
+
+
+def test_a_mark_says_what_its_instant_did():
+    silent = replace(mark(2), inserted=0, updated=0, deleted=0, files=0)
+    root = ET.fromstring(timeline_picture([mark(3), silent]))
+    assert [circle.find("title").text.partition(" ")[2] for circle in root.iter("circle")] == [
+        "upsert; 3 inserted; 1 updated; 2 files, 1.0 KB",
+        "upsert",
+    ]
+
+
+def test_a_larger_mark_wrote_more():
+    sizes = [0, 1000, 10**6, 10**9]
+    root = ET.fromstring(timeline_picture([mark(n, size=size) for n, size in enumerate(sizes)]))
+    radii = [float(circle.get("r")) for circle in root.iter("circle")]
+    assert radii == sorted(set(radii))
+
+
+@pytest.mark.parametrize(
+    ("step", "ticks"),
+    [
+        (timedelta(seconds=1), ["12:00:02", "12:00:04", "12:00:06", "12:00:08", "12:00:10"]),
+        (timedelta(hours=1), ["02-28 14:00", "02-28 16:00", "02-28 18:00", "02-28 20:00", "02-28 22:00"]),
+        (timedelta(days=1), ["2026-03-02", "2026-03-04", "2026-03-06", "2026-03-08", "2026-03-10"]),
+    ],
+)
+def test_the_axis_has_a_few_round_moments(step, ticks):
+    root = ET.fromstring(timeline_picture([mark(n, step=step) for n in range(11)]))
+    assert [t.text for t in root.iter("text") if t.get("class") in ("axis", "last")] == ticks
 
 
 def test_bars_are_as_tall_as_commits_are_large():
     root = ET.fromstring(commit_bars([mark(1, size=100), mark(2, size=400), mark(3, size=0)]))
     small, large = (float(rect.get("height")) for rect in root.iter("rect"))
     assert large == pytest.approx(4 * small)
+    assert [t.text for t in root.iter("text")] == ["200 B", "400 B"]
+    tops = {line.get("y1") for line in root.iter("line")}
+    assert len(tops) == 3
+
+
+def test_of_many_commits_the_last_sixty_have_bars():
+    root = ET.fromstring(commit_bars([mark(n) for n in range(75)]))
+    bars = [rect.find("title").text.split()[0] for rect in root.iter("rect")]
+    assert bars == [mark(n).instant.time for n in range(15, 75)]
+    assert root.get("aria-label") == "bytes written by the last 60 commits"
+
+
+def test_the_page_begins_with_how_old_the_newest_write_is_and_how_old_the_oldest_plan():
+    marks = [mark(0), mark(30)]
+    plans = [Pending(mark(5, state=State.REQUESTED).instant, NOW - timedelta(hours=n), n, f"plan {n}") for n in (5, 2)]
+    html = page(facts(marks, pending=plans))
+    told = " ".join(texts_of(html).split())
+    assert "Latest write 23 hours ago 2026-02-28 13:00:00" in told
+    assert "Pending 2 oldest 5 hours ago" in told
+    assert [(row[1], row[2], row[3]) for row in cells_of(section_of(html, "Pending"))] == [
+        ("5 hours ago", "5", "plan 5"),
+        ("2 hours ago", "2", "plan 2"),
+    ]
+
+
+def test_the_table_of_instants_has_the_newest_first():
+    html = page(facts([mark(n) for n in range(4)]))
+    assert [row[0] for row in cells_of(section_of(html, "Timeline"))] == [mark(n).instant.time for n in (3, 2, 1, 0)]
+
+
+def test_what_services_wrote_is_told_apart_from_what_writes_wrote():
+    marks = [mark(1, size=4000), replace(mark(2, Lane.COMPACTION, size=6000), changed_bytes=0.0)]
+    html = page(facts(marks))
+    assert "Changed rows took 4.0 KB" in texts_of(html)
+    assert "writes wrote 4.0 KB, compaction and clustering 6.0 KB." in texts_of(html)
+    assert "Write amplification 2.5 ×" in " ".join(texts_of(html).split())
+
+
+def test_bars_of_logs_begin_where_those_of_base_files_end():
+    there = [PartitionFacts("large", 1, 60, 1, 40), PartitionFacts("small", 1, 10, 1, 20)]
+    section = section_of(page(facts([mark(1)], partitions=there)), "Partitions")
+    bars = [(float(bar.get("x")), float(bar.get("width"))) for bar in section.iter("rect")]
+    assert bars == [(0, 60), (60, 40), (0, 10), (10, 20)]
+
+
+def test_bars_of_sizes_are_as_wide_as_there_are_slices():
+    section = section_of(page(replace(facts([mark(1)]), sizes=(1, 4, 0, 0, 0, 0, 0, 2))), "Sizes of file slices")
+    assert [float(bar.get("width")) for bar in section.iter("rect") if bar.get("class") == "writes"] == [
+        *(25, 100, 0, 0, 0, 0, 0),
+        50,
+    ]
+
+
+def consumer(name, commits, seconds, *, position="20260301110000000", moved=timedelta(hours=3)):
+    return ConsumerFacts(name, position, NOW - moved, ConsumerLag(commits, seconds))
+
+
+def section_of(html, title):
+    (found,) = (each for each in ET.fromstring(as_xml(html)).iter("section") if each.find("h2").text == title)
+    return found
+
+
+def cells_of(section):
+    return [["".join(cell.itertext()) for cell in row.iter("td")] for row in section.find(".//tbody").iter("tr")]
+
+
+def test_consumers_stand_there_with_their_lag_the_furthest_behind_first():
+    there = [consumer("b", 0, 0), consumer("a", 3, 90.0), consumer("new", 12, 7200.0, position=None)]
+    html = page(replace(facts([mark(1)]), consumers=there))
+    section = section_of(html, "Consumers")
+    assert cells_of(section) == [
+        ["new", "12", "2 hours ago", "(beginning)", "3 hours ago", ""],
+        ["a", "3", "1 minute ago", "20260301110000000", "3 hours ago", ""],
+        ["b", "0", "up to date", "20260301110000000", "3 hours ago", ""],
+    ]
+    assert [float(bar.get("width")) for bar in section.iter("rect") if bar.get("class") == "writes"] == [100, 25, 0]
+    assert section.find(".//caption").text == "3 named consumers, the furthest behind first"
+    assert "Consumers 3 2 behind, by up to 12 commits" in " ".join(texts_of(html).split())
+
+
+def test_consumers_that_are_up_to_date_need_no_bar():
+    html = page(replace(facts([mark(1)]), consumers=[consumer("only", 0, 0)]))
+    assert "Consumers 1 up to date" in " ".join(texts_of(html).split())
+    assert cells_of(section_of(html, "Consumers"))[0][1:3] == ["0", "up to date"]
+
+
+def test_of_a_table_without_consumers_nothing_is_said_of_them():
+    assert "onsumer" not in texts_of(page(facts([mark(1)])))
 
 
 def test_long_lists_are_cut_and_say_so():
@@ -151,8 +273,11 @@ def test_the_command_writes_the_file(tmp_path, capsys):
 @pytest.mark.parametrize("width", [500, 900, 1400])
 @pytest.mark.parametrize("name", ["v6_mor_pending_compaction", "v6_replace"])
 def test_a_browser_shows_it_without_a_sideways_scroll(tmp_path, width, name):
-    out = tmp_path / "report.html"
-    assert main(["report", str(FOLDER / name / "table"), "-o", str(out)]) == DONE
+    out, path = tmp_path / "report.html", tmp_path / "table"
+    shutil.copytree(FOLDER / name / "table", path)
+    if name == "v6_replace":
+        hoodie.open_table(path).consumer("a-rather-long-name." + "x" * 80)
+    assert main(["report", str(path), "-o", str(out)]) == DONE
     html = out.read_text(encoding="utf-8")
     # The page runs nothing; the test's own script needs the rule gone that says so.
     measured = re.sub(r"<meta http-equiv[^>]*>", "", html).replace(

@@ -258,6 +258,20 @@ def test_files_that_were_cleaned_by_numbers_of_versions_are_noticed_too(tmp_path
     assert rows_of(table.scan(as_of=last, meta_columns=True).to_arrow()) == source.expected["snapshot"]
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_what_archived_commits_have_replaced_is_not_missed(tmp_path, kind):
+    options = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="p", table_type=kind, options=options)
+    first = table.upsert([{"id": "z", "p": "q", "v": 0}])
+    table.upsert([{"id": "a", "p": "p", "v": 1}])
+    table.insert_overwrite([{"id": "b", "p": "p", "v": 1}])
+    for n in range(4):
+        table.upsert([{"id": "z", "p": "q", "v": n}])
+    assert table.clean(retain_commits=1).files > 0
+    assert len(table.archive({"hoodie.compact.inline.max.delta.commits": "1"}, min_commits=2).instants) > 2
+    assert sorted(table.changes(since=first).to_arrow().column("id").to_pylist()) == ["b", "z"]
+
+
 def test_a_table_without_commits_has_no_changes(tmp_path):
     schema = pa.schema([("id", pa.string())])
     table = hoodie.create_table(tmp_path / "t", schema, record_key="id")

@@ -1,0 +1,371 @@
+"""Named consumers: cursors over the changes of a table that stay in the table, embedded and on Spark alike.
+
+Rows come from the `changes` of the facade. A consumer says from where to where, and remembers it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Generic, Protocol, Self, TypeVar
+
+from hoodie.errors import InstantNotFoundError, OptionError
+from hoodie.model.consumers import ConsumerInfo, ConsumerLag
+from hoodie.model.enums import ChangeFormat
+from hoodie.model.instant import sort_key
+from hoodie.options.arguments import parse_images
+from hoodie.options.moments import BEGINNING, Moment, parse_begin_option, parse_position_option
+from hoodie.options.write import WriteOptions
+from hoodie.read.where import Where
+from hoodie.storage.refusals import said_plainly
+from hoodie.timeline.clock import zone_of
+from hoodie.timeline.undone import refuse_undone
+from hoodie.txn.consumer_places import create_place, drop_place, move_place, shown
+from hoodie.txn.heartbeat import undisturbed
+from hoodie.view.consumers import (
+    ConsumerPlace,
+    StoredPlace,
+    check_name,
+    consumer_names,
+    consumers_of,
+    lag_behind,
+    read_place,
+)
+from hoodie.view.context import TableContext
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+LATEST = "latest"
+_NOTHING = "19700101000000000"
+"""Before every commit: the end of a range in which there is none."""
+
+
+class Changes(Protocol[R_co]):
+    """The `changes` of a table."""
+
+    def __call__(
+        self,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        *,
+        images: str = ...,
+        full_scan_fallback: bool = ...,
+        meta_columns: bool = ...,
+    ) -> R_co: ...
+
+
+class Consumer(Generic[R]):
+    """A cursor over the changes of a table, made by `HoodieTable.consumer`. Its place is kept in the table under its name.
+
+    Used in a `with` block: at the end of the block the place moves behind what `changes` gave. Where an error ends the block, or the
+    process dies, it stays, and the next one reads the same changes again. So every change is seen at least once, and once where
+    nothing fails. Read the rows inside the block: what was asked for counts as read.
+
+    Example:
+        >>> with table.consumer("dashboard") as c:
+        ...     load(c.changes())
+    """
+
+    def __init__(self, context: TableContext, stored: StoredPlace, changes: Changes[R]) -> None:
+        self._context = context
+        self._stored = stored
+        self._changes = changes
+        self._until: str | None = None
+        """Where the range ends that was asked for since the place was moved; None: nothing was asked for."""
+        self._images = False
+        self._tried: set[str] = set()
+        """Revisions of the place's file that this object has written, perhaps without an answer."""
+        self._was_left = False
+
+    def __repr__(self) -> str:
+        return f"<Consumer {self.name!r} of {self.uri}, at {shown(self.position)}>"
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._stored.place.name
+
+    @property
+    def uri(self) -> str:
+        """Where the table lies."""
+        return self._context.storage.uri
+
+    @property
+    def position(self) -> str | None:
+        """Its place: up to where it has read, as a position of `changes`. None is the beginning."""
+        return self._stored.place.position
+
+    @said_plainly
+    def __enter__(self) -> Self:
+        if self._was_left:
+            self._read_again()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._was_left = True
+        if kind is None:
+            self.commit()
+
+    def changes(
+        self,
+        until: Moment | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        *,
+        images: str = ChangeFormat.LATEST_STATE,
+        full_scan_fallback: bool = False,
+        meta_columns: bool = False,
+    ) -> R:
+        """What was committed after the place, as `HoodieTable.changes` gives it.
+
+        The first call fixes where the range ends. Until the place is moved further calls are about the same range, so one may ask
+        twice, for other columns or after an error. `commit` begins the next range. Rows that `where` or a `limit` leave out count as
+        read.
+
+        Args:
+            until: where the range ends at the latest, inclusive; never later than the last commit that can be passed safely.
+            columns, where, images, full_scan_fallback, meta_columns: as `HoodieTable.changes` takes them.
+
+        Returns:
+            What `HoodieTable.changes` returns.
+
+        Raises:
+            InstantNotFoundError: what comes after the place was archived or cleaned, or the table was restored to before it. `seek`
+                to where it can be read.
+            OptionError: `until` lies before the place, or before the end of the range that was begun.
+        """
+        end = self._end(until)
+        if parse_images(images) is not ChangeFormat.LATEST_STATE:
+            self._announce_images()
+        since = self.position
+        try:
+            found = self._changes(
+                since,
+                end or _NOTHING,
+                columns,
+                where,
+                images=images,
+                full_scan_fallback=full_scan_fallback,
+                meta_columns=meta_columns,
+            )
+        except InstantNotFoundError as exc:
+            raise InstantNotFoundError(self._lost(exc)) from exc
+        self._until = end or ""
+        return found
+
+    @undisturbed()
+    @said_plainly
+    def commit(self) -> None:
+        """Move the place behind what `changes` gave, now. The end of a `with` block does so, too.
+
+        Raises:
+            CommitConflictError: another process has moved the consumer since this one read its place, or dropped it. The place is as
+                that has left it.
+
+        Example:
+            >>> with table.consumer("dashboard") as c:
+            ...     load(c.changes())
+            ...     c.commit()
+            ...     refresh()  # if it fails, nothing is loaded twice
+        """
+        if self._until is None:
+            return
+        if self._until and self._until != self.position:
+            self._move(self._until, before_images=self._images)
+        self._until, self._images = None, False
+
+    @said_plainly
+    def lag(self) -> ConsumerLag:
+        """How many commits come after the place, and how old the first of them is.
+
+        Returns:
+            The lag as of now; what `changes` gave counts until it is committed.
+        """
+        return lag_behind(self._context, self._context.snapshot(), self.position)
+
+    @undisturbed()
+    @said_plainly
+    def seek(self, to: Moment) -> None:
+        """Put the place somewhere else, at once; what `changes` gave before is forgotten.
+
+        Args:
+            to: a moment as `HoodieTable.changes(since=…)` takes it; changes after it come next. "earliest" is the beginning, and
+                "latest" the last commit that can be passed safely, which also stands for all moments after it.
+
+        Raises:
+            InstantNotFoundError: the moment belongs to commits that a restore or a rollback has taken back.
+            CommitConflictError: as `commit` has it.
+        """
+        # Also where it stands there already: another process may have moved it since.
+        self._move(position_of(self._context, to, name="to"), before_images=self._stored.place.before_images)
+        self._until, self._images = None, False
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _end(self, until: Moment | None) -> str:
+        """Where the range ends; empty: nothing was committed yet."""
+        asked, begun = None, self._until
+        if until is not None:
+            asked = parse_position_option(until, name="until", zone=zone_of(self._context.config.timezone))
+        if begun is None:
+            least, what = self.position or "", "its place, which seek() can move back"
+            # Beyond what can be passed there may come rows that nobody would look for any more.
+            found = self._newest() or ""
+            end = found if asked is None else min(asked, found, key=sort_key)
+        else:
+            least, what = begun, "the end of the range that was begun, which commit() closes"
+            end = begun
+        if asked is not None and sort_key(asked) < sort_key(least):
+            raise OptionError(f"until={asked} of consumer {self.name!r} lies before {least}, {what}")
+        return end
+
+    def _newest(self) -> str | None:
+        """The last commit that can be passed; the place, where that lies behind it."""
+        found, place = safe_end(self._context), self.position
+        if found is None or (place is not None and sort_key(place) > sort_key(found)):
+            return place
+        return found
+
+    def _announce_images(self) -> None:
+        """Say in the table that the change feed is read: from now on cleans keep its files."""
+        self._images = True
+        if not self._stored.place.before_images:
+            self._write(self.position, before_images=True)
+
+    @undisturbed()
+    @said_plainly
+    def _write(self, position: str | None, *, before_images: bool) -> None:
+        self._move(position, before_images=before_images)
+
+    def _move(self, position: str | None, *, before_images: bool) -> None:
+        place = new_place(self._context, self.name, position, before_images=before_images)
+        self._tried.add(place.revision)
+        self._stored = move_place(self._context, self._stored, place, ours=self._tried)
+
+    def _read_again(self) -> None:
+        found = read_place(self._context.storage, self.name)
+        if found is None:
+            raise OptionError(
+                f"there is no consumer {self.name!r} of table {self.uri} any more: table.consumer() makes it"
+            )
+        self._stored, self._until, self._images, self._was_left = found, None, False, False
+
+    def _lost(self, exc: InstantNotFoundError) -> str:
+        return (
+            f"consumer {self.name!r} stands at {shown(self.position)} and cannot go on from there: {exc}\n"
+            f"What was changed since is lost to it as single changes. Call seek({LATEST!r}) and then read the whole table, or seek() "
+            "to an instant that can be read from"
+        )
+
+
+class TableConsumers(ABC, Generic[R]):
+    """The verbs of named consumers."""
+
+    @property
+    @abstractmethod
+    def uri(self) -> str: ...
+
+    @abstractmethod
+    def _at_work(self, options: Mapping[str, str] | None = None) -> tuple[TableContext, WriteOptions]:
+        """The table among the writers that the options speak of, and these options."""
+
+    @abstractmethod
+    def changes(
+        self,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        *,
+        images: str = ChangeFormat.LATEST_STATE,
+        full_scan_fallback: bool = False,
+        meta_columns: bool = False,
+    ) -> R: ...
+
+    @undisturbed()
+    @said_plainly
+    def consumer(self, name: str, *, start: Moment = "earliest") -> Consumer[R]:
+        """A durable cursor over the changes of the table, which the table keeps under a name. It is made when it is used first.
+
+        Args:
+            name: up to 100 ASCII letters, digits, dots, hyphens and underscores.
+            start: where a new one begins: "earliest", "latest", or a moment as `changes(since=…)` takes it. One that is there stays
+                where it is.
+
+        Returns:
+            The consumer, for a `with` block.
+
+        Raises:
+            OptionError: the name or the start cannot be understood.
+            InstantNotFoundError: the start belongs to commits that were taken back.
+            CorruptFileError: the file with its place is damaged.
+
+        Example:
+            >>> with table.consumer("dashboard") as c:
+            ...     load(c.changes())
+        """
+        check_name(name)
+        context, _ = self._at_work()
+        stored = read_place(context.storage, name)
+        if stored is None:
+            position = position_of(context, start, name="start")
+            stored = create_place(context, new_place(context, name, position, before_images=False))
+        return Consumer(context, stored, self.changes)
+
+    @said_plainly
+    def consumers(self) -> list[ConsumerInfo]:
+        """The named consumers of the table, by name: up to where each has read, when it last moved, and how far it is behind.
+
+        Example:
+            >>> {each.name: each.lag.commits for each in table.consumers()}
+        """
+        context, _ = self._at_work()
+        return consumers_of(context, context.snapshot())
+
+    @undisturbed()
+    @said_plainly
+    def drop_consumer(self, name: str) -> None:
+        """Forget a named consumer. What it has read stays read; under the same name a new one can be made.
+
+        Raises:
+            OptionError: there is no such consumer.
+        """
+        check_name(name)
+        context, _ = self._at_work()
+        there = consumer_names(context.storage)
+        if name not in there:
+            raise OptionError(f"table {self.uri} has no consumer {name!r}; its consumers: {', '.join(there) or 'none'}")
+        drop_place(context, name)
+
+
+def new_place(context: TableContext, name: str, position: str | None, *, before_images: bool) -> ConsumerPlace:
+    return ConsumerPlace(name, position, before_images, int(context.storage.now_s() * 1000))
+
+
+def safe_end(context: TableContext) -> str | None:
+    """The position that a pull may reach now; None where there is no commit that it could pass."""
+    snapshot = context.snapshot()
+    return snapshot.timeline.readable_until(snapshot.pending_writes)
+
+
+def position_of(context: TableContext, moment: Moment, *, name: str) -> str | None:
+    """The place that a moment stands for; None is the beginning.
+
+    Raises:
+        OptionError: it cannot be understood. InstantNotFoundError: it belongs to commits that were taken back.
+    """
+    snapshot = context.snapshot()
+    latest = snapshot.timeline.readable_until(snapshot.pending_writes)
+    if isinstance(moment, str) and moment.strip().lower() == LATEST:
+        return latest
+    found = parse_begin_option(moment, name=name, zone=zone_of(context.config.timezone))
+    if found == BEGINNING or latest is None:
+        return None
+    refuse_undone(snapshot.active, snapshot.timeline, found, table=context.storage.uri)
+    return min(found, latest, key=sort_key)

@@ -1,0 +1,115 @@
+"""How the place of a named consumer moves: only from where its reader found it, so that of two readers one is told.
+
+A storage that compares and swaps does so. Elsewhere the table lock is held while the file is looked at again and replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable
+from contextlib import suppress
+
+from hoodie.errors import CommitConflictError, CorruptFileError, LockError
+from hoodie.view.consumers import ConsumerPlace, StoredPlace, encode_place, place_path, read_place, swaps
+from hoodie.view.context import TableContext
+
+
+def create_place(context: TableContext, place: ConsumerPlace) -> StoredPlace:
+    """The place of a new consumer; where another process was faster, the one that it made."""
+    try:
+        context.storage.create_new(place_path(place.name), encode_place(place))
+    except FileExistsError:
+        pass
+    except OSError:
+        if _standing(context, place) is None:
+            raise
+    found = read_place(context.storage, place.name)
+    if found is None:
+        raise CommitConflictError(
+            f"consumer {place.name!r} of table {context.storage.uri} was dropped by another process when it was made; try again"
+        )
+    return found
+
+
+def move_place(
+    context: TableContext, read: StoredPlace, place: ConsumerPlace, *, ours: Container[str] = ()
+) -> StoredPlace:
+    """Put a place where `read` stands.
+
+    Args:
+        ours: revisions that this reader has tried to write, without an answer.
+
+    Raises:
+        CommitConflictError: another process has moved or dropped the consumer since; its place is as that has left it.
+        LockError: the table lock was not granted, or lost; the place was not moved.
+    """
+    try:
+        return StoredPlace(place, _swap(context, read, place))
+    except (FileExistsError, FileNotFoundError):
+        found = read_place(context.storage, place.name)
+        if found is None:
+            raise CommitConflictError(
+                f"consumer {place.name!r} of table {context.storage.uri} was dropped by another process since it was read here; "
+                "nothing is noted of what was read. Opened anew, it is a new consumer"
+            ) from None
+        if found.place.revision == place.revision:
+            return found
+        if found.place.revision not in ours:
+            raise CommitConflictError(_moved(context, read.place, found.place, place)) from None
+        return move_place(context, found, place)
+    except OSError:
+        # The answer may have been lost, and not the effect.
+        standing = _standing(context, place)
+        if standing is None:
+            raise
+        return standing
+
+
+def drop_place(context: TableContext, name: str) -> None:
+    """Forget a consumer; nothing happens where there is none."""
+    if swaps(context.storage):
+        context.storage.delete(place_path(name))
+        return
+    with context.lock.held(context.lock_timeout_s):
+        context.storage.delete(place_path(name))
+
+
+def _swap(context: TableContext, read: StoredPlace, place: ConsumerPlace) -> Hashable:
+    """The new tag. Raises FileExistsError: another place stands there. FileNotFoundError: none does."""
+    storage, path, data = context.storage, place_path(place.name), encode_place(place)
+    if swaps(storage):
+        return storage.swap(path, data, read.tag)
+    with context.lock.held(context.lock_timeout_s):
+        found = read_place(storage, place.name)
+        if found is None:
+            raise FileNotFoundError(path)
+        if found.place.revision != read.place.revision:
+            raise FileExistsError(path)
+        if not context.lock.is_held():
+            raise LockError(
+                f"the lock of table {storage.uri} ended before consumer {place.name!r} was moved; its place is as it was, try again"
+            )
+        storage.replace(path, data)
+    return None
+
+
+def _standing(context: TableContext, place: ConsumerPlace) -> StoredPlace | None:
+    """The place as it is stored, if it is this very one."""
+    with suppress(OSError, CorruptFileError):
+        found = read_place(context.storage, place.name)
+        if found is not None and found.place.revision == place.revision:
+            return found
+    return None
+
+
+def _moved(context: TableContext, read: ConsumerPlace, found: ConsumerPlace, wanted: ConsumerPlace) -> str:
+    who = f"by {found.by}" if found.by is not None else "by another process"
+    return (
+        f"consumer {read.name!r} of table {context.storage.uri} was moved {who}, to {shown(found.position)}, since it was read here "
+        f"at {shown(read.position)}; it was not moved to {shown(wanted.position)}. What was read here may have been read there "
+        "too: let one process at a time use a name, or give each its own"
+    )
+
+
+def shown(position: str | None) -> str:
+    """A place, for messages."""
+    return "the beginning" if position is None else position
