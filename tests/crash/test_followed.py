@@ -7,7 +7,7 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
 from tests.bucket import BucketStorage
 from tests.crash.actions import ACTIONS, Action, crash
-from tests.effort import long_but
+from tests.effort import in_shares, long_but
 from tests.followed import check_followed, follower, moved
 from tests.memory_tables import FakeClock, Input, batch, copy_of, new_storage, opened, snapshot_of
 
@@ -37,7 +37,8 @@ def scene(request):
     return request.param
 
 
-def test_a_crash_at_every_call_and_the_next_write_are_followed(scene):
+@in_shares(3)
+def test_a_crash_at_every_call_and_the_next_write_are_followed(scene, share):
     name, kind = scene
     prepare, run = SCENES[name]
     clock = FakeClock()
@@ -47,7 +48,8 @@ def test_a_crash_at_every_call_and_the_next_write_are_followed(scene):
     traced = FaultStorage(done)
     run(opened(traced, done_clock))
     died = 0
-    for fault in crash_points(traced.trace):
+    places = share.of(crash_points(traced.trace))
+    for fault in places:
         storage, clock = copy_of(start)
         quick, slow = follower(storage), follower(storage)
         assert check_followed(quick) == check_followed(slow) > 0
@@ -61,7 +63,7 @@ def test_a_crash_at_every_call_and_the_next_write_are_followed(scene):
         check(quick, fault)
         check(slow, fault)
         assert snapshot_of(HoodieTable(slow)) == snapshot_of(opened(bare, clock))
-    assert died == len(list(crash_points(traced.trace))) > 0
+    assert died == len(places) > 0
 
 
 def check(context, fault):

@@ -15,7 +15,7 @@ from tests.spark.conftest import arrow_of
 pytestmark = pytest.mark.spark
 
 VIEW = "asked"
-OFTEN = ["v6_mor_parquet_logs", "v6_replace", "v9_partial_updates"]
+OFTEN = ["v6_mor_parquet_logs", "v9_partial_updates"]
 """Few of those that Spark is given to read in a way of its own; the embedded tests read all of them."""
 
 
