@@ -283,7 +283,7 @@ def condition_of(choose, depth=2):
     return f"{column} IS {shape.upper()}"
 
 
-@pytest.mark.parametrize("filters", long_but([12], [12, 120]))
+@pytest.mark.parametrize("filters", long_but([4], [4, 120]))
 @pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_random_filters_answer_as_on_rows_that_stand_nowhere(spark, tmp_path, kind, filters):
     choose = random.Random(7)
