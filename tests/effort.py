@@ -1,4 +1,4 @@
-"""How much of a long test runs where: a part of it in `make test`, the rest (marked `long`) in `make integration`."""
+"""How much of a long test runs where: a part of it in `make test`, more (marked `long`) in `make integration`, all in `make soak`."""
 
 import os
 from collections.abc import Iterable
@@ -18,6 +18,14 @@ def long_but(kept: Iterable[Any], values: Iterable[Any]) -> list[Any]:
     values = list(values)
     assert all(value in values for value in kept), "what is to be kept is no value"
     return [value if value in kept else pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
+def soak_but(kept: Iterable[T], values: Iterable[T]) -> list[T]:
+    """The values of a parameter that `make integration` runs; `make soak` runs all of them."""
+    kept = tuple(kept)
+    values = list(values)
+    assert all(value in values for value in kept), "what is to be kept is no value"
+    return values if SOAK else [value for value in values if value in kept]
 
 
 class Share(NamedTuple):

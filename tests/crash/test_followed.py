@@ -7,7 +7,7 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
 from tests.bucket import BucketStorage
 from tests.crash.actions import ACTIONS, Action, crash
-from tests.effort import in_shares, long_but
+from tests.effort import in_shares, long_but, soak_but
 from tests.followed import check_followed, follower, moved
 from tests.memory_tables import FakeClock, Input, batch, copy_of, new_storage, opened, snapshot_of
 
@@ -32,7 +32,14 @@ def old_versions(storage, clock):
 SCENES = {**{name: (each.prepare, each.run) for name, each in ACTIONS.items()}, "clean": (old_versions, cleaned)}
 
 
-@pytest.fixture(params=long_but(IN_SHORT, [(name, kind) for kind in KINDS for name in SCENES]), ids="-".join)
+EVERY_SCENE = [(name, kind) for kind in KINDS for name in SCENES]
+IN_A_BUCKET = ("copy-on-write upsert", "merge-on-read upsert", "compaction", "rollback", "clean")
+SOME_SCENES = soak_but(
+    [(name, kind) for name, kind in EVERY_SCENE if kind == "memory" or name in IN_A_BUCKET], EVERY_SCENE
+)
+
+
+@pytest.fixture(params=long_but(IN_SHORT, SOME_SCENES), ids="-".join)
 def scene(request):
     return request.param
 
