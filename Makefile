@@ -15,7 +15,7 @@ NEWEST := .venv-newest
 NEWEST_PYTHON ?= $(shell for v in 15 14 13 12; do for p in $$(command -v python3.$$v) $$HOME/.pyenv/versions/3.$$v.*/bin/python3.$$v; do \
 	"$$p" -c '' 2>/dev/null && echo "$$p" && exit; done; done)
 # What depends most on the versions beneath: bytes, filters, reads, writes and the examples of the pages.
-VERSION_TESTS := tests/engine tests/filegroup tests/format tests/read tests/view tests/write \
+VERSION_TESTS := tests/engine tests/filegroup tests/format tests/read tests/write \
 	tests/test_docs.py tests/test_golden_views.py tests/test_incremental_ranges.py tests/test_user_mistakes.py
 
 # Those that need servers, and not Apache Hudi: they mostly wait.
@@ -54,7 +54,7 @@ SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_AZ
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test integration compare alone bench soak lint format clean
+.PHONY: help demo test integration compare alone servers bench soak lint format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,9 +68,9 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests -m 'spark and not long' -n 2 --dist loadfile
 
 integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
-	$(MAKE) --jobs=2 compare alone
+	$(MAKE) --jobs=3 compare alone servers
 
-# Side by side: Apache Hudi as the judge keeps one core busy for most of its time.
+# Side by side: Apache Hudi as the judge keeps one core busy for most of its time, and what needs servers mostly waits for them.
 compare:
 	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%)
 
@@ -80,6 +80,8 @@ alone:
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
 	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
 	$(if $(NEWEST_PYTHON),$(NEWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2,@echo 'no Python newer than 3.11 here: its suite is left out')
+
+servers:
 	$(SERVERS) $(VENV)/bin/python -m pytest $(SERVER_TESTS) -m integration
 
 # `make bench SYSTEMS="spark4/spark spark4/hoodie-*"` measures some, `ARGS=--full` everything at three sizes (hours); `-m benchmarks.run --help`.

@@ -1,10 +1,12 @@
-"""How much of a long test runs where: a part of it in `make test`, the rest (marked `long`) in `make integration`."""
+"""How much of a long test runs where: a part of it in `make test`, more (marked `long`) in `make integration`, all in `make soak`."""
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
+
+T = TypeVar("T")
 
 SOAK = bool(os.environ.get("HOODIE_SOAK"))
 """`make soak`: much more of everything."""
@@ -16,3 +18,28 @@ def long_but(kept: Iterable[Any], values: Iterable[Any]) -> list[Any]:
     values = list(values)
     assert all(value in values for value in kept), "what is to be kept is no value"
     return [value if value in kept else pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
+def soak_but(kept: Iterable[T], values: Iterable[T]) -> list[T]:
+    """The values of a parameter that `make integration` runs; `make soak` runs all of them."""
+    kept = tuple(kept)
+    values = list(values)
+    assert all(value in values for value in kept), "what is to be kept is no value"
+    return values if SOAK else [value for value in values if value in kept]
+
+
+class Share(NamedTuple):
+    """One of several parts of what a test tries."""
+
+    number: int
+    of_all: int
+
+    def of(self, tried: Iterable[T]) -> list[T]:
+        return list(tried)[self.number :: self.of_all]
+
+
+def in_shares(count: int) -> pytest.MarkDecorator:
+    """For a test that tries a place after the other: its parameter `share` takes those of the first share in `make test`."""
+    shares = [Share(number, count) for number in range(count)]
+    ids = [f"share {each.number + 1} of {count}" for each in shares]
+    return pytest.mark.parametrize("share", long_but(shares[:1], shares), ids=ids)

@@ -170,6 +170,7 @@ def test_the_digest_knows_every_row_and_no_order(tmp_path):
     assert len({digest(rows), *(digest(other) for other in (*others, swapped))}) == 4
 
 
+@pytest.mark.long
 def test_metadata_do_not_grow_where_compaction_runs_and_do_where_it_does_not():
     kept, grown = (list(run_metadata(case, 60, f"smoke-{number}")) for number, case in enumerate(CASES))
     assert kept[-1].commit_bytes < 1.5 * kept[0].commit_bytes

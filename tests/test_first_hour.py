@@ -16,12 +16,16 @@ from hoodie.cli.__main__ import main
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.results import SHOWN, CommitResult, History
 from hoodie.storage.memory import MemorySnapshot, MemoryStorage
+from tests.effort import long_but
 from tests.memory_tables import FakeClock, Input, batch, new_table, opened
 
 ROWS = pa.table({"id": [f"k{n:03}" for n in range(300)], "part": ["x", "y", "z"] * 100, "n": range(300)})
 
 
-@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+
+
+@pytest.fixture(params=TYPES)
 def table(tmp_path, request):
     made = hoodie.create_table(
         tmp_path / "<t>", ROWS.schema, record_key="id", partition_by="part", table_type=request.param
@@ -211,6 +215,7 @@ def test_the_command_alone_prints_its_help(capsys):
     assert "usage: hoodie" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("table", long_but(["MERGE_ON_READ"], TYPES), indirect=True)
 def test_the_module_is_the_command(table):
     run = subprocess.run(
         [sys.executable, "-m", "hoodie", "show", table.uri], capture_output=True, text=True, check=True

@@ -10,6 +10,7 @@ import pytest
 import hoodie
 from hoodie.errors import InstantNotFoundError, UnsupportedTableError
 from hoodie.model.meta_fields import META_COLUMNS
+from tests.effort import in_shares
 from tests.golden_tables import FOLDER, copy_golden, golden_names, golden_pulls
 from tests.rows import rows_of, sorted_rows
 
@@ -98,10 +99,11 @@ def flat_columns(schema):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_projection_gives_the_same_values_as_the_whole_answer(opened, name):
+@in_shares(3)
+def test_a_projection_gives_the_same_values_as_the_whole_answer(opened, name, share):
     table, _ = opened(name)
     whole = table.scan(meta_columns=True).to_arrow()
-    for column in whole.column_names:
+    for column in share.of(whole.column_names):
         assert rows_of(table.scan(columns=[column]).to_arrow()) == rows_of(whole.select([column])), column
     backwards = whole.column_names[::-1]
     projected = table.scan(columns=backwards).to_arrow()
@@ -110,10 +112,11 @@ def test_a_projection_gives_the_same_values_as_the_whole_answer(opened, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_filter_keeps_what_it_would_keep_of_the_whole_answer(opened, name):
+@in_shares(3)
+def test_a_filter_keeps_what_it_would_keep_of_the_whole_answer(opened, name, share):
     table, _ = opened(name)
     whole = table.scan(meta_columns=True).to_arrow()
-    for column in flat_columns(whole.schema):
+    for column in share.of(flat_columns(whole.schema)):
         values = whole.column(column).drop_null()
         if not len(values) or pa.types.is_binary(values.type):
             continue

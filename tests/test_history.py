@@ -18,7 +18,7 @@ def test_any_history_reads_as_the_model_says(kind, ordering, more):
     machine = type("Machine", (Histories,), {"table_type": kind, "ordering": ordering})
     examples, steps = (40, 24) if kind == "MERGE_ON_READ" else (14, 16)
     if not more:
-        examples //= 5
+        examples //= 7
     elif SOAK:
         examples, steps = 2000, 60
     # File ids are random, so a failure does not always come again while hypothesis makes it smaller: only soaking does that.

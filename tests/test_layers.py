@@ -5,12 +5,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.effort import long_but
 from tests.layers import LAYERS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +39,8 @@ def sources(package: Path, prefix: str) -> dict[str, str]:
     return found
 
 
-def imports(text: str) -> Iterator[Imported]:
+@cache
+def imports(text: str) -> tuple[Imported, ...]:
     """Every import of a module, `import_module` calls with a literal name included.
 
     `from a import b` gives `a.b`: whether that is a module is the caller's to know. An import under `if TYPE_CHECKING:`
@@ -60,7 +63,7 @@ def imports(text: str) -> Iterator[Imported]:
                 types_only = _is_type_checking(child)
                 yield from walk(child, at_top and types_only, at_runtime and not types_only)
 
-    yield from walk(ast.parse(text), at_top=True)
+    return tuple(walk(ast.parse(text), at_top=True))
 
 
 def _is_type_checking(node: ast.AST) -> bool:
@@ -269,7 +272,7 @@ FOR_WORKERS = (
 )
 
 
-@pytest.mark.parametrize("module", FOR_WORKERS)
+@pytest.mark.parametrize("module", long_but(["hoodie.filegroup.run", "hoodie.write.prepare"], FOR_WORKERS))
 def test_what_workers_import_is_little(module):
     """Workers of Spark start often, and with the whole package they would need half a second more."""
     program = f"import sys, {module}; print(*(name for name in sys.modules if name.startswith('hoodie.')))"

@@ -361,6 +361,7 @@ def codec_of(table, file_slice):
     return pq.ParquetFile(f"{table.uri}/{file_slice.base.path}").metadata.row_group(0).column(0).compression
 
 
+@pytest.mark.long
 def test_compaction_runs_in_another_process_while_a_writer_keeps_upserting(make_table):
     table = make_table()
     stop = threading.Event()

@@ -13,6 +13,7 @@ import hoodie
 from hoodie.cli.__main__ import DONE, FAILED, USAGE, main
 from hoodie.model.enums import Action
 from hoodie.storage.local import LocalStorage
+from tests.effort import long_but
 from tests.memory_tables import leftovers
 
 LEFT_TO_IT = {"hoodie.table.services.enabled": "false"}
@@ -101,7 +102,7 @@ class Daemon:
         self.process.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", long_but([signal.SIGTERM], [signal.SIGTERM, signal.SIGINT]))
 def test_a_signal_ends_it_cleanly(number, tmp_path):
     table = make(tmp_path / "t")
     with Daemon(tmp_path / "t", "--every", "1000s") as daemon:

@@ -9,10 +9,11 @@ import pytest
 
 import hoodie
 from hoodie.cli.__main__ import main
+from tests.effort import long_but
 from tests.timeline_server.asking import made
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("sent", long_but([signal.SIGINT], [signal.SIGTERM, signal.SIGINT]))
 def test_it_tells_its_address_first_and_ends_at_a_signal(tmp_path, sent):
     table = made(tmp_path)
     command = [sys.executable, "-m", "hoodie", "timeline-server", table._context.storage.uri, "--token", "open sesame"]

@@ -15,6 +15,7 @@ from hoodie.format.properties import parse_properties_file
 from hoodie.model.enums import Action, BlockKind, HeaderKey
 from hoodie.options.table import parse_table_config
 from tests.corruption.damage import Source, load
+from tests.effort import in_shares
 
 TABLES = ("v6_mor_logs", "v6_composite_keys_mor", "v6_mor_pending_compaction", "v9_mor")
 PATH = "t/the file"
@@ -49,11 +50,12 @@ def files_with(source: Source, ending: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("ending", DECODERS)
 @pytest.mark.parametrize("table", TABLES)
-def test_a_file_that_is_cut_anywhere_is_an_error(table, ending):
+@in_shares(3)
+def test_a_file_that_is_cut_anywhere_is_an_error(table, ending, share):
     decode = DECODERS[ending]
     for data in files_with(load(table), ending).values():
         decode(data)
-        for length in range(len(data)):
+        for length in share.of(range(len(data))):
             with pytest.raises(CorruptFileError, match=PATH):
                 decode(data[:length])
 
@@ -71,13 +73,14 @@ def content_of(block: LogBlock, content: bytes) -> pa.Table:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_log_file_that_is_cut_anywhere_keeps_its_whole_blocks_and_no_half_ones(table):
+@in_shares(3)
+def test_a_log_file_that_is_cut_anywhere_keeps_its_whole_blocks_and_no_half_ones(table, share):
     logs = [data for path, data in load(table).files.items() if ".log." in path and "metadata/" not in path]
     assert logs
     for data in logs:
         ends = [block.offset + block.size_bytes for block in scan_blocks(data) if isinstance(block, LogBlock)]
         whole = entries(data)
-        for length in range(len(data)):
+        for length in share.of(range(len(data))):
             assert entries(data[:length]) == whole[: sum(end <= length for end in ends)]
 
 

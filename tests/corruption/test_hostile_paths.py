@@ -17,6 +17,7 @@ from hoodie.format.plan_avro import COMPACTION_PLAN, ROLLBACK_PLAN, encode_plan
 from hoodie.model.instant import is_instant_time
 from hoodie.model.names import is_partition_path, parse_base_file, parse_instant_file, parse_log_file
 from hoodie.storage.local import LocalStorage
+from tests.effort import long_but
 
 ROWS = pa.table({"id": ["a", "b"], "part": ["x", "y"], "val": [1, 2]})
 DEAD = "20260101000000000"
@@ -103,7 +104,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("style", ["plain", "both"])
+@pytest.mark.parametrize("style", long_but(["plain"], ["plain", "both"]))
 def test_partition_value_that_climbs_out(tmp_path, value, style):
     options = {
         "hoodie.datasource.write.hive_style_partitioning": str(style == "both").lower(),
@@ -277,7 +278,7 @@ ROLLBACKS = {
 
 
 @pytest.mark.parametrize("requests", ROLLBACKS.values(), ids=ROLLBACKS.keys())
-@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("begun", long_but([True], [True, False]))
 def test_rollback_plan_that_deletes_what_is_not_of_its_instant(table, requests, begun):
     """A plan whose rollback has not begun may be a torn one: it is taken away, and what it names stays all the same."""
     plan = f"{PLANNED}.rollback.requested"

@@ -64,7 +64,7 @@ EVERY_WAY = {
 
 @pytest.mark.parametrize("way", EVERY_WAY)
 @pytest.mark.parametrize("table_type", [COW, MOR])
-@pytest.mark.parametrize("partition_by", ["p", None])
+@pytest.mark.parametrize("partition_by", long_but(["p"], ["p", None]))
 def test_the_newest_file_of_a_group(tmp_path, table_type, partition_by, way):
     table = table_of(tmp_path / "t", table_type, partition_by=partition_by)
     path = newest(table, "x" if partition_by else "")

@@ -7,7 +7,7 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
 from tests.bucket import BucketStorage
 from tests.crash.actions import ACTIONS, Action, crash
-from tests.effort import long_but
+from tests.effort import in_shares, long_but, soak_but
 from tests.followed import check_followed, follower, moved
 from tests.memory_tables import FakeClock, Input, batch, copy_of, new_storage, opened, snapshot_of
 
@@ -32,12 +32,20 @@ def old_versions(storage, clock):
 SCENES = {**{name: (each.prepare, each.run) for name, each in ACTIONS.items()}, "clean": (old_versions, cleaned)}
 
 
-@pytest.fixture(params=long_but(IN_SHORT, [(name, kind) for kind in KINDS for name in SCENES]), ids="-".join)
+EVERY_SCENE = [(name, kind) for kind in KINDS for name in SCENES]
+IN_A_BUCKET = ("copy-on-write upsert", "merge-on-read upsert", "compaction", "rollback", "clean")
+SOME_SCENES = soak_but(
+    [(name, kind) for name, kind in EVERY_SCENE if kind == "memory" or name in IN_A_BUCKET], EVERY_SCENE
+)
+
+
+@pytest.fixture(params=long_but(IN_SHORT, SOME_SCENES), ids="-".join)
 def scene(request):
     return request.param
 
 
-def test_a_crash_at_every_call_and_the_next_write_are_followed(scene):
+@in_shares(3)
+def test_a_crash_at_every_call_and_the_next_write_are_followed(scene, share):
     name, kind = scene
     prepare, run = SCENES[name]
     clock = FakeClock()
@@ -47,7 +55,8 @@ def test_a_crash_at_every_call_and_the_next_write_are_followed(scene):
     traced = FaultStorage(done)
     run(opened(traced, done_clock))
     died = 0
-    for fault in crash_points(traced.trace):
+    places = share.of(crash_points(traced.trace))
+    for fault in places:
         storage, clock = copy_of(start)
         quick, slow = follower(storage), follower(storage)
         assert check_followed(quick) == check_followed(slow) > 0
@@ -61,7 +70,7 @@ def test_a_crash_at_every_call_and_the_next_write_are_followed(scene):
         check(quick, fault)
         check(slow, fault)
         assert snapshot_of(HoodieTable(slow)) == snapshot_of(opened(bare, clock))
-    assert died == len(list(crash_points(traced.trace))) > 0
+    assert died == len(places) > 0
 
 
 def check(context, fault):

@@ -20,7 +20,7 @@ from hoodie.lock.held import held_by_this_thread
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, CHANGES, Action, _prepare, _prepare_logs, repair, told_by
-from tests.effort import long_but
+from tests.effort import long_but, soak_but
 from tests.memory_tables import (
     FakeClock,
     Input,
@@ -52,6 +52,7 @@ STRIDE = int(os.environ.get("HOODIE_INTERRUPT_STRIDE", "25"))
 """Of calls and of lines every so manieth in the usual run, others for each action; with 1 all of them."""
 ERRORS = [KeyboardInterrupt, MemoryError]
 NO_THREAD = RuntimeError("can't start new thread")
+NO_START = [KeyboardInterrupt, NO_THREAD, MemoryError]
 
 
 class Scene:
@@ -271,8 +272,8 @@ def test_an_interrupt_at_any_line_with_locks_of_the_operating_system(name, tmp_p
         assert threads_left() == [], striking.where
 
 
-@pytest.mark.parametrize("error", long_but([NO_THREAD], [KeyboardInterrupt, NO_THREAD, MemoryError]))
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("error", long_but([NO_THREAD], soak_but([KeyboardInterrupt, NO_THREAD], NO_START)))
+@pytest.mark.parametrize("moment", long_but(["after"], ["before", "after"]))
 @pytest.mark.parametrize("name", long_but(OFTEN, ACTIONS))
 def test_a_thread_that_cannot_start(name, moment, error, monkeypatch):
     scene = scene_of(name)

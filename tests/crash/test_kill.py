@@ -12,9 +12,10 @@ import pytest
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, repair
+from tests.effort import SOAK
 from tests.memory_tables import Input, batch, leftovers, opened, snapshot_of, stray_files
 
-KILLS = 4
+KILLS = 4 if SOAK else 3
 """Of each action, spread over its calls from the first to the last."""
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -42,7 +42,7 @@ def test_a_disk_that_is_full_at_any_call(tmp_path, kind, moment, first, complain
     assert hoodie.open_table(tmp_path).scan().count() == 2
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_arrow_refuses_what_is_to_be_written(tmp_path, kind, monkeypatch, complaints):
     def refuses(self, *_, **__):
         raise pa.ArrowInvalid("Column declared non-nullable contains nulls")

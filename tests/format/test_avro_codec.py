@@ -240,7 +240,7 @@ def has_nan(table: pa.Table) -> bool:
 @pytest.mark.parametrize("name", sorted(SCALARS))
 @pytest.mark.parametrize("null", [None, "first", "last"])
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_column_of_each_type_has_fastavros_bytes_and_comes_back(name, null, data):
     kind = SCALARS[name] if null is None else nullable(SCALARS[name], first=null == "first")
     rows = data.draw(st.lists(st.fixed_dictionaries({"c0": kind.values}), max_size=8))

@@ -182,7 +182,7 @@ class Random:
         table.run_compaction()
 
 
-@pytest.mark.parametrize("seed", long_but(range(3), range(HISTORIES)))
+@pytest.mark.parametrize("seed", long_but([0], range(HISTORIES)))
 def test_any_feed_applied_in_order_leads_from_state_to_state(kind, seed):
     history = Random(f"{kind} {seed}", kind)
     for _ in range(14):

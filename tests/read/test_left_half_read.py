@@ -63,7 +63,7 @@ CASES = [
     ("COPY_ON_WRITE", "script ends"),
     ("COPY_ON_WRITE", "error"),
 ]
-OFTEN = [("MERGE_ON_READ", ending) for ending in ("script ends", "break", "forked")]
+OFTEN = [("MERGE_ON_READ", ending) for ending in ("script ends", "forked")]
 
 
 @pytest.mark.parametrize("case", long_but(OFTEN, CASES), ids=": ".join)

@@ -12,6 +12,7 @@ import hoodie
 from hoodie.errors import HoodieError, InstantNotFoundError, OptionError
 from hoodie.format.plan_avro import encode_plan
 from hoodie.model.meta_fields import META_COLUMNS
+from tests.effort import in_shares
 from tests.golden_tables import FOLDER, copy_golden, golden_names
 from tests.rows import rows_of
 
@@ -59,7 +60,8 @@ def shown(rows, columns=None):
 
 # A log compaction gives rows its own commit time, by which no range finds them, in Hudi neither.
 @pytest.mark.parametrize("name", [name for name in golden_names() if name != "v6_log_compaction"])
-def test_every_range_is_what_its_commits_left_in_the_state_at_its_end(golden, name):
+@in_shares(4)
+def test_every_range_is_what_its_commits_left_in_the_state_at_its_end(golden, name, share):
     """Archived instants and moments between instants included. A late row may come in addition (docs/CONCURRENCY.md)."""
     table = golden(name)
     # Partial updates are merged with what the range holds: the rows are the same, some of their columns are not.
@@ -70,7 +72,7 @@ def test_every_range_is_what_its_commits_left_in_the_state_at_its_end(golden, na
     asked = sorted({*positions, *(f"{int(position) + 1}" for position in positions[::3])})
     states = {end: answer(table, until=end) for end in asked}
     assert any(isinstance(state, list) for state in states.values())
-    for begin, end in itertools.combinations(asked, 2):
+    for begin, end in share.of(itertools.combinations(asked, 2)):
         found, state = answer(table, begin, end), states[end]
         committed = {each.instant: each.position for each in history if begin < each.position <= end}
         if isinstance(found, InstantNotFoundError):
@@ -87,9 +89,10 @@ def test_every_range_is_what_its_commits_left_in_the_state_at_its_end(golden, na
 
 
 @pytest.mark.parametrize("name", [name for name in golden_names() if name not in {"v6_mor_logs"}])
-def test_from_the_beginning_to_the_end_is_the_snapshot(golden, name):
+@in_shares(3)
+def test_from_the_beginning_to_the_end_is_the_snapshot(golden, name, share):
     table = golden(name)
-    for begin in (None, "000", "0", "earliest", "00000000000000"):
+    for begin in share.of((None, "000", "0", "earliest", "00000000000000")):
         assert pulled(table, begin) == rows_of(table.scan(meta_columns=True).to_arrow())
 
 

@@ -289,7 +289,7 @@ FILTERED = given(FILES, st.lists(FILTERS, min_size=4, max_size=4), st.booleans()
 UNCHECKED = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=30, suppress_health_check=UNCHECKED)
+@settings(max_examples=24, suppress_health_check=UNCHECKED)
 @FILTERED
 def test_a_filter_finds_what_a_judge_finds(files, filters, narrow):
     found_what_a_judge_finds("MERGE_ON_READ", files, filters, narrow=narrow)

@@ -18,7 +18,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.layout import BY_INSTANT
 from tests.bucket import BucketStorage
-from tests.effort import long_but
+from tests.effort import in_shares, long_but
 from tests.golden_tables import copy_golden
 from tests.memory_tables import (
     FakeClock,
@@ -130,6 +130,7 @@ def test_all_states_of_an_instant_are_archived_and_leave(kind):
         assert archive.read_commits([instant])[instant.time] == active.read_commit(instant)
 
 
+@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], KINDS))
 def test_a_write_archives_only_where_an_option_asks_for_it(kind):
     for options in ({}, {**AUTOMATIC, "hoodie.archive.automatic": "false"}):
         _, _, table = written(kind, 9, options)
@@ -247,7 +248,8 @@ def test_a_file_that_came_after_its_write_was_rolled_back_does_not_come_alive():
 
 @pytest.mark.parametrize("kind", long_but(["COPY_ON_WRITE"], KINDS))
 @pytest.mark.parametrize("store", long_but([MemoryStorage], [MemoryStorage, BucketStorage]))
-def test_an_archiver_that_dies_anywhere_loses_nothing_and_the_next_one_ends_it(kind, store, monkeypatch):
+@in_shares(3)
+def test_an_archiver_that_dies_anywhere_loses_nothing_and_the_next_one_ends_it(kind, store, share, monkeypatch):
     merge = ArchiveWriter.merge
     monkeypatch.setattr(ArchiveWriter, "merge", lambda self: merge(self, files=3))
     clock = FakeClock()
@@ -265,7 +267,7 @@ def test_an_archiver_that_dies_anywhere_loses_nothing_and_the_next_one_ends_it(k
     ended = opened(traced, clock).archive(min_commits=2)
     assert len(traced.trace) > 10
     seen = set()
-    for fault in crash_points(traced.trace):
+    for fault in share.of(crash_points(traced.trace)):
         storage, clock = copy_of(start)
         with suppress(InjectedFault, OSError):
             opened(FaultStorage(storage, [fault]), clock).archive(min_commits=2)
@@ -404,6 +406,7 @@ def test_a_listing_with_a_hole_is_not_taken(many, monkeypatch):
 # -- the archive's files -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", long_but(["COPY_ON_WRITE"], KINDS))
 def test_small_files_are_put_together_and_nothing_is_lost(kind):
     storage, clock, table = written(kind, 3)
     for turn in range(3, 30):

@@ -13,7 +13,7 @@ from hoodie.services.cleaning import CLEANING, CleaningService, plan_clean
 from hoodie.services.inline import wait_for_background
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
-from tests.effort import long_but
+from tests.effort import in_shares, long_but
 from tests.golden_tables import copy_golden
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, snapshot_of, stray_files
 from tests.placed import in_memory
@@ -57,6 +57,7 @@ class Counting(FaultStorage):
         return super().list(folder, recursive=recursive)
 
 
+@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], KINDS))
 def test_a_table_does_not_grow_without_end(kind):
     storage, _, table = written(kind, 12, AUTOMATIC)
     before = len(data_files(storage))
@@ -192,7 +193,8 @@ def test_a_scan_that_meets_a_cleaned_file_says_which_clean_it_was():
 
 
 @pytest.mark.parametrize("kind", long_but(["COPY_ON_WRITE"], KINDS))
-def test_a_cleaner_that_dies_anywhere_is_gone_on_with_and_no_reader_notices(kind):
+@in_shares(2)
+def test_a_cleaner_that_dies_anywhere_is_gone_on_with_and_no_reader_notices(kind, share):
     storage, _, table = written(kind, 8)
     table.delete_partitions(["b"])
     table.upsert(rows(9))
@@ -203,7 +205,7 @@ def test_a_cleaner_that_dies_anywhere_is_gone_on_with_and_no_reader_notices(kind
     opened(traced, its_clock).clean(retain_commits=1)
     left = sorted(data_files(done))
     points = list(crash_points(traced.trace))
-    for fault in points:
+    for fault in share.of(points):
         dead, its_clock = copy_of(storage)
         with pytest.raises(InjectedFault):
             opened(FaultStorage(dead, [fault]), its_clock).clean(retain_commits=1)

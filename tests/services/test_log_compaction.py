@@ -19,6 +19,7 @@ from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
 from tests.change_feed import changes_of
+from tests.effort import long_but
 from tests.memory_tables import (
     FakeClock,
     Input,
@@ -98,8 +99,9 @@ def blocks_of(storage, table, group=None):
 KINDS = [({}, "ts"), (PARQUET, "ts"), ({}, None), ({"hoodie.python.mor.row.copies": "false"}, "ts")]
 
 
-@pytest.mark.parametrize(("options", "ordering"), KINDS)
-def test_readers_see_the_same_before_and_after(options, ordering):
+@pytest.mark.parametrize("kind", long_but(KINDS[:2], KINDS))
+def test_readers_see_the_same_before_and_after(kind):
+    options, ordering = kind
     storage, clock = begin(options=options, ordering=ordering)
     before = everything(storage, clock)
     (result,) = opened(storage, clock, options).compact_logs(blocks=3)

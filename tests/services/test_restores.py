@@ -25,7 +25,7 @@ from hoodie.services.undo_rules import preview
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.write.attempt import Attempt
-from tests.effort import long_but
+from tests.effort import in_shares, long_but
 from tests.golden_tables import copy_golden
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, plain, snapshot_of, stray_files
 
@@ -273,7 +273,8 @@ def test_a_living_writer_is_not_restored_over_and_a_dead_one_is_undone(kind):
 
 
 @pytest.mark.parametrize("name", long_but(["rollback"], ["restore", "rollback"]))
-def test_an_interrupted_one_is_seen_as_done_and_the_next_write_finishes_it(kind, name):
+@in_shares(3)
+def test_an_interrupted_one_is_seen_as_done_and_the_next_write_finishes_it(kind, name, share):
     scene = Scene(kind, compacts_after=(2,))
 
     def act(table):
@@ -285,7 +286,7 @@ def test_an_interrupted_one_is_seen_as_done_and_the_next_write_finishes_it(kind,
     traced = FaultStorage(trial)
     act(opened(traced, clock))
     seen = set()
-    for fault in crash_points(traced.trace):
+    for fault in share.of(crash_points(traced.trace)):
         storage, clock = copy_of(start)
         with pytest.raises(InjectedFault):
             act(opened(FaultStorage(storage, [fault]), clock))

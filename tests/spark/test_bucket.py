@@ -8,6 +8,7 @@ import pytest
 import hoodie
 import pyspark_hoodie
 from hoodie.format.bucket_hash import bucket_numbers
+from tests.effort import long_but
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -16,7 +17,7 @@ BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
 DDL = "id string, part string, qty int, ts long"
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_every_key_goes_to_its_bucket_when_spark_runs_the_tasks(door, request, tmp_path, table_type):
     path = str(tmp_path / "t")
     more = {"hoodie.python.driver.max.bytes": "0"}

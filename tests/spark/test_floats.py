@@ -96,7 +96,8 @@ def test_a_filter_finds_what_it_finds_in_the_rows(enabled, tmp_path, name, writt
         assert load(enabled, path, where=where).count() == hoodie.open_table(path).scan(where=where).to_arrow().num_rows
 
 
-@pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], TYPES))
+@pytest.mark.long
+@pytest.mark.parametrize("table_type", TYPES)
 def test_every_query_of_a_table_with_changes_finds_them(enabled, tmp_path, table_type):
     """Base files and row copies: realtime, read-optimized, incremental, and after a compaction."""
     path = tmp_path / "t"

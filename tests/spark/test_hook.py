@@ -308,6 +308,7 @@ def test_a_read_schema_selects_columns_in_its_order(door, path):
     assert sorted(frame.collect()) == [(1, "k"), (2, "l")]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has no sources written in Python")
 def test_sql_over_a_temporary_view(door, path):
     door.sql(f"create or replace temporary view flights using hoodie options (path '{path}')")

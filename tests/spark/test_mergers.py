@@ -5,6 +5,7 @@ import pytest
 
 import hoodie
 from hoodie.options import mergers
+from tests.effort import long_but
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -20,7 +21,7 @@ def sums(older, newer):
     return newer.set_column(at, newer.schema.field(at), pc.add(older["val"], newer["val"]))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 @pytest.mark.parametrize("by_value", [False, True])
 def test_a_merger_runs_on_the_executors(enabled, tmp_path, table_type, by_value):
     factor = 1

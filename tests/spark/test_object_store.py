@@ -8,6 +8,7 @@ import pyspark_hoodie
 from hoodie.errors import HoodieError
 from hoodie.storage.uri import open_storage
 from pyspark_hoodie.reach import session_settings, split_options
+from tests.effort import long_but
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -38,7 +39,7 @@ def lifecycle(spark, uri, options):
     return read
 
 
-@pytest.mark.parametrize("with_enable", [True, False])
+@pytest.mark.parametrize("with_enable", long_but([True], [True, False]))
 def test_options_say_how_to_reach_the_store_and_show_nowhere(spark, server, with_enable, capsys):
     if with_enable:
         pyspark_hoodie.enable(spark)

@@ -10,6 +10,7 @@ import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError
 from hoodie.model.enums import TableType, WriteOperation
+from tests.effort import long_but
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -139,7 +140,7 @@ def test_a_table_is_overwritten_by_what_was_read_of_it(enabled, path):
     assert stored(path) == [("k0", "a", 2, 10), ("k1", "a", 2, 10)]
 
 
-@pytest.mark.parametrize("driver_max_bytes", ["0", "10000000"], ids=["executors", "driver"])
+@pytest.mark.parametrize("driver_max_bytes", long_but(["0"], ["0", "10000000"]), ids=["executors", "driver"])
 def test_a_row_that_another_writer_renews_during_delete_where_stays(enabled, path, driver_max_bytes, monkeypatch):
     """The condition is evaluated anew: at first it finds k0 and k2, then k2 alone."""
     table = pyspark_hoodie.HoodieTable.for_path(enabled, path)

@@ -110,6 +110,7 @@ def test_a_read_with_an_option_that_means_nothing_here(door, path, name, said):
             door.readStream.format("hoodie").option(name, "1").load(path)
 
 
+@pytest.mark.long
 def test_a_stream_with_an_option_that_means_nothing_here(door, sink_door, path, tmp_path):
     if SPARK < (4, 0):
         pytest.skip("Spark 3.5 has no streams out of the format")

@@ -100,7 +100,10 @@ def test_columns_are_pruned_and_filters_pushed(enabled, changed):
     assert sorted(row["id"] for row in frame.collect()) == ["k00", "k01", "k04", "k06"]
 
 
-@pytest.mark.parametrize("where", ["qty = 0", "qty = 1", "qty < 4", "id in ('k02', 'k03')", "qty = 100", "ts = 6"])
+FILTERS = ["qty = 0", "qty = 1", "qty < 4", "id in ('k02', 'k03')", "qty = 100", "ts = 6"]
+
+
+@pytest.mark.parametrize("where", long_but(FILTERS[::2], FILTERS))
 def test_no_filter_brings_a_replaced_row_back(enabled, changed, where):
     expected = hoodie.open_table(changed).scan(where=where, meta_columns=True)
     same(load(enabled, changed).where(where), expected)

@@ -49,7 +49,7 @@ def test_a_view_of_a_dataframe_keeps_its_snapshot(sql, df, path):
 
 
 @NO_SOURCE
-@pytest.mark.parametrize("name", long_but(["hudi"], ["hoodie", "hudi", "`org.apache.hudi`"]))
+@pytest.mark.parametrize("name", long_but([], ["hoodie", "hudi", "`org.apache.hudi`"]))
 def test_a_view_using_the_format_keeps_its_snapshot_until_it_is_made_anew(sql, df, path, name):
     """Spark 4.0 makes the source anew for each query, later ones with the view."""
     view = f"create or replace temporary view v using {name} options (path '{path}')"

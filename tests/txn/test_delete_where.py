@@ -88,7 +88,7 @@ def delete(table):
     return table.delete(where=EXPIRED)
 
 
-@pytest.mark.parametrize("other", long_but(["upsert", "deletion and return"], OTHERS))
+@pytest.mark.parametrize("other", long_but(["deletion and return"], OTHERS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_writer_in_the_middle_loses_nothing(kind, other):
     wanted = [one_after_the_other(kind, delete, OTHERS[other]), one_after_the_other(kind, OTHERS[other], delete)]

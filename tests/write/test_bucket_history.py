@@ -93,7 +93,7 @@ class BucketHistories(Histories):
 
 
 @pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_any_history_reads_as_the_model_says(kind, ordering):
     machine = type("Machine", (BucketHistories,), {"table_type": kind, "ordering": ordering})
     examples, steps = (1000, 60) if SOAK else (6, 14)

@@ -113,7 +113,7 @@ EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 
 @BOTH_TYPES
 @EVERY_MODE
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(steps=STEPS)
 def test_a_table_says_what_the_model_says_after_any_history(mode, table_type, steps):
     said_what_the_model_says(mode, table_type, steps)

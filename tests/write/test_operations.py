@@ -15,6 +15,7 @@ from hoodie.format.plan_avro import REPLACE_PLAN, decode_plan
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.names import HOODIE, format_instant_file, join
 from hoodie.model.tuning import TUNING
+from tests.effort import long_but
 from tests.golden_tables import FOLDER
 from tests.memory_tables import Input, batch, create, leftovers, new_storage, new_table, opened, plain, stray_files
 from tests.small_files import SIZED
@@ -220,7 +221,7 @@ def of_a(table):
 
 
 @KINDS
-@pytest.mark.parametrize("packing", [{}, NO_PACKING], ids=["small file", "new file"])
+@pytest.mark.parametrize("packing", long_but([{}], [{}, NO_PACKING]), ids=["small file", "new file"])
 @pytest.mark.parametrize("operation", [WriteOperation.INSERT, WriteOperation.BULK_INSERT])
 def test_what_an_insert_does_with_stored_keys_is_an_option(kind, packing, operation):
     """The rows that Apache Hudi 1.2.0 has after the same insert."""
