@@ -82,7 +82,7 @@ class ActiveTimeline:
         self._log_names = LogNameTexts()
         self._listed: Mapping[str, FileInfo] = {}
         self._folders: set[str] = set()
-        """Those that a listing of the timeline has shown; none is taken out again, so a thread that lists slowly hides nothing from others."""
+        """Those that a listing of the timeline has shown; none is taken out again: a slow thread hides nothing from others."""
         self._kinds: dict[str, bool] = {}
         """Time of a pending replacecommit -> whether its plan is that of a clustering."""
 
