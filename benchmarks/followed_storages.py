@@ -98,7 +98,9 @@ class Case:
         if not self.lives_on:
             self._writer = Cache()
         costs = {
-            "ingest": self._measured(counted, self._writer, lambda t: t.upsert(rows(ids, self._partitions, 2 + number))),
+            "ingest": self._measured(
+                counted, self._writer, lambda t: t.upsert(rows(ids, self._partitions, 2 + number))
+            ),
             "compact": self._measured(counted, self._writer, lambda t: t.compact()),
             "clean": self._measured(counted, self._writer, lambda t: t.clean(retain_commits=2)),
         }
@@ -270,7 +272,9 @@ def main() -> None:
             with PLACES[storage](Path(folder) / storage) as place:
                 for partitions in args.partitions:
                     found = measure(place, partitions, args.rounds, args.touched)
-                    print(f"\n| {storage}, {partitions:,} partitions | listings | all calls | seconds |\n|---|---|---|---|")
+                    print(
+                        f"\n| {storage}, {partitions:,} partitions | listings | all calls | seconds |\n|---|---|---|---|"
+                    )
                     for name, figures in lines(found):
                         print(f"| {name} | {figures} |", flush=True)
                     for line in kinds(found) if args.kinds else ():
