@@ -1,10 +1,10 @@
-"""Storage calls and seconds of rounds of ingestion, compaction and cleaning, and of a reader, with files that are followed and without.
+"""What following the timeline saves on a disk, on S3 and on HDFS: storage calls and seconds of writers, services and readers.
 
     python -m benchmarks.followed_storages disk s3 hdfs
 
-prints the tables of docs/TIMELINE_SERVICE.md. On S3, versitygw behind a proxy, each request takes 20 ms more, and requests are counted.
-On a disk and on HDFS, a NameNode and a DataNode of this machine, calls of the storage are counted. Each case has a table of its own.
-Cases take their rounds in turns, so that a busy machine is as busy for all of them.
+prints the figures of docs/TIMELINE_SERVICE.md. On S3 (versitygw behind a proxy) each request takes 20 ms more, and requests are
+counted; on a disk and on HDFS (a NameNode and a DataNode of this machine) calls of the storage are. A round is an upsert, a compaction
+and a clean. Each case has a table of its own, and they take their rounds in turns, so that a busy machine is as busy for all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable, create_at, open_at
 from tests.servers.hdfs import COMES_TOO_SOON, hdfs
-from tests.servers.http_proxy import HttpProxy
 from tests.servers.proxy import Proxy
 
 CHECKPOINT = "hoodie.python.view.checkpoint.path"
@@ -152,7 +151,7 @@ class Calls:
         self._lock = threading.Lock()
 
     def of(self, storage: Any) -> Storage:
-        """The same storage, which counts here from now on. It is changed, and not wrapped: what it is decides how files are published."""
+        """The same storage, which counts here from now on. It is not wrapped: its class decides how files are published."""
         for name in filter(lambda each: hasattr(storage, each), _KINDS):
             setattr(storage, name, self._counting(getattr(storage, name), _KINDS[name]))
         counted: Storage = storage
@@ -184,7 +183,9 @@ def on_disk(folder: Path) -> Iterator[Place]:
 
 @contextmanager
 def on_s3(folder: Path) -> Iterator[Place]:
-    from tests.servers.versitygw import versitygw  # noqa: PLC0415 - boto3 makes its bucket, which others do not need
+    # boto3 makes the bucket, and not every environment has it.
+    from tests.servers.http_proxy import HttpProxy  # noqa: PLC0415
+    from tests.servers.versitygw import versitygw  # noqa: PLC0415
 
     with versitygw(folder) as server, HttpProxy(server.endpoint) as proxy:
         options = {**server.options, "aws_endpoint": proxy.endpoint}

@@ -145,21 +145,27 @@ def test_a_write_of_ours_that_died_among_its_gathered_markers_is_rolled_back_by_
     turns = Turns(hudi, tmp_path / "trips", table_type)
     turns.create()
     turns.we_upsert(trips(range(8), fare=1, ts=10))
-    rows, gathered = trips(range(10), fare=9, ts=12), {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED"}
-    trial = tmp_path / "trial"
-    shutil.copytree(turns.path, trial)
-    traced = FaultStorage(LocalStorage(trial))
-    open_at(traced).upsert(turns.arrow(rows), gathered)
-    shutil.rmtree(trial)
-    marked = next(call.n for call in traced.trace if call.path.endswith("/MARKERS0"))
-    completed = next(call.n for call in traced.trace if completes_write(call.path))
-    for turn, fault in enumerate((Fault(marked), Fault(marked, "after"), Fault(marked + 2), Fault(completed))):
+    gathered = {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED"}
+    for turn, how in enumerate(("no marker", "all markers", "a file", "all files")):
+        rows = turns.arrow(trips(range(10), fare=9, ts=20 + turn))
+        trial = tmp_path / f"trial{turn}"
+        shutil.copytree(turns.path, trial)
+        traced = FaultStorage(LocalStorage(trial))
+        open_at(traced).upsert(rows, gathered)
+        marked = next(call.n for call in traced.trace if call.path.endswith("/MARKERS0"))
+        completed = next(call.n for call in traced.trace if completes_write(call.path))
+        fault = {
+            "no marker": Fault(marked),
+            "all markers": Fault(marked, "after"),
+            "a file": Fault(marked + 1, "after"),
+            "all files": Fault(completed),
+        }[how]
         with pytest.raises(InjectedFault):
-            open_at(FaultStorage(LocalStorage(turns.path), [fault])).upsert(turns.arrow(rows), gathered)
-        assert list((turns.path / ".hoodie" / ".temp").rglob("MARKERS.type"))
+            open_at(FaultStorage(LocalStorage(turns.path), [fault])).upsert(rows, gathered)
+        assert list((turns.path / ".hoodie" / ".temp").rglob("MARKERS.type")), how
         turns.hudi_upserts(trips(range(2), fare=20 + turn, ts=20 + turn))
-        assert not list((turns.path / ".hoodie" / ".temp").rglob("MARKERS*"))
-    turns.we_upsert(rows)
+        assert not list((turns.path / ".hoodie" / ".temp").rglob("MARKERS*")), how
+    turns.we_upsert(trips(range(10), fare=9, ts=30))
 
 
 @pytest.mark.parametrize("failing", [Failing.RESET, Failing.LOST_ANSWER])
