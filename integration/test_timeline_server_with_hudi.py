@@ -1,5 +1,7 @@
 """Our timeline server and Apache Hudi's client, and the other way round: answers are those of Hudi's own view, which lists."""
 
+import shutil
+
 import pytest
 
 import hoodie
@@ -8,11 +10,14 @@ from hoodie.engine.local import LocalEngine
 from hoodie.options.values import ViewStore
 from hoodie.options.view import RemoteOptions, ViewOptions
 from hoodie.storage.cache import Cache
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
+from hoodie.table import open_at
 from hoodie.view.context import TableContext
 from integration.hudi_client import PeerError
-from integration.tables import trips
+from integration.tables import completes_write, trips
 from integration.turns import FAIL_AFTER_WRITING, Turns
+from tests.servers.http_proxy import Failing, HttpProxy
 
 PARTITIONS = ("oslo", "rome", "not/there")
 
@@ -132,4 +137,49 @@ def test_a_failed_write_of_hudi_with_gathered_markers_is_rolled_back_by_us(hudi,
     assert list((turns.path / ".hoodie" / ".temp").rglob("MARKERS*"))
     hoodie.open_table(turns.path).rollback()
     turns.check("after our rollback")
+    assert not list((turns.path / ".hoodie" / ".temp").rglob("MARKERS*"))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_write_of_ours_that_died_among_its_gathered_markers_is_rolled_back_by_hudi(hudi, tmp_path, table_type):
+    turns = Turns(hudi, tmp_path / "trips", table_type)
+    turns.create()
+    turns.we_upsert(trips(range(8), fare=1, ts=10))
+    gathered = {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED"}
+    for turn, how in enumerate(("no marker", "all markers", "a file", "all files")):
+        rows = turns.arrow(trips(range(10), fare=9, ts=20 + turn))
+        trial = tmp_path / f"trial{turn}"
+        shutil.copytree(turns.path, trial)
+        traced = FaultStorage(LocalStorage(trial))
+        open_at(traced).upsert(rows, gathered)
+        marked = next(call.n for call in traced.trace if call.path.endswith("/MARKERS0"))
+        completed = next(call.n for call in traced.trace if completes_write(call.path))
+        fault = {
+            "no marker": Fault(marked),
+            "all markers": Fault(marked, "after"),
+            "a file": Fault(marked + 1, "after"),
+            "all files": Fault(completed),
+        }[how]
+        with pytest.raises(InjectedFault):
+            open_at(FaultStorage(LocalStorage(turns.path), [fault])).upsert(rows, gathered)
+        assert list((turns.path / ".hoodie" / ".temp").rglob("MARKERS.type")), how
+        turns.hudi_upserts(trips(range(2), fare=20 + turn, ts=20 + turn))
+        assert not list((turns.path / ".hoodie" / ".temp").rglob("MARKERS*")), how
+    turns.we_upsert(trips(range(10), fare=9, ts=30))
+
+
+@pytest.mark.parametrize("failing", [Failing.RESET, Failing.LOST_ANSWER])
+def test_a_write_of_hudi_whose_marker_server_dies_changes_nothing_and_is_rolled_back_by_us(hudi, tmp_path, failing):
+    turns = Turns(hudi, tmp_path / "trips", "COPY_ON_WRITE")
+    turns.create()
+    turns.we_upsert(trips(range(8), fare=1, ts=10))
+    with hoodie.timeline_server.start(turns.path) as server, HttpProxy(server.address) as proxy:
+        options = turns.options | server.options | {"hoodie.write.markers.type": "TIMELINE_SERVER_BASED"}
+        options["hoodie.filesystem.view.remote.port"] = proxy.endpoint.rpartition(":")[2]
+        proxy.fail_from(1, failing, kinds=frozenset({"POST"}))
+        with pytest.raises(PeerError):
+            hudi.write(turns.path, turns.arrow(trips(range(8), fare=9, ts=12)), options)
+        assert proxy.failed
+    turns.check("hudi has failed")
+    turns.we_upsert(trips(range(4), fare=3, ts=13))
     assert not list((turns.path / ".hoodie" / ".temp").rglob("MARKERS*"))

@@ -7,6 +7,8 @@ import time
 import pyarrow as pa
 import pytest
 
+from benchmarks.followed_storages import lines, on_disk
+from benchmarks.followed_storages import measure as measure_followed
 from benchmarks.goals import Ratio, Seconds
 from benchmarks.metadata_size import CASES
 from benchmarks.metadata_size import run as run_metadata
@@ -229,3 +231,20 @@ def test_requests_of_an_upsert_do_not_grow_with_the_commits(monkeypatch):
     few, many = (dict(measure(Shape("MERGE_ON_READ", 4, commits), counting)) for commits in (3, 9))
     assert few["upsert"]["PUT"] > 0
     assert few["upsert"] == many["upsert"]
+
+
+@pytest.mark.long
+def test_a_followed_table_is_not_listed_and_a_process_that_knows_nothing_lists_each_partition_once(tmp_path):
+    partitions, touched = 12, 2
+    with on_disk(tmp_path) as place:
+        found = measure_followed(place, partitions, rounds=2, touched=touched)
+        assert not place.counted(), "every call belongs to a step"
+    figures = dict(lines(found))
+    assert {case.name: len(case.rounds) for case in found} == dict.fromkeys((case.name for case in found), 2)
+    listing, followed = figures["query, one process"], figures["query, one process, followed"]
+    assert followed.lists <= listing.lists - partitions + 2
+    one, new = "round, one process", "round, a process for each round"
+    saved = figures[one].lists - figures[f"{one}, followed"].lists
+    assert saved > partitions // 2
+    assert figures[f"{new}, followed from a checkpoint"].lists < figures[new].lists
+    assert figures[f"{new}, followed"].lists > figures[f"{one}, followed"].lists

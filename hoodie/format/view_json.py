@@ -1,7 +1,7 @@
 """File slices and instants as Apache Hudi's timeline server and its clients tell them to each other: JSON objects.
 
 Paths in them are full ones, with the table's address as the client has called it. A base file or log has its modification time as 0:
-whoever follows files by the timeline does not know it.
+whoever follows files by the timeline does not know it. Apache Hudi's view that follows the timeline has 0 for those files, too.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def repair_properties(
     """Find out the properties of a table whose `hoodie.properties` is missing or damaged, and with `dry_run=False` write them.
 
     They are taken from the file's backup, from the lines that are left, and from what the files of the table say for sure. The rest
-    has to be said. The damaged file is kept in `.hoodie/.hoodie_py/set-aside/`.
+    has to be said. The damaged file is kept in `.hoodie/.hoodie_py_set_aside/`.
 
     Args:
         path: the table's folder, as `open_table` takes it.

@@ -1,6 +1,6 @@
-"""Files that a repair takes out of a table are not deleted: they are moved below our private folder, and can be put back.
+"""Files that a repair takes out of a table are not deleted: they are moved into a folder of ours, and can be put back.
 
-`.hoodie/.hoodie_py/set-aside/<name>/<path in the table>`: a file's place says where it came from, so nothing else has to be kept.
+`.hoodie/.hoodie_py_set_aside/<name>/<path in the table>`: a file's place says where it came from, so nothing else has to be kept.
 Beside the folder `<name>.json` says why each went. It is written first, for people; the way back does not need it.
 """
 

@@ -81,6 +81,8 @@ class ActiveTimeline:
         self._folder = folder
         self._log_names = LogNameTexts()
         self._listed: Mapping[str, FileInfo] = {}
+        self._folders: set[str] = set()
+        """Those that a listing of the timeline has shown; none is taken out again: a slow thread hides nothing from others."""
         self._kinds: dict[str, bool] = {}
         """Time of a pending replacecommit -> whether its plan is that of a clustering."""
 
@@ -135,7 +137,9 @@ class ActiveTimeline:
         if self._storage.local_path("") is not None:
             names = frozenset(self._storage.names(self._folder))
         else:  # the same answer says which file it is, and nobody needs to ask for that again
-            self._listed = {info.path: info for info in self._storage.list(self._folder) if not info.is_folder}
+            found = self._storage.list(self._folder)
+            self._listed = {info.path: info for info in found if not info.is_folder}
+            self._folders.update(info.path for info in found if info.is_folder)
             names = frozenset(path.rpartition("/")[2] for path in self._listed)
         timeline = kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
         return self._told_apart(timeline), names
@@ -152,6 +156,14 @@ class ActiveTimeline:
         return (
             timeline.with_clusterings(i.time for i in pending if self.is_pending_clustering(i)) if pending else timeline
         )
+
+    def may_have(self, folder: str) -> bool:
+        """Whether the folder may have been there when the timeline was loaded last. False is certain.
+
+        Beside the timeline's files a listing of them shows it. On a disk, where it does not, to ask costs little.
+        """
+        is_shown = folder.rpartition("/")[0] == self._folder and self._storage.local_path("") is None
+        return not is_shown or folder in self._folders
 
     def last_loaded(self) -> Timeline | None:
         """What this process saw of the timeline last, without a look at the storage; None when that is forgotten."""

@@ -112,10 +112,10 @@ class MarkerFolders:
                 if not batch:
                     state.is_writing = False
                     return
-            failed: Exception | None = None
+            failed: BaseException | None = None
             try:
                 self._write(state, list(batch))
-            except Exception as exc:  # noqa: BLE001 - whatever it is, those who wait have to hear of it
+            except BaseException as exc:  # noqa: BLE001 - whatever it is, those who wait have to hear of it
                 failed = exc
             with state.lock:
                 for name, written in batch.items():

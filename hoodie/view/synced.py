@@ -20,7 +20,7 @@ from threading import RLock
 from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedTableError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
-from hoodie.model.names import join
+from hoodie.model.names import SET_ASIDE, join
 from hoodie.model.payloads import RestoreMetadata
 from hoodie.storage.base import FileInfo
 from hoodie.storage.many import for_each
@@ -205,7 +205,7 @@ class SyncedListing:
     def _sync(self, timeline: Timeline) -> None:
         known = self._files
         # A repair moves files without a word on the timeline, so this is asked also where nothing was completed.
-        if known.timeline is None or _state(self._list_set_aside()) != known.set_aside:
+        if known.timeline is None or self._set_aside_now() != known.set_aside:
             self._begin()
         elif not known.covers(timeline):
             if completed(timeline) < completed(known.timeline):
@@ -219,8 +219,12 @@ class SyncedListing:
         """Stand at the timeline of now, with no file known. What is compared later is looked at before."""
         self._files.forget()
         self._files.archive = _state(self._list_archive())
-        self._files.set_aside = _state(self._list_set_aside())
         self._files.stand_at(self._active.load())
+        self._files.set_aside = self._set_aside_now()
+
+    def _set_aside_now(self) -> FolderState:
+        """As of the last time that the timeline was loaded, or newer. A repair makes the folder before it moves anything."""
+        return _state(self._list_set_aside()) if self._active.may_have(SET_ASIDE) else frozenset()
 
     def _follow(self, timeline: Timeline) -> bool:
         """Apply what was completed since. False where that cannot be told: then nothing is known any more."""
@@ -260,7 +264,7 @@ class SyncedListing:
 
     def _changes(self, old: Timeline, new: Timeline) -> tuple[str | None, Changes, int]:
         """Why it cannot be followed, or what was done; and the number of instants that did it."""
-        if _state(self._list_set_aside()) != self._files.set_aside:
+        if self._set_aside_now() != self._files.set_aside:
             return "a repair moved files away, or put some back", Changes(), 0
         before = completed(old)
         fresh = [i for i in new if i.is_completed and (i.time, i.action) not in before]

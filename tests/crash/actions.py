@@ -24,6 +24,7 @@ OVERWRITES = [Input("k0", "a", 300, 1), Input("new0", "c/d", 301, 1)]
 MORE = [Input("k4", "a", 200, 30), Input("k5", "b", 201, 30)]
 
 
+GATHERED_MARKERS = {"hoodie.write.markers.type": "timeline_server_based"}
 LOADED = [Input(f"load{n}", "abc"[n % 3], n, 40) for n in range(30)]
 
 
@@ -230,6 +231,9 @@ ACTIONS = {
     for action in (
         Action("copy-on-write upsert", _prepare("COPY_ON_WRITE"), lambda table: table.upsert(batch(CHANGES))),
         Action("merge-on-read upsert", _prepare_logs, lambda table: table.upsert(batch(CHANGES))),
+        Action(
+            "upsert with gathered markers", _prepare_logs, lambda table: table.upsert(batch(CHANGES), GATHERED_MARKERS)
+        ),
         Action("insert_overwrite", _prepare_logs, lambda table: table.insert_overwrite(batch(OVERWRITES))),
         Action("load in one pass", _prepare("MERGE_ON_READ"), _run_load),
         Action("delete_partitions", _prepare("COPY_ON_WRITE"), lambda table: table.delete_partitions(["b"])),

@@ -37,6 +37,7 @@ from tests.placed import EVERY, SERVER, TRIED
 CALLS = {
     "copy-on-write upsert": 19,
     "merge-on-read upsert": 24,
+    "upsert with gathered markers": 22,
     "insert_overwrite": 16,
     "load in one pass": 21,
     "delete_partitions": 9,
@@ -61,6 +62,7 @@ CALLS = {
 CALLS_IN_A_BUCKET = {
     "copy-on-write upsert": 19,
     "merge-on-read upsert": 24,
+    "upsert with gathered markers": 22,
     "insert_overwrite": 16,
     "load in one pass": 21,
     "delete_partitions": 9,

@@ -365,8 +365,8 @@ def require_repaired(storage, clock, rows, strays):
     assert table.repair().repairs == ()
     assert snapshot_of(table) == rows
     assert not set(strays) & set(data_files(storage))
-    aside = [info.path for info in storage.list(SET_ASIDE, recursive=True) if info.path.count("/") > 3]
-    kept = {path.split("/", 4)[4]: storage.read(path) for path in aside}
+    aside = [info.path for info in storage.list(SET_ASIDE, recursive=True) if info.path.count("/") > 2]
+    kept = {path.split("/", 3)[3]: storage.read(path) for path in aside}
     assert kept == strays
     table.upsert(batch([Input("next", "a", 1, 1)]))
     assert len(snapshot_of(opened(storage, clock))) == len(rows) + 1

@@ -1,14 +1,27 @@
 """Markers that a server gathers into a few files, as Apache Hudi's own server writes them."""
 
+import errno
 import json
+import signal
+import subprocess
+import sys
 import threading
+import uuid
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
+import urllib3
 
 import hoodie.timeline_server
+from hoodie.model.instant import next_instant
 from hoodie.publish.marker_files import encode_markers, read_marker_files
+from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline_server.markers import MarkerFolders, marker_folder
+from tests.bucket import BucketStorage
 from tests.timeline_server.asking import Asking, made
 
 FOLDER = ".hoodie/.temp/20260101000000000"
@@ -61,6 +74,116 @@ def test_markers_that_come_at_the_same_time_share_files():
     assert len(files) <= 20
     assert sorted(name for each in files.values() for name in each) == markers.all(FOLDER)
     assert len(markers.all(FOLDER)) == 161
+
+
+NAMES = [f"a/{n}.parquet.marker.CREATE" for n in range(6)]
+
+
+class OneThenAll(FaultStorage):
+    """The first marker is being written until all others wait, or have failed: they come in one batch."""
+
+    markers: MarkerFolders
+    answers: dict[str, object]
+    begun: threading.Event
+
+    def replace(self, path, data):
+        if path.endswith("/MARKERS0"):
+            self.begun.set()
+            while len(self.markers._of(FOLDER).pending) + len(self.answers) < len(NAMES):
+                """Others come."""
+        super().replace(path, data)
+
+
+def asked_at_once(storage):
+    """Ask for all markers; what became of each."""
+    storage.markers = MarkerFolders(storage)
+    answers = storage.answers = {}
+    storage.begun = threading.Event()
+
+    def create(name):
+        try:
+            answers[name] = storage.markers.create(FOLDER, name)
+        except (InjectedFault, OSError) as exc:
+            answers[name] = exc
+        storage.begun.set()
+
+    threads = [threading.Thread(target=create, args=(name,)) for name in NAMES]
+    for each in threads:
+        each.start()
+        storage.begun.wait()
+    for each in threads:
+        each.join()
+    return answers
+
+
+def on_storage(storage):
+    return [name for each in read_marker_files(storage, FOLDER).values() for name in each]
+
+
+@pytest.mark.parametrize("error", [None, errno.EIO])
+@pytest.mark.parametrize("kind", [MemoryStorage, BucketStorage])
+def test_a_server_that_dies_at_any_call_has_every_marker_that_it_has_answered_and_the_next_one_goes_on(kind, error):
+    traced = OneThenAll(kind())
+    assert all(answer is True for answer in asked_at_once(traced).values())
+    assert [call.path.rpartition("/")[2] for call in traced.trace if call.verb == "replace"] == [
+        *("MARKERS.type", "MARKERS0", "MARKERS1")
+    ], "five of the six came in one batch"
+    for fault in crash_points(traced.trace):
+        storage = kind()
+        answers = asked_at_once(OneThenAll(storage, [replace(fault, error_number=error)]))
+        made = {name for name, answer in answers.items() if answer is True}
+        assert made != set(NAMES) or error is not None, fault
+        found = on_storage(storage)
+        assert made <= set(found) <= set(NAMES), fault
+        assert len(found) == len(set(found)), fault
+        after = MarkerFolders(storage)
+        assert after.all(FOLDER) == sorted(found), fault
+        assert {name for name in NAMES if not after.create(FOLDER, name)} == set(found), fault
+        assert sorted(on_storage(storage)) == NAMES, fault
+        assert storage.read(f"{FOLDER}/MARKERS.type") == b"TIMELINE_SERVER_BASED"
+
+
+def test_a_server_that_is_killed_in_a_batch_leaves_markers_for_the_rollback_and_the_next_server(tmp_path):
+    table = made(tmp_path)
+    rows = table.scan().to_arrow()
+    storage = table._context.storage
+    instant = next_instant(datetime(2026, 11, 25, tzinfo=UTC), table.timeline.commits[-1].time)
+    for state in ("requested", "inflight"):
+        storage.create_new(f".hoodie/{instant}.deltacommit.{state}", b"")
+    folder = f".hoodie/.temp/{instant}"
+    command = [sys.executable, "-m", "hoodie", "timeline-server", storage.uri, "--json"]
+    answered = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        said = json.loads(process.stdout.readline())
+        asking = Asking(SimpleNamespace(**said), table)
+        where = {"markerdirpath": f"{asking.path}/{folder}"}
+
+        def write(number):
+            """As a task of Apache Hudi does it: first the marker, then the file."""
+            with suppress(urllib3.exceptions.HTTPError):
+                for n in range(1000):
+                    name = f"a/{uuid.uuid4()}-0_{number}-{n}-0_{instant}.parquet"
+                    asking.request("POST", "/v1/hoodie/marker/create", **where, markername=f"{name}.marker.CREATE")
+                    storage.create_new(name, b"begun", durable=False)
+                    answered.append(name)
+                    if len(answered) == 40:
+                        process.kill()
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert process.wait() == -signal.SIGKILL
+    assert 40 <= len(answered) < 4000
+    with hoodie.timeline_server.start(storage.uri) as server:
+        answer = Asking(server, table).request("GET", "/v1/hoodie/marker/create-and-merge", **where)
+        assert {f"{name}.marker.CREATE" for name in answered} <= set(json.loads(answer.data))
+    table.rollback()
+    assert not any(storage.exists(name) for name in answered)
+    assert not storage.exists(folder)
+    assert table.scan().to_arrow().equals(rows)
+    assert not table.timeline.pending()
 
 
 class FullStorage(MemoryStorage):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import MissingFileError, OptionError
-from hoodie.model.names import HOODIE
+from hoodie.model.names import HOODIE, SET_ASIDE
 from hoodie.options.parse import parse_view_options
 from hoodie.options.values import ViewStore
 from hoodie.storage.cache import Cache
@@ -15,7 +15,7 @@ from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
-from tests.followed import FOLLOWS, Counting, by_listing, check_followed, follower, slices
+from tests.followed import FOLLOWS, Counting, by_listing, check_followed, follower, moved, slices
 from tests.memory_tables import Input, batch, copy_of, create, new_table, opened, plain, snapshot_of
 
 FOLLOWING = {"hoodie.filesystem.view.incr.timeline.sync.enable": "true"}
@@ -204,12 +204,52 @@ def test_files_that_a_repair_moved_away_are_not_shown_any_more():
     context, listed = counted(storage)
     assert stray in {log.path for each in slices(context) for log in each.logs}
     clock.sleep(1)
-    moved = table.repair("stray-files", dry_run=False, older_than_s=0)
-    assert [each.path for each in moved.repairs] == [stray]
+    done = table.repair("stray-files", dry_run=False, older_than_s=0)
+    assert [each.path for each in done.repairs] == [stray]
     table.upsert(batch([Input("l", "b", 4, 4)]))
     assert slices(context) == by_listing(storage)
     assert listed
     assert check_followed(context) > 0
+
+
+class AsksWhatIsSetAside(FaultStorage):
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.asked = 0
+
+    def list(self, folder, *, recursive=False):
+        self.asked += folder == SET_ASIDE
+        return super().list(folder, recursive=recursive)
+
+
+def test_what_repairs_set_aside_is_listed_only_where_the_timeline_shows_that_there_is_any():
+    storage, clock, table = filled()
+    path = next(log.path for each in by_listing(storage) for log in each.logs)
+    storage.create_new(path.replace(".log.1", ".log.7"), b"no block")
+    asking = AsksWhatIsSetAside(storage)
+    context = follower(asking)
+    for _ in range(3):
+        table.upsert(batch([Input("l", "b", 4, 4)]))
+        assert slices(context) == by_listing(storage)
+    assert asking.asked == 0
+    clock.sleep(1)
+    done = table.repair("stray-files", dry_run=False, older_than_s=0)
+    assert slices(context) == by_listing(storage), "nothing was committed since"
+    assert asking.asked > 0
+    table.undo_repair(done.set_aside)
+    assert slices(context) == by_listing(storage)
+
+
+def test_a_file_that_was_put_back_is_seen_by_an_opening_that_never_saw_it_away():
+    storage, clock, table = filled()
+    path = next(log.path for each in by_listing(storage) for log in each.logs)
+    storage.create_new(path.replace(".log.1", ".log.7"), b"no block")
+    clock.sleep(1)
+    done = table.repair("stray-files", dry_run=False, older_than_s=0)
+    first = follower(storage)
+    assert slices(first) == by_listing(storage)
+    table.undo_repair(done.set_aside)
+    assert slices(moved(first, storage)) == by_listing(storage)
 
 
 def test_a_base_file_that_counts_nowhere_is_not_kept_for_it_may_go_without_a_word():
