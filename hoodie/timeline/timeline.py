@@ -222,6 +222,16 @@ class Timeline:
             return False
         return first is None or sort_key(newest.time) >= sort_key(first.time)
 
+    def is_archived_on(self, later: Timeline) -> bool:
+        """Whether commits that came after this timeline may be in the archive by the time of a later one, and so not be on it.
+
+        A savepointed commit stays, and lies before the start of both: nothing says more of it than that the start has moved.
+        """
+        newest, start = self.latest_commit, later.start
+        if newest is None or start is None or sort_key(newest.time) >= sort_key(start):
+            return False
+        return newest.time not in later.completed_times or self.start != start
+
     def _reduced(self, until: str, keeps: Callable[[Instant], bool], unseen: frozenset[str] = frozenset()) -> Timeline:
         kept = tuple(
             i if not i.is_completed or keeps(i) else Instant(i.time, i.action, State.INFLIGHT) for i in self.instants

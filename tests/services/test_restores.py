@@ -441,6 +441,17 @@ def test_archived_commits_are_not_undone(kind):
         scene.table.restore(saved)
 
 
+@pytest.mark.parametrize("write", ["upsert", "insert_overwrite_table"])
+def test_writes_go_on_beside_a_plan_where_the_only_commit_has_a_savepoint(kind, write):
+    """The timeline begins with the plan then, and the commit was taken for an archived one."""
+    scene = Scene(kind, turns=1, options={"hoodie.clustering.updates.strategy": "allow"})
+    scene.table.savepoint()
+    planned = scene.table.schedule_clustering(["val"])
+    assert scene.table.timeline.start == planned
+    getattr(scene.table, write)(rows(7))
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {7}
+
+
 def test_the_bytes_are_those_of_apache_hudi(tmp_path):
     folder = copy_golden("v6_savepoint", tmp_path).path / ".hoodie"
     saved = (folder / "20261121081324984.savepoint").read_bytes()

@@ -168,6 +168,22 @@ def test_neither_a_pending_compaction_nor_a_pending_clean_holds_a_pull_back():
     ).readable_until() == t(4)
 
 
+@pytest.mark.parametrize(
+    ("before", "later", "archived"),
+    [
+        (["1.commit", "2.commit"], ["1.commit", "2.commit", "3.commit"], False),
+        (["1.commit", "2.commit"], ["2.commit", "3.commit"], False),
+        (["1.commit", "2.commit"], ["5.commit"], True),
+        ([], ["1.commit"], False),
+        (["1.commit", "1.savepoint", "2.clustering.requested"], ["1.commit", "1.savepoint", "2.clustering.requested"], False),
+        (["1.commit", "1.savepoint"], ["1.commit", "1.savepoint", "5.commit"], True),
+    ],
+    ids=["none", "an older one", "all", "there was none", "a saved one and a plan", "what came after a saved one"],
+)
+def test_whether_later_commits_may_be_archived(before, later, archived):
+    assert timeline(*before).is_archived_on(timeline(*later)) is archived
+
+
 def test_what_is_seen():
     found = timeline("1.deltacommit", "2.compaction.requested", "3.deltacommit.inflight", "4.deltacommit", "5.clean")
     assert [n for n in range(8) if found.sees(t(n))] == [0, 1, 4]
