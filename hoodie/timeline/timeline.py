@@ -119,12 +119,12 @@ class Timeline:
     def start(self) -> str | None:
         """Where the active timeline begins: the first write instant in any state.
 
-        Savepoints do not count, unless there is nothing else: their commits may stay while later ones are archived
-        (`hoodie.archive.beyond.savepoint`).
+        Savepoints do not count, as their commits may stay while later ones are archived (`hoodie.archive.beyond.savepoint`). Where
+        there is nothing else, it is the last one.
         """
         saved = {i.time for i in self.instants if i.action is Action.SAVEPOINT and i.is_completed}
         writes = [i.time for i in self.instants if i.action in WRITES or i.action in COMPLETES_AS]
-        return next((time for time in writes if time not in saved), writes[0] if writes else None)
+        return next((time for time in writes if time not in saved), writes[-1] if writes else None)
 
     @cached_property
     def commits(self) -> tuple[Instant, ...]:
