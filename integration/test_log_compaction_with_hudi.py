@@ -105,6 +105,15 @@ def test_log_compactions_of_hudi_are_read_and_gone_on_with(hudi, tmp_path):
     turns.we_compact()
 
 
+@pytest.mark.parametrize(("most", "due"), [(7, True), (8, False)])
+def test_hudi_counts_a_log_compaction_as_a_delta_commit_before_a_compaction(hudi, tmp_path, most, due):
+    """So do we: tests/services/test_log_compaction.py."""
+    turns = begun(hudi, tmp_path)  # six delta commits
+    compact_logs(turns)
+    hudi.run_compaction(turns.path, op="schedule", options={"hoodie.compact.inline.max.delta.commits": str(most)})
+    assert bool(hoodie.open_table(turns.path).pending_compactions()) is due
+
+
 def dead_log_compaction(turns):
     """One of ours whose files have their names when its process dies; gives its instant."""
 

@@ -223,6 +223,8 @@ def refuse_cleaned(snapshot: Snapshot, then: Timeline, as_of: str, *, table: str
             f"the files of table {table} as of instant {as_of} were cleaned: a clean kept what is needed from {kept} on; "
             f"the earliest instant to read is {kept}, the latest {timeline.commits[-1].time}"
         )
+    if saved is not None and saved.is_completed and as_of == saved.time:
+        return  # commits after it may be archived, so that nothing tells which file groups came later
     cleaned = Retention(snapshot.view, snapshot.active, then).cleaned_anywhere() if then is not timeline else []
     if cleaned:
         group = cleaned[0].group

@@ -93,8 +93,8 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     )
     if dry_run or not plan.instants:
         return result
-    writer = ArchiveWriter(context.storage, context.config.history_folder, layout=LAYOUTS[context.config.version])
-    _add(context, writer, plan)
+    writer = _writer(context)
+    _add(context, writer, plan.instants)
     if plan.start is not None:
         delete_late_files(context, timeline, start=plan.start)
     gone = _delete(context, plan, options)
@@ -204,9 +204,9 @@ def _keys(instants: Iterable[Instant]) -> frozenset[tuple[str, Action]]:
     return frozenset((i.time, COMPLETES_AS.get(i.action, i.action)) for i in instants)
 
 
-def _add(context: TableContext, writer: ArchiveWriter, plan: _Plan) -> None:
+def _add(context: TableContext, writer: ArchiveWriter, instants: Iterable[Instant]) -> None:
     storage, clock = context.storage, context.clock
-    found = context.active.state_files(_keys(plan.instants))
+    found = context.active.state_files(_keys(instants))
     try:
         contents = for_each(storage.read, [info.path for _, info in found], at_once=storage.at_once)
     except FileNotFoundError as exc:
@@ -236,7 +236,7 @@ def _delete(context: TableContext, plan: _Plan, options: WriteOptions) -> tuple[
 def _delete_some(
     context: TableContext, chosen: Sequence[Instant], plan: _Plan, options: WriteOptions
 ) -> tuple[Instant, ...]:
-    storage, active = context.storage, context.active
+    storage = context.storage
     # Some have left, so that there may be no more than enough to begin: what is left of the plan leaves all the same.
     rest = replace(options, archiving=replace(options.archiving, max_commits=options.archiving.min_commits))
     with context.lock.held(context.lock_timeout_s):
@@ -244,17 +244,56 @@ def _delete_some(
         for participant in participants_of(context):
             participant.before_plan(context)
         # What was replaced and is gone does not come back, so nothing is listed under the lock.
-        now = frozenset(_plan(context, active.load(), rest, cleaned=frozenset(plan.instants)).instants)
+        now = frozenset(_plan(context, context.active.load(), rest, cleaned=frozenset(plan.instants)).instants)
         leaving = tuple(each for each in chosen if each in now)
-        files = active.state_files(_keys(leaving))
-        if not context.lock.is_held():
-            raise LockError(f"the lock of table {storage.uri} ended while instants were archived; run it again")
-        before = [info.path for instant, info in files if not instant.is_completed]
-        for_each(storage.delete, before, at_once=storage.at_once)
-        for instant, info in files:
-            if instant.is_completed:
-                storage.delete(info.path)
+        _take_off(context, leaving)
     return leaving
+
+
+def _take_off(context: TableContext, leaving: Iterable[Instant]) -> None:
+    """Under the lock."""
+    storage = context.storage
+    files = context.active.state_files(_keys(leaving))
+    if not context.lock.is_held():
+        raise LockError(f"the lock of table {storage.uri} ended while instants were archived; run it again")
+    before = [info.path for instant, info in files if not instant.is_completed]
+    for_each(storage.delete, before, at_once=storage.at_once)
+    for instant, info in files:
+        if instant.is_completed:
+            storage.delete(info.path)
+
+
+def _writer(context: TableContext) -> ArchiveWriter:
+    return ArchiveWriter(context.storage, context.config.history_folder, layout=LAYOUTS[context.config.version])
+
+
+# -- commits that a savepoint kept -------------------------------------------------------------------------------------
+
+
+def add_left_behind(context: TableContext, timeline: Timeline, saved: str) -> Instant | None:
+    """Put a savepointed commit into the archive if later ones are there, so that it can leave with its savepoint: without that the
+    timeline would begin with it, and rows of the later ones would not count. Gives the commit, for `take_off_left_behind`.
+
+    Raises:
+        CommitConflictError: files that it replaced are there still, and would count again.
+    """
+    commit, start = timeline.commit_at.get(saved), timeline.start
+    if commit is None or start is None or sort_key(saved) >= sort_key(start):
+        return None
+    if not any(sort_key(saved) < sort_key(i.time) < sort_key(start) for i in context.archived().commits):
+        return None
+    if _first_in_the_way(context, timeline, [commit]) is not None:
+        raise CommitConflictError(
+            f"savepoint {saved} of table {context.storage.uri} was not dropped: later commits were archived, so its commit has to be "
+            f"archived with it, and files that {commit} replaced are still there; clean the table first (`hoodie clean PATH`)"
+        )
+    _add(context, _writer(context), [commit])
+    return commit
+
+
+def take_off_left_behind(context: TableContext, commit: Instant) -> None:
+    """Under the lock, before the savepoint goes."""
+    _take_off(context, [commit])
 
 
 def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Sequence[Instant]) -> None:

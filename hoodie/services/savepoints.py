@@ -18,6 +18,7 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import SavepointMetadata
 from hoodie.model.results import Savepoint
 from hoodie.options.fits import check_version
+from hoodie.services.archiving import add_left_behind, take_off_left_behind
 from hoodie.services.cleaning import deciding
 from hoodie.timeline.pending import being_restored
 from hoodie.timeline.timeline import Timeline
@@ -62,23 +63,42 @@ def savepoints_of(context: TableContext) -> list[Savepoint]:
 def drop_savepoint(context: TableContext, instant_time: str) -> None:
     """Let a savepoint go; the next clean may delete its files.
 
+    Where commits after it were archived (`hoodie.archive.beyond.savepoint`), its own commit is archived with it.
+
     Raises:
         InstantNotFoundError: there is none at that instant.
+        CommitConflictError: a restore is at work, commits were archived all the time, or its commit cannot be archived yet.
     """
     check_version(context.config)
+    for _ in range(_TRIES):
+        timeline = context.active.load()
+        if _drop(context, timeline, instant_time, add_left_behind(context, timeline, instant_time)):
+            return
+    raise CommitConflictError(
+        f"savepoint {instant_time} of table {context.storage.uri} was not dropped: others archived at the same time; try again"
+    )
+
+
+def _drop(context: TableContext, timeline: Timeline, instant_time: str, left_behind: Instant | None) -> bool:
+    """False where commits of the timeline have left it meanwhile."""
     completed = Instant(instant_time, Action.SAVEPOINT, State.COMPLETED)
     with context.lock.held(context.lock_timeout_s):
         require_same_table(context.config, load_config(context.storage))
-        timeline = context.active.load()
-        if timeline.find(instant_time, Action.SAVEPOINT) is None:
-            there = ", ".join(i.time for i in timeline if i.action is Action.SAVEPOINT) or "none"
+        now = context.active.load()
+        if now.find(instant_time, Action.SAVEPOINT) is None:
+            there = ", ".join(i.time for i in now if i.action is Action.SAVEPOINT) or "none"
             raise InstantNotFoundError(
                 f"table {context.storage.uri} has no savepoint at {instant_time}; its savepoints: {there}"
             )
-        _refuse_amid_restore(context, timeline)
+        _refuse_amid_restore(context, now)
+        if not timeline.completed_times <= now.completed_times:
+            return False
+        if left_behind is not None:
+            take_off_left_behind(context, left_behind)
         # The completed file last: until then the savepoint stands. Apache Hudi may have left a requested one.
         for state in (State.INFLIGHT, State.REQUESTED, State.COMPLETED):
             context.active.remove(completed._replace(state=state))
+    return True
 
 
 def _commit(snapshot: Snapshot, instant_time: str | None, *, table: str) -> Instant:

@@ -119,12 +119,12 @@ class Timeline:
     def start(self) -> str | None:
         """Where the active timeline begins: the first write instant in any state.
 
-        Savepoints do not count, unless there is nothing else: their commits may stay while later ones are archived
-        (`hoodie.archive.beyond.savepoint`).
+        Savepoints do not count, as their commits may stay while later ones are archived (`hoodie.archive.beyond.savepoint`). Where
+        there is nothing else, it is the last one.
         """
         saved = {i.time for i in self.instants if i.action is Action.SAVEPOINT and i.is_completed}
         writes = [i.time for i in self.instants if i.action in WRITES or i.action in COMPLETES_AS]
-        return next((time for time in writes if time not in saved), writes[0] if writes else None)
+        return next((time for time in writes if time not in saved), writes[-1] if writes else None)
 
     @cached_property
     def commits(self) -> tuple[Instant, ...]:
@@ -221,6 +221,16 @@ class Timeline:
         if newest is None or newest.time in later.completed_times:
             return False
         return first is None or sort_key(newest.time) >= sort_key(first.time)
+
+    def is_archived_on(self, later: Timeline) -> bool:
+        """Whether commits that came after this timeline may be in the archive by the time of a later one, and so not be on it.
+
+        A savepointed commit stays, and lies before the start of both: nothing says more of it than that the start has moved.
+        """
+        newest, start = self.latest_commit, later.start
+        if newest is None or start is None or sort_key(newest.time) >= sort_key(start):
+            return False
+        return newest.time not in later.completed_times or self.start != start
 
     def _reduced(self, until: str, keeps: Callable[[Instant], bool], unseen: frozenset[str] = frozenset()) -> Timeline:
         kept = tuple(

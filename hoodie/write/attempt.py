@@ -285,8 +285,7 @@ class Attempt:
     def _plan_on(self, located: Located, now: Snapshot, ahead: Ahead, own: frozenset[str] = frozenset()) -> WritePlan:
         """Plan on the slices as they are under the lock; what was located must still be true. `own`: logs of this write itself."""
         name = self._context.config.name
-        seen, start = self._snapshot.timeline.commits, now.timeline.start
-        if seen and start and sort_key(seen[-1].time) < sort_key(start):
+        if self._snapshot.timeline.is_archived_on(now.timeline):
             raise StaleSnapshotError(
                 f"so many commits were made to table {name!r} while keys were looked up that the first of them were archived; run the "
                 "write again"

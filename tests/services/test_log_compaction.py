@@ -248,6 +248,18 @@ def test_writers_do_it_when_it_is_due(more):
     assert snapshot_of(opened(storage, clock))[-1][2] == 4
 
 
+def test_a_compaction_counts_it_as_a_delta_commit():
+    """As Apache Hudi does: integration/test_log_compaction_with_hudi.py."""
+    for most, due in ((10, True), (11, False)):
+        storage, clock = begin()  # seven delta commits
+        opened(storage, clock).compact_logs(blocks=3)
+        options = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": str(most)}
+        for number in range(2):
+            table = opened(storage, clock, options)
+            table.upsert(batch([Input("k7", "b", number, 60)]))
+            assert bool(table.timeline.compactions) is (due and number == 1)
+
+
 def test_writers_may_only_plan_it():
     storage, clock = new_table(table_type="MERGE_ON_READ")
     options = {

@@ -441,6 +441,70 @@ def test_archived_commits_are_not_undone(kind):
         scene.table.restore(saved)
 
 
+class BeyondASavepoint:
+    """Commits with a file group each. The second has a savepoint, and those after it but the newest were archived."""
+
+    def __init__(self, kind):
+        self.storage, self.clock = new_table(table_type=kind)
+        for turn in range(6):
+            self.fresh().insert(batch([Input(f"k{turn}", "a", turn, turn)]), {"hoodie.parquet.small.file.limit": "0"})
+            if turn == 1:
+                self.saved = self.fresh().savepoint()
+        beyond = {"hoodie.archive.beyond.savepoint": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+        self.archived = self.fresh().archive(beyond, min_commits=1).instants
+        self.rows = snapshot_of(self.fresh())
+        assert len(self.archived) == 4
+        assert len(self.rows) == 6
+
+    def fresh(self):
+        return opened(self.storage, self.clock, cache=Cache())
+
+
+def test_no_row_is_lost_when_all_commits_that_were_not_archived_have_savepoints(kind):
+    scene = BeyondASavepoint(kind)
+    scene.fresh().savepoint()
+    assert snapshot_of(scene.fresh()) == scene.rows
+
+
+def test_the_state_of_a_savepoint_is_read_also_where_later_commits_were_archived(kind):
+    scene = BeyondASavepoint(kind)
+    assert plain(scene.fresh().scan(as_of=scene.saved, meta_columns=True)) == scene.rows[:2]
+
+
+def test_a_savepoint_that_is_dropped_takes_its_commit_along_where_later_ones_were_archived(kind):
+    """Rows of these would not count otherwise: the timeline would begin before them, and they are not on it."""
+    scene = BeyondASavepoint(kind)
+    before = scene.storage.snapshot()
+    history = [each.instant for each in scene.fresh().history(archived=True)]
+    traced = FaultStorage(scene.storage)
+    opened(traced, scene.clock, cache=Cache()).drop_savepoint(scene.saved)
+    assert scene.fresh().savepoints() == []
+    assert len(scene.fresh().timeline.commits) == 1
+    assert snapshot_of(scene.fresh()) == scene.rows
+    assert [each.instant for each in scene.fresh().history(archived=True)] == history
+    for fault in crash_points(traced.trace):
+        scene.storage.restore(before)
+        try:
+            opened(FaultStorage(scene.storage, [fault]), scene.clock, cache=Cache()).drop_savepoint(scene.saved)
+        except InjectedFault:
+            assert snapshot_of(scene.fresh()) == scene.rows
+            if scene.fresh().savepoints():
+                scene.fresh().drop_savepoint(scene.saved)
+        assert snapshot_of(scene.fresh()) == scene.rows
+        assert [each.instant for each in scene.fresh().history(archived=True)] == history
+
+
+@pytest.mark.parametrize("write", ["upsert", "insert_overwrite_table"])
+def test_writes_go_on_beside_a_plan_where_the_only_commit_has_a_savepoint(kind, write):
+    """The timeline begins with the plan then, and the commit was taken for an archived one."""
+    scene = Scene(kind, turns=1, options={"hoodie.clustering.updates.strategy": "allow"})
+    scene.table.savepoint()
+    planned = scene.table.schedule_clustering(["val"])
+    assert scene.table.timeline.start == planned
+    getattr(scene.table, write)(rows(7))
+    assert {row[2] for row in snapshot_of(scene.fresh())} == {7}
+
+
 def test_the_bytes_are_those_of_apache_hudi(tmp_path):
     folder = copy_golden("v6_savepoint", tmp_path).path / ".hoodie"
     saved = (folder / "20261121081324984.savepoint").read_bytes()

@@ -162,10 +162,37 @@ def test_a_pull_may_go_to_the_last_commit_below_the_first_pending_write():
     assert timeline("1.commit", "2.replacecommit.requested", "3.commit", "4.inflight").readable_until() == t(1)
 
 
+def test_savepointed_commits_do_not_begin_the_active_timeline():
+    """Others after them may have been archived."""
+    assert timeline("1.commit", "1.savepoint", "2.commit").start == t(2)
+    assert timeline("1.commit", "1.savepoint", "2.commit", "2.savepoint").start == t(2)
+    assert timeline("1.commit", "1.savepoint").start == t(1)
+
+
 def test_neither_a_pending_compaction_nor_a_pending_clean_holds_a_pull_back():
     assert timeline(
         "1.deltacommit", "2.compaction.inflight", "3.clean.inflight", "4.deltacommit"
     ).readable_until() == t(4)
+
+
+@pytest.mark.parametrize(
+    ("before", "later", "archived"),
+    [
+        (["1.commit", "2.commit"], ["1.commit", "2.commit", "3.commit"], False),
+        (["1.commit", "2.commit"], ["2.commit", "3.commit"], False),
+        (["1.commit", "2.commit"], ["5.commit"], True),
+        ([], ["1.commit"], False),
+        (
+            ["1.commit", "1.savepoint", "2.clustering.requested"],
+            ["1.commit", "1.savepoint", "2.clustering.requested"],
+            False,
+        ),
+        (["1.commit", "1.savepoint"], ["1.commit", "1.savepoint", "5.commit"], True),
+    ],
+    ids=["none", "an older one", "all", "there was none", "a saved one and a plan", "what came after a saved one"],
+)
+def test_whether_later_commits_may_be_archived(before, later, archived):
+    assert timeline(*before).is_archived_on(timeline(*later)) is archived
 
 
 def test_what_is_seen():
