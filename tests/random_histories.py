@@ -540,8 +540,9 @@ class Histories(RuleBasedStateMachine):
         self.archived += [time for time in self.known if time not in there]
         self.known = there
         assert [r.instant for r in table.history(archived=True)] == self.archived + self.known
-        names = table.scan(query="read_optimized", columns=["id", "part", "_hoodie_file_name"]).to_arrow().to_pylist()
-        self.model.group.update({(n["id"], n["part"]): n["_hoodie_file_name"].partition("_")[0] for n in names})
+        for query in ("read_optimized", "snapshot"):  # rows in logs have the file id there
+            names = table.scan(query=query, columns=["id", "part", "_hoodie_file_name"]).to_arrow().to_pylist()
+            self.model.group.update({(n["id"], n["part"]): n["_hoodie_file_name"].partition("_")[0] for n in names})
         return landed
 
     def _learn_plan(self, active, instant):
