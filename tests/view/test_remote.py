@@ -96,7 +96,9 @@ def answering(reply, *, times=100):
 
 
 def http(body, status="200 OK", *headers, length=None):
-    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body) if length is None else length}", *headers, "", ""]
+    # Told that the connection ends, the client does not try it once more before it notices.
+    size = len(body) if length is None else length
+    head = [f"HTTP/1.1 {status}", f"Content-Length: {size}", "Connection: close", *headers, "", ""]
     return "\r\n".join(head).encode() + body
 
 
