@@ -159,10 +159,15 @@ def _put(
             return False
         at_ms = int(context.storage.now_s() * 1000)
         context.active.create(saved, encode_savepoint(SavepointMetadata(_user(), at_ms, comment, files)))
-        inflight = saved._replace(state=State.INFLIGHT)
-        if not context.active.exists(inflight):
-            context.active.create(inflight)
+        # The savepoint stands without it. An error here would make the caller try again, and be refused.
+        with suppress(OSError):
+            _put_inflight(context, saved._replace(state=State.INFLIGHT))
     return True
+
+
+def _put_inflight(context: TableContext, inflight: Instant) -> None:
+    if not context.active.exists(inflight):
+        context.active.create(inflight)
 
 
 def _refuse_amid_restore(context: TableContext, timeline: Timeline) -> None:

@@ -1,5 +1,6 @@
 """Savepoints, restores and the rollback of a commit: what goes, what stays, who is refused, and what others see of it."""
 
+import errno
 import threading
 from dataclasses import replace
 
@@ -353,6 +354,17 @@ def test_writes_and_services_wait_for_a_restore_of_a_living_process_and_then_say
     context.liveness.abandon(time)
     table.upsert(rows(8))
     assert {row[2] for row in snapshot_of(scene.fresh())} == {8}
+
+
+def test_a_savepoint_that_stands_is_no_error_whatever_becomes_of_its_inflight_file(kind):
+    scene = Scene(kind, turns=1)
+    trial, clock = copy_of(scene.storage)
+    probe = FaultStorage(trial)
+    opened(probe, clock).savepoint()
+    (at,) = (call.n for call in probe.trace if call.path.endswith(".savepoint.inflight"))
+    failing = FaultStorage(scene.storage, [Fault(at, error_number=errno.EIO)])
+    assert opened(failing, scene.clock).savepoint() == scene.instants[0]
+    assert [found.instant for found in scene.fresh().savepoints()] == scene.instants
 
 
 def test_a_clean_planned_before_a_savepoint_stands_is_planned_anew(kind):
