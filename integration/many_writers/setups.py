@@ -14,6 +14,7 @@ from tests.servers.hdfs import hdfs
 from tests.servers.http_proxy import Failing, HttpProxy
 from tests.servers.proxy import Proxy
 from tests.servers.s3 import moto
+from tests.servers.versitygw import BINARY, versitygw
 from tests.servers.zookeeper import ZooKeeper, ensemble, zookeeper
 
 SESSION_S = 2
@@ -131,9 +132,9 @@ def _local(folder: Path, nodes: Sequence[ZooKeeper], stack: ExitStack) -> Setup:
 
 @contextmanager
 def on_s3(folder: Path, seed: int) -> Iterator[Setup]:
-    """An object store, and the lock in it."""
+    """An object store, and the lock in it: a real server where it is built, else a simulated one."""
     chance = random.Random(seed)
-    with moto() as server, ExitStack() as stack:
+    with versitygw(folder / "s3") if BINARY.exists() else moto() as server, ExitStack() as stack:
         port = urlsplit(server.endpoint).port
         assert port is not None
 
