@@ -8,7 +8,7 @@ from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import Action
 from hoodie.model.results import RestoreResult
 from hoodie.services.clustering import drop
-from hoodie.services.recovery import rollback_failed
+from hoodie.services.recovery import recover, rollback_failed
 from hoodie.services.rollback import is_completed, preview_rollback, roll_back_commit, rollback_instant
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
@@ -52,7 +52,7 @@ class Rollbacks(OpenTable):
     def _rollback(self, instant: str | None) -> list[str]:
         context, _ = self._at_work()
         if instant is None:
-            return rollback_failed(context)
+            return recover(context)
         if is_completed(context, instant):
             rollback_failed(context)
             roll_back_commit(context, instant)

@@ -11,7 +11,7 @@ from functools import partial
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, is_instant_time
-from hoodie.model.names import COMPLETES_AS, heartbeat_path
+from hoodie.model.names import COMPLETES_AS, HEARTBEATS, heartbeat_path
 from hoodie.options.fits import check_version
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
@@ -25,6 +25,13 @@ from hoodie.view.context import TableContext
 
 _UNFINISHED_S = 24 * 3600.0
 """An unfinished file gets its name after moments, or after a pause of its process."""
+
+
+def recover(context: TableContext) -> list[str]:
+    """As `rollback_failed`, and what no mark stands for goes, too: for those who put a table in order, now and then."""
+    undone = rollback_failed(context)
+    _remove_stray_heartbeats(context)
+    return undone
 
 
 def rollback_failed(context: TableContext) -> list[str]:
@@ -126,6 +133,7 @@ def _remove_remains(context: TableContext) -> None:
                 storage.delete(heartbeat_path(name))
             context.liveness.release(name)
     _remove_unfinished(context)
+    _remove_stray_heartbeats(context)
 
 
 def _remove_unfinished(context: TableContext) -> None:
@@ -137,6 +145,26 @@ def _remove_unfinished(context: TableContext) -> None:
         for info in files:
             if info.mtime_s < oldest_s:
                 storage.delete(info.path)
+
+
+def _remove_stray_heartbeats(context: TableContext) -> None:
+    """Old heartbeats of instants that are neither pending nor marked.
+
+    A writer that was paused in the middle of a beat was rolled back meanwhile, and its beat came after that.
+    """
+    storage = context.storage
+    try:
+        beats = storage.list(HEARTBEATS)
+    except FileNotFoundError:
+        return
+    oldest_s = storage.now_s() - context.concurrency.heartbeat_expiry_s
+    old = [info.path for info in beats if info.mtime_s < oldest_s and is_instant_time(info.path.rpartition("/")[2])]
+    if not old:
+        return
+    marks, timeline = together(storage, context.liveness.marks, context.active.load)
+    kept = {heartbeat_path(name) for name in marks | {instant.time for instant in timeline.pending()}}
+    for path in sorted(set(old) - kept):
+        storage.delete(path)
 
 
 def _names(context: TableContext) -> frozenset[str]:

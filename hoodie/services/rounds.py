@@ -25,7 +25,7 @@ from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
-from hoodie.services.recovery import rollback_failed
+from hoodie.services.recovery import recover
 from hoodie.services.upkeep import UPKEEP, Upkeep
 from hoodie.txn.gate import PATIENCE_S
 from hoodie.txn.heartbeat import undisturbed
@@ -59,7 +59,7 @@ class Rounds:
         """One round. Errors of its pieces are in the result; none is raised."""
         began, self._started, self._runs = datetime.now(UTC), self.clock(), []
         options = asked_for(options)
-        recovered = self._do(RECOVERY, partial(rollback_failed, context), only_if_done=True)
+        recovered = self._do(RECOVERY, partial(recover, context), only_if_done=True)
         unfinished = False
         if recovered.error is None:
             unfinished = self._parts(context, options)

@@ -6,6 +6,9 @@ import time
 import pyarrow as pa
 
 import hoodie
+from hoodie.model.names import HEARTBEATS
+from hoodie.services.recovery import _remove_stray_heartbeats
+from hoodie.services.rounds import Rounds
 from hoodie.storage.paths import SCRATCH_FOLDER
 
 HOUR_S = 3600
@@ -24,3 +27,35 @@ def test_unfinished_files_go_when_they_are_old(tmp_path):
         os.utime(path, (time.time() - age_s,) * 2)
     table.upsert(pa.table({"key": ["b"], "n": [1]}))
     assert [path.name for path in scratch.iterdir()] == [".young.tmp"]
+
+
+def test_old_heartbeats_go_whose_writers_are_over(tmp_path):
+    """A beat that was sent before its writer was paused, and arrived when that had been rolled back."""
+    table = hoodie.create_table(str(tmp_path), {"key": "string", "n": "int64"}, record_key="key")
+    table.upsert(pa.table({"key": ["a"], "n": [1]}))
+    beats = tmp_path / HEARTBEATS
+    beats.mkdir(parents=True, exist_ok=True)
+    (
+        tmp_path / ".hoodie/20260101000000003.commit.requested"
+    ).touch()  # of Apache Hudi, whose heartbeat is another file's age
+    ages_s = {"20260101000000001": HOUR_S, "20260101000000002": 1, "20260101000000003": HOUR_S, "what": HOUR_S}
+    for name, age_s in ages_s.items():
+        (beats / name).touch()
+        os.utime(beats / name, (time.time() - age_s,) * 2)
+    _remove_stray_heartbeats(table._context)
+    assert {path.name for path in beats.iterdir()} == ages_s.keys() - {"20260101000000001"}
+    assert table.rollback() == ["20260101000000003"]
+    assert {path.name for path in beats.iterdir()} == {"20260101000000002", "what"}
+
+
+def test_a_round_of_services_takes_them_away(tmp_path):
+    table = hoodie.create_table(str(tmp_path), {"key": "string", "n": "int64"}, record_key="key")
+    table.upsert(pa.table({"key": ["a"], "n": [1]}))
+    beat = tmp_path / HEARTBEATS / "20260101000000001"
+    beat.parent.mkdir(parents=True, exist_ok=True)
+    beat.touch()
+    os.utime(beat, (time.time() - HOUR_S,) * 2)
+    table.upsert(pa.table({"key": ["b"], "n": [1]}))  # a write does not look for them
+    assert beat.exists()
+    Rounds(None).run(*table._at_work())
+    assert not beat.exists()

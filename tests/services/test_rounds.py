@@ -187,7 +187,7 @@ def test_a_storage_that_cannot_be_reached_ends_the_round_with_one_error(monkeypa
     def fails(*_):
         raise OSError(111, "connection refused")
 
-    monkeypatch.setattr(rounds, "rollback_failed", fails)
+    monkeypatch.setattr(rounds, "recover", fails)
     done = round_of(table)
     assert [run.service for run in done.runs] == ["recovery"]
     assert done.errors == done.runs
