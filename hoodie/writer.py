@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from hoodie.engine.base import Engine, Records
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, MissingFileError
-from hoodie.model.enums import WriteOperation
+from hoodie.model.enums import Action, WriteOperation
+from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
 from hoodie.options.fits import check_writable
 from hoodie.options.services import ConcurrencyOptions
@@ -25,7 +26,7 @@ from hoodie.timeline_server.embedded import embedded
 from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.columns import refuse_to_write
-from hoodie.view.context import TableContext
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.attempt import Attempt, ClusteringInTheWayError
 from hoodie.write.batch import Batch, batch_of_no_rows
 from hoodie.write.keys import operation_on
@@ -209,7 +210,8 @@ class TableWriter:
         return found
 
     def _retried(self, context: TableContext, run: Callable[[], CommitResult]) -> CommitResult:
-        """Run again on a new snapshot while other writers are faster; each lost try is rolled back first."""
+        """Run again on a new snapshot while other writers, or a clean, are faster; each lost try is rolled back first."""
+        cleaned: Sequence[Instant] | None = None
         for tries in range(1, MAX_TRIES + 1):
             try:
                 return run()
@@ -227,15 +229,26 @@ class TableWriter:
                 raise  # it may have landed: what is to be undone, the next write finds out
             except MissingFileError:
                 _roll_back_quietly(context)
-                # What this process kept of the table hid it. A fresh listing says which commit's file it is.
+                # A clean may take what a slow look-up still reads. Else a fresh listing says which commit's file it is.
                 context.forget_files()
-                context.ask(lambda snapshot: snapshot.view.latest_slices())
-                raise
+                before, cleaned = cleaned, context.ask(_whole_after)
+                if tries == MAX_TRIES or cleaned == before:
+                    raise
             except Exception:
                 # Known to have failed: leave nothing pending. What cannot be undone now, the next write undoes.
                 _roll_back_quietly(context)
                 raise
         raise AssertionError("unreachable")
+
+
+def _whole_after(snapshot: Snapshot) -> Sequence[Instant]:
+    """The instants that may have taken files away.
+
+    Raises:
+        MissingFileError: files of the newest slices are gone.
+    """
+    snapshot.view.latest_slices()
+    return [i for i in snapshot.timeline if i.is_completed and i.action in (Action.CLEAN, Action.RESTORE)]
 
 
 def _roll_back_quietly(context: TableContext) -> None:

@@ -238,6 +238,45 @@ def test_the_next_write_goes_on_with_a_clean_that_died():
     assert State.INFLIGHT not in states(table)
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_write_whose_files_are_cleaned_while_it_looks_up_keys_is_run_again(kind, times):
+    storage, clock, _ = written(kind, 2)
+    met = []
+
+    class Overtaken(FaultStorage):
+        def open_input(self, path, *, mapped=True):
+            if path.startswith("a/") and len(met) < times:
+                met.append(path)
+                others = opened(storage, clock, COMPACTING, cache=Cache())
+                for turn in range(2, 6):
+                    others.upsert(rows(turn))
+                others.clean(retain_commits=1)
+                assert not storage.exists(path)
+            return super().open_input(path, mapped=mapped)
+
+    opened(Overtaken(storage), clock, cache=Cache()).upsert(rows(9))
+    assert len(met) == times
+    table = opened(storage, clock, cache=Cache())
+    assert {row[2] for row in snapshot_of(table)} == {9}
+    assert not table.timeline.pending()
+
+
+def test_a_write_that_misses_a_file_of_a_table_that_stands_still_is_not_run_for_ever():
+    storage, clock, _ = written("COPY_ON_WRITE", 2)
+    asked = []
+
+    class Lost(FaultStorage):
+        def open_input(self, path, *, mapped=True):
+            if path.startswith("a/"):
+                asked.append(path)
+                raise FileNotFoundError(2, "no such file", path)
+            return super().open_input(path, mapped=mapped)
+
+    with pytest.raises(MissingFileError, match=r"a/.*parquet"):
+        opened(Lost(storage), clock, cache=Cache()).upsert(rows(9))
+    assert len(asked) == 2
+
+
 def test_two_cleaners_do_not_do_the_same_work():
     storage, clock, table = written("COPY_ON_WRITE", 6)
     told = []
