@@ -70,9 +70,9 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers
 
-# Side by side: Apache Hudi as the judge keeps one core busy for most of its time, and what needs servers mostly waits for them.
+# Side by side: what needs servers, or a JVM as the judge, waits for them for much of its time.
 compare:
-	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%)
+	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%) -n 2 --dist loadfile --durations=30
 
 alone:
 	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile

@@ -77,6 +77,7 @@ class StorageLiveness:
         try:
             self._put(instant, path, data)
         except BaseException:
+            _let_go.add(nonce)  # the file may be there all the same, its answer lost
             _mine.pop(self._key(instant), None)
             raise
 

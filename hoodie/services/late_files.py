@@ -31,6 +31,8 @@ class _Undone:
 
     by: Instant
     times: frozenset[str]
+    """Those that are not on the timeline. Apache Hudi rolls a failed run of a service back and keeps its plan, so that such an instant
+    may have been completed since, and archived."""
     partitions: tuple[str, ...]
     """Where to look."""
     disarmed: frozenset[str] = frozenset()
@@ -41,6 +43,12 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
     """Delete late files of instants before `start`, with which the timeline is to begin; gives their paths."""
     gone: list[str] = []
     committed: CommittedFiles | None = None
+
+    @cache
+    def archived() -> frozenset[str]:
+        """All of the archive is read for it, which grows without end: so a file has to have been found first."""
+        return frozenset(i.time for i in context.archived().commits)
+
     for undone in _undone_before(context, timeline, start):
         since_s = context.active.reached_at(undone.by)
         for partition_path in undone.partitions:
@@ -49,39 +57,35 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
                     continue
                 name = info.path.rpartition("/")[2]
                 base = parse_base_file(name)
-                late = base is not None and base.instant in undone.times
+                wrote = frozenset({base.instant}) & undone.times if base is not None else frozenset()
                 # A log does not say in its name who wrote it, and others go on in a slice that an undone write began. What a commit
                 # wrote, or what was there before, need not be opened.
                 if parse_log_file(name) and info.mtime_s >= since_s and info.path not in undone.disarmed:
                     committed = committed or context.snapshot().view.committed
-                    late = _is_late_log(context, committed, partition_path, info, undone.times)
-                if late:
+                    wrote = _wrote_late_log(context, committed, partition_path, info, undone.times)
+                if wrote and not wrote & archived():
                     log.warning("%s of table %s came late: its write had been undone", info.path, context.storage.uri)
                     context.storage.delete(info.path)
                     gone.append(info.path)
     return gone
 
 
-def _is_late_log(
+def _wrote_late_log(
     context: TableContext, committed: CommittedFiles, partition_path: str, info: FileInfo, times: frozenset[str]
-) -> bool:
+) -> frozenset[str]:
+    """The instants of which a log is, if all were undone."""
     # Named is not enough: a commit names all logs that were in its slices, late ones as well. One that wrote it states its size.
     if committed.of(partition_path).log_size(info.path):
-        return False
+        return frozenset()
     found = instants_in(context.storage, info.path)
-    return bool(found) and found <= times
+    return found if found <= times else frozenset()
 
 
 def _undone_before(context: TableContext, timeline: Timeline, start: str) -> Iterator[_Undone]:
-    @cache
-    def archived() -> frozenset[str]:
-        return frozenset(i.time for i in context.archived().commits)
+    there = {i.time for i in timeline}
 
     def left(times: Iterable[str]) -> frozenset[str]:
-        # Apache Hudi rolls a failed run of a service back and keeps its plan: the instant may have been completed since.
-        passed = [each for each in times if sort_key(each) < sort_key(start)]
-        there = {i.time for i in timeline}
-        return frozenset(each for each in passed if each not in there and each not in archived())
+        return frozenset(each for each in times if sort_key(each) < sort_key(start) and each not in there)
 
     for undoing in timeline:
         if not undoing.is_completed:

@@ -10,6 +10,7 @@ Every step may have been done before, or be done by another process at the same 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -121,18 +122,21 @@ def disarm(
     Apache Hudi takes them one after the other off the end of what it has read: so the newest comes first.
     """
     blocks = b"".join(rollback_block(instant=rollback_time, target=target) for target in targets)
-    highest = 0
-    for info in storage.list(partition_path):
-        found = parse_log_file(_name(info))
-        if found is None or (found.file_id, found.base_instant) != (file_id, base_instant):
-            continue
-        highest = max(highest, found.version)
-        if info.size_bytes == len(blocks) and storage.read(info.path) == blocks:
-            return info.path, len(blocks)
-    name = format_log_file(LogFileName(file_id, base_instant, highest + 1, str(WriteToken(0, 0, 0))))
-    path = join(partition_path, name)
-    storage.create_new(path, blocks)
-    return path, len(blocks)
+    while True:
+        highest = 0
+        for info in storage.list(partition_path):
+            found = parse_log_file(_name(info))
+            if found is None or (found.file_id, found.base_instant) != (file_id, base_instant):
+                continue
+            highest = max(highest, found.version)
+            if info.size_bytes == len(blocks) and storage.read(info.path) == blocks:
+                return info.path, len(blocks)
+        name = format_log_file(LogFileName(file_id, base_instant, highest + 1, str(WriteToken(0, 0, 0))))
+        path = join(partition_path, name)
+        # Taken: another rollback, or the same one in another process, disarms something in this slice just now.
+        with suppress(FileExistsError):
+            storage.create_new(path, blocks)
+            return path, len(blocks)
 
 
 def _name(info: FileInfo) -> str:

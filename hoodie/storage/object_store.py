@@ -60,6 +60,8 @@ _NOT_SAID = ("400 Bad Request", "403 Forbidden")
 _NO_ROOM = "507 Insufficient Storage"
 _CLOCK_LASTS_S = 3600.0
 _HALF_A_SECOND_S = 0.5
+_COARSE_CLOCK_S = 0.1
+"""A store that keeps objects in files stamps them with the system's coarse clock, which is a few milliseconds behind."""
 _LAST_MOMENT_S = 0.999
 
 
@@ -288,11 +290,12 @@ class ObjectStorage:
 
         Learned by a file that is put and deleted, once an hour: of one name, so that who dies leaves it to the next one.
         """
-        now = time.monotonic()
-        if self._clock is None or now - self._clock[0] > _CLOCK_LASTS_S:
+        if self._clock is None or time.monotonic() - self._clock[0] > _CLOCK_LASTS_S:
             began, ended, stamped = self._ask_clock()
-            agrees = math.floor(began) <= stamped <= ended
-            self._clock = (now, (ended if agrees else stamped + _HALF_A_SECOND_S) - now)
+            agrees = math.floor(began - _COARSE_CLOCK_S) <= stamped <= ended
+            ahead_s = 0.0 if agrees else stamped + _HALF_A_SECOND_S - began
+            now = time.monotonic()
+            self._clock = (now, time.time() + ahead_s - now)
         return time.monotonic() + self._clock[1]
 
     def _ask_clock(self) -> tuple[float, float, float]:

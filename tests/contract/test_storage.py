@@ -346,8 +346,8 @@ def test_clock_is_the_one_that_stamps_files(storage: Storage) -> None:
     storage.create_new("f", b"")
     storage.touch("g")
     after = storage.now_s()
-    a_second = 1.0  # to which many stores tell the time
-    assert before <= storage.stat("f").mtime_s <= storage.stat("g").mtime_s <= after + a_second
+    # Many stores tell the time to the second. Where their clock is not this machine's, it is known to half a second.
+    assert before - 0.5 <= storage.stat("f").mtime_s <= storage.stat("g").mtime_s <= after + 1.5
 
 
 def test_asking_the_clock_leaves_no_file_and_makes_no_table(storage: Storage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from hoodie.lock.liveness import live_path
 from hoodie.lock.storage_liveness import StorageLiveness
 from hoodie.model.names import heartbeat_path
 from hoodie.options.services import CONCURRENCY
+from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.memory import MemoryStorage
 from tests.memory_tables import FakeClock
 
@@ -89,3 +91,21 @@ def test_a_mark_that_another_took_over_meanwhile_is_neither_released_nor_abandon
         getattr(liveness, act)(T)
         assert json.loads(storage.read(live_path(T)))["nonce"] == "theirs"
         storage.delete(live_path(T))
+
+
+@pytest.mark.parametrize("before", [None, b"torn"])
+def test_a_mark_that_was_put_though_the_storage_said_no_holds_nobody_up(
+    storage: MemoryStorage, before: bytes | None
+) -> None:
+    """A compaction is run under the same instant again and again."""
+    if before is not None:
+        storage.create_new(live_path(T), before)
+    last = 1 if before is None else 2  # what is torn is deleted first
+    failing = StorageLiveness(FaultStorage(storage, [Fault(last, "after", errno.EIO)]), OPTIONS)
+    with pytest.raises(OSError, match="Input/output error"):
+        failing.hold(T)
+    assert storage.exists(live_path(T))
+    liveness = StorageLiveness(storage, OPTIONS)
+    assert liveness.is_alive(T) is False
+    liveness.hold(T)
+    assert liveness.is_alive(T) is True

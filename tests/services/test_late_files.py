@@ -8,6 +8,7 @@ from hoodie.model.enums import Action
 from hoodie.model.names import format_log_file, parse_log_file
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.write.attempt import Attempt
 from tests.effort import long_but
 from tests.memory_tables import Input, batch, copy_of, new_table, opened, plain, snapshot_of
@@ -101,6 +102,34 @@ def test_a_log_that_came_after_its_write_was_rolled_back_does_not_come_alive_and
     assert dead < table.archive(one_delta, min_commits=2).earliest
     assert not storage.exists(late)
     assert storage.exists(log)
+    assert {row[2] for row in snapshot_of(elsewhere(storage, clock))} == {8}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_archiving_does_not_read_the_archive_for_rollbacks_that_left_nothing(kind, monkeypatch):
+    """The archive grows without end, and rollbacks stay on the timeline for long."""
+    storage, clock, table = written(kind, 2)
+
+    class DiesBeforePublishing(FaultStorage):
+        def create_new(self, path, data, *, via=None, durable=True):
+            if path.endswith("commit"):
+                raise InjectedFault("died")
+            super().create_new(path, data, via=via, durable=durable)
+
+    with pytest.raises(InjectedFault):
+        opened(DiesBeforePublishing(storage), clock).upsert(rows(50))
+    for turn in range(2, 9):
+        table.upsert(rows(turn))
+    read = []
+    whole = ArchivedTimeline.instants.func
+    monkeypatch.setattr(ArchivedTimeline, "instants", property(lambda self: read.append(self) or whole(self)))
+    one_delta = {"hoodie.compact.inline.max.delta.commits": "1"}
+    if kind == "MERGE_ON_READ":
+        table.compact()
+    for least in (4, 2):
+        assert table.archive(one_delta, min_commits=least).instants
+    assert table.timeline.newest(Action.ROLLBACK)
+    assert not read
     assert {row[2] for row in snapshot_of(elsewhere(storage, clock))} == {8}
 
 
