@@ -29,6 +29,7 @@ TABLE = {
 }
 ALONE = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 FOLLOWS = {"hoodie.filesystem.view.incr.timeline.sync.enable": "true"}
+LISTS = {"hoodie.filesystem.view.incr.timeline.sync.enable": "false"}
 
 
 class Counted(MemoryStorage):

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.followed_rounds import ALONE, FOLLOWS, TABLE, rows
+from benchmarks.followed_rounds import ALONE, FOLLOWS, LISTS, TABLE, rows
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
@@ -118,9 +118,11 @@ class Case:
 def cases(checkpoints: str) -> list[Case]:
     place = {CHECKPOINT: checkpoints}
     return [
-        Case("one process", {}, lives_on=True, reads=True),
+        Case("one process, listing", LISTS, lives_on=True, reads=True),
+        Case("one process, nothing said", {}, lives_on=True, reads=True),
         Case("one process, followed", FOLLOWS, lives_on=True, reads=True),
-        Case("a process for each round", {}, lives_on=False),
+        Case("a process for each round, listing", LISTS, lives_on=False),
+        Case("a process for each round, nothing said", {}, lives_on=False),
         Case("a process for each round, followed", FOLLOWS, lives_on=False),
         Case("a process for each round, followed from a checkpoint", FOLLOWS | place, lives_on=False),
     ]

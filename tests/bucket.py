@@ -12,6 +12,7 @@ from hoodie.storage.memory import KeptBytesIO, MemoryStorage
 
 
 class BucketStorage(MemoryStorage):
+    is_remote = True
     time_step_s = 1.0
 
     # A method that is None is none, for whoever asks which protocol this is.

@@ -241,10 +241,10 @@ def test_a_followed_table_is_not_listed_and_a_process_that_knows_nothing_lists_e
         assert not place.counted(), "every call belongs to a step"
     figures = dict(lines(found))
     assert {case.name: len(case.rounds) for case in found} == dict.fromkeys((case.name for case in found), 2)
-    listing, followed = figures["query, one process"], figures["query, one process, followed"]
+    listing, followed = figures["query, one process, listing"], figures["query, one process, followed"]
     assert followed.lists <= listing.lists - partitions + 2
     one, new = "round, one process", "round, a process for each round"
-    saved = figures[one].lists - figures[f"{one}, followed"].lists
+    saved = figures[f"{one}, listing"].lists - figures[f"{one}, followed"].lists
     assert saved > partitions // 2
-    assert figures[f"{new}, followed from a checkpoint"].lists < figures[new].lists
+    assert figures[f"{new}, followed from a checkpoint"].lists < figures[f"{new}, listing"].lists
     assert figures[f"{new}, followed"].lists > figures[f"{one}, followed"].lists

@@ -1260,11 +1260,12 @@ READ_CHECKS = (
 )
 
 _VIEW = "hoodie.filesystem.view."
-VIEW_SYNC = Key(
+VIEW_SYNC: Key[bool | None] = Key(
     f"{_VIEW}incr.timeline.sync.enable",
     boolean(),
-    False,
-    "List a partition once, and afterwards follow its files by what instants say: docs/TIMELINE_SERVICE.md.",
+    None,
+    "List a partition once, and afterwards follow its files by what instants say: docs/TIMELINE_SERVICE.md. "
+    "Unset: on object stores and HDFS, from the second listing of a process on.",
 )
 VIEW_TYPE: Key[ViewStore] = Key(
     f"{_VIEW}type",

@@ -440,15 +440,16 @@ def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str
 
 def _view(given: _Layers) -> ViewOptions:
     get = given.get
+    follows, checkpoint = get(keys.VIEW_SYNC), get(keys.VIEW_CHECKPOINT)
     return ViewOptions(
-        follows=get(keys.VIEW_SYNC),
+        follows=True if follows is None and checkpoint is not None else follows,
         type=get(keys.VIEW_TYPE),
         secondary=get(keys.VIEW_SECONDARY),
         spill_bytes=get(keys.VIEW_SPILL_BYTES),
         spill_folder=get(keys.VIEW_SPILL_DIR),
         rocksdb_folder=get(keys.VIEW_ROCKSDB_DIR),
         remote=_remote(given) if get(keys.VIEW_TYPE).is_remote else None,
-        checkpoint=get(keys.VIEW_CHECKPOINT),
+        checkpoint=checkpoint,
     )
 
 

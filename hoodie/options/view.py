@@ -35,8 +35,10 @@ class RemoteOptions:
 
 @dataclass(frozen=True)
 class ViewOptions:
-    follows: bool = keys.VIEW_SYNC.default
-    """A partition is listed once, and afterwards instants say what became of its files."""
+    follows: bool | None = keys.VIEW_SYNC.default
+    """A partition is listed once, and afterwards instants say what became of its files. None: where calls go to a server, and only
+    from the second time on that this process asks for a partition, so that one that asks once has no more to do.
+    """
     type: ViewStore = keys.VIEW_TYPE.default
     secondary: ViewStore = keys.VIEW_SECONDARY.default
     spill_bytes: int = keys.VIEW_SPILL_BYTES.default

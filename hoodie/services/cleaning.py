@@ -274,7 +274,8 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
         return None
     listing = _Listing(context)
     view = snapshot.view
-    if context.synced is None and (scope.partitions is None or view.found.groups == {}):
+    # Also where files are followed, unless that was asked for: who lists sees what failed writes have left, too.
+    if context.view_options.follows is not True and (scope.partitions is None or view.found.groups == {}):
         view = FileSystemView(listing, context.active, timeline, snapshot.archived)
     partitions = view.every_partition() if scope.partitions is None else scope.partitions
     view.list_all(partitions)

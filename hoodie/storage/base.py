@@ -55,6 +55,11 @@ class Storage(Protocol):
         ...
 
     @property
+    def is_remote(self) -> bool:
+        """Whether each call goes to a server, so that fewer of them are worth some work of this machine."""
+        ...
+
+    @property
     def at_once(self) -> int:
         """How many calls are worth making at the same time; 1: each is done sooner than another thread would begin."""
         ...

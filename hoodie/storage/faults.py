@@ -138,6 +138,10 @@ class FaultStorage:
         return self._inner.time_step_s
 
     @property
+    def is_remote(self) -> bool:
+        return self._inner.is_remote
+
+    @property
     def identity(self) -> Hashable:
         return self._inner.identity
 

@@ -78,6 +78,10 @@ class HdfsStorage:
         return 0.0
 
     @property
+    def is_remote(self) -> bool:
+        return True
+
+    @property
     def at_once(self) -> int:
         return 1
 

@@ -52,6 +52,10 @@ class LocalStorage:
         return 0.0
 
     @property
+    def is_remote(self) -> bool:
+        return False
+
+    @property
     def at_once(self) -> int:
         return 1
 

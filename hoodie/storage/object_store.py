@@ -76,6 +76,7 @@ class ObjectStorage:
         how: options that it was reached by.
     """
 
+    is_remote = True
     at_once = 32
     time_step_s = 1.0
 

@@ -141,7 +141,7 @@ class TableContext:
             concurrency=concurrency,
             coordination=coordinate(storage, concurrency),
             tuning=TUNING if tuning is None else tuning,
-        ).with_view(view)
+        )._viewed(view)
 
     def with_concurrency(self, options: ConcurrencyOptions) -> TableContext:
         """The same table among the writers that these options speak of."""
@@ -150,22 +150,25 @@ class TableContext:
         return replace(self, concurrency=options, coordination=coordinate(self.storage, options))
 
     def with_view(self, options: ViewOptions) -> TableContext:
-        """The same table with files that are followed, if these options say so; else as it is.
+        """The same table with files that are found as these options say; where they say nothing, as it is.
 
         Raises:
             OptionError: a package that the store, or asking a timeline server, needs is not installed.
         """
-        if options == self.view_options or not (options.follows or options.remote):
-            return self
+        return self if options in (self.view_options, VIEW) else self._viewed(options)
+
+    def _viewed(self, options: ViewOptions) -> TableContext:
         remote = None
         if options.remote is not None:
             remote = RemoteFiles(RemoteClient(options.remote), self.storage.uri, options.remote)
-        if not options.follows:
+        if not (self.storage.is_remote if options.follows is None else options.follows):
             return replace(self, view_options=options, synced=None, remote=remote)
         files = synced_files(self.storage, self.cache, LAYOUTS[self.config.version], options)
         archive = partial(self.storage.list, self.config.history_folder)
         set_aside = partial(self.storage.list, SET_ASIDE, recursive=True)
-        synced = SyncedListing(files, self.listing, self.active, archive, set_aside)
+        synced = SyncedListing(
+            files, self.listing, self.active, archive, set_aside, at_once=options.follows is not None
+        )
         return replace(self, view_options=options, synced=synced, remote=remote)
 
     def on_storage(self) -> TableContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from hoodie.view.synced import SyncedFiles
 
 _SYNCED: Kind[SyncedFiles] = Kind("followed files")
 _MOST_BYTES = 32 * 1024 * 1024
-"""More it does not count for among what a process keeps, where nothing may take more than a third: it was asked for."""
+"""More it does not count for among what a process keeps, where nothing may take more than a third, if it was asked for."""
 
 STORES: Mapping[ViewStore, Callable[[ViewOptions], FileStore]] = {
     ViewStore.MEMORY: lambda options: MemoryStore(),
@@ -43,7 +44,8 @@ def synced_files(storage: Storage, cache: Cache, layout: Layout, options: ViewOp
     found = cache.find(_SYNCED, key)
     if found is None:
         found = _new(storage, layout, options)
-    cache.put(_SYNCED, key, found, min(found.store.memory_bytes, _MOST_BYTES))
+    most = sys.maxsize if options.follows is None else _MOST_BYTES
+    cache.put(_SYNCED, key, found, min(found.store.memory_bytes, most))
     return found
 
 

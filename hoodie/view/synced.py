@@ -60,6 +60,10 @@ class SyncedFiles:
     """Every partition was listed: one that is not in the store is not there, unless it is to be listed anew."""
     doubted: set[str] = field(default_factory=set)
     """Partitions to be listed anew."""
+    asked: set[str] = field(default_factory=set)
+    """Partitions that were listed before anything was followed."""
+    asked_all: bool = False
+    """The whole table was."""
     passed: list[tuple[Instant, ...]] = field(default_factory=list)
     """Earlier timelines, the newest last."""
     source: str | None = None
@@ -134,13 +138,19 @@ class SyncedListing:
         active: ActiveTimeline,
         list_archive: Callable[[], Iterable[FileInfo]],
         list_set_aside: Callable[[], Iterable[FileInfo]],
+        *,
+        at_once: bool = True,
     ) -> None:
-        """`listing` asks the storage, and so do the others: what is in the archive of the timeline, and what repairs moved away."""
+        """`listing` asks the storage, and so do the others: what is in the archive of the timeline, and what repairs moved away.
+
+        `at_once`: follow what is listed first. Else what is asked for a second time: a process that asks once has nothing of it.
+        """
         self._files = files
         self._listing = listing
         self._active = active
         self._list_archive = list_archive
         self._list_set_aside = list_set_aside
+        self._at_once = at_once
         self._committed: CommittedFiles | None = None
         """Of the timeline after the last listing."""
         self._committed_on: tuple[Instant, ...] = ()
@@ -172,6 +182,19 @@ class SyncedListing:
         """List all anew, when it is asked for: files were moved without a word on the timeline."""
         with self._files.lock:
             self._files.forget()
+
+    def only_listed(self, partition_paths: Sequence[str] | None) -> Listing | None:
+        """What to ask for these partitions (None: for all) as long as nothing is followed."""
+        known = self._files
+        if self._at_once:
+            return None
+        with known.lock:
+            again = known.asked_all if partition_paths is None else not known.asked.isdisjoint(partition_paths)
+            if known.timeline is not None or again:
+                return None
+            known.asked.update(partition_paths or ())
+            known.asked_all |= partition_paths is None
+        return self._listing
 
     def files_under(
         self, timeline: Timeline, partition_paths: Sequence[str], unsettled: frozenset[str] | None
@@ -393,10 +416,14 @@ class _Under:
         return self.synced.unsettled(self.timeline)
 
     def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+        listing = self.synced.only_listed(partition_paths)
+        if listing is not None:
+            return listing.files(partition_paths)
         return self.synced.files_under(self.timeline, partition_paths, self._unsettled)
 
     def all_files(self) -> AllFiles:
-        return self.synced.all_files_under(self.timeline, self._unsettled)
+        listing = self.synced.only_listed(None)
+        return listing.all_files() if listing else self.synced.all_files_under(self.timeline, self._unsettled)
 
 
 def _state(infos: Iterable[FileInfo]) -> FolderState:
