@@ -207,9 +207,11 @@ class LocalStorage:
                 # What an entry is comes with it; only of links (to files, here) the system has to be asked.
                 return [entry.name for entry in entries if not entry.is_dir()]
         except (FileNotFoundError, NotADirectoryError):
-            if os.path.lexists(absolute):
-                raise
-            return []
+            if not os.path.lexists(absolute):
+                return []
+            if os.path.isdir(absolute):
+                return self.names(folder)  # it came this moment
+            raise
 
     def stat(self, path: str) -> FileInfo:
         absolute = self._absolute(path, may_be_root=True)

@@ -278,3 +278,15 @@ def test_link_that_was_made_though_the_server_denies_it_counts_as_won(storage: L
     assert run_interleaved(root, CREATE, "os.link", "link") == "done"
     assert storage.read("p/f") == b"data"
     assert storage.list("staging/T") == []
+
+
+def test_names_of_a_folder_that_comes_while_it_is_looked_for(tmp_path, monkeypatch):
+    storage, scandir = LocalStorage(tmp_path), os.scandir
+
+    def misses_it(path):
+        monkeypatch.setattr(os, "scandir", scandir)
+        storage.create_new("a/f", b"")
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "scandir", misses_it)
+    assert storage.names("a") == ["f"]
