@@ -86,10 +86,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("no page is written: remove the files of the runs in which systems disagree", file=sys.stderr)
         return 1
     page = report(runs)
-    args.out.write_text(page, encoding="utf-8")
-    if args.out == RESULTS:
+    # The page of the project is of all systems: some of them get one of their own.
+    out = (
+        args.records / RESULTS.name
+        if (args.only or args.no_peers or args.no_spark) and args.out == RESULTS
+        else args.out
+    )
+    out.write_text(page, encoding="utf-8")
+    if out == RESULTS:
         (HERE.parent / PICTURE).write_text(picture(page), encoding="utf-8")
-    print(args.out)
+    print(out)
     return 0
 
 

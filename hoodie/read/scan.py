@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+T = TypeVar("T")
+
+_READ_AGAIN = 5
 _SHOWN_COLUMNS = 20
 """In a notebook."""
 
@@ -34,14 +37,18 @@ _SHOWN_COLUMNS = 20
 class Scan:
     """Rows of one query: made by `HoodieTable.scan` and `HoodieTable.changes`, run by the method that asks for rows.
 
-    Each such method runs the query anew, on the snapshot of the moment when the scan was made. Any library that takes an Arrow
-    stream takes a scan: `polars.DataFrame(scan)`, `duckdb.from_arrow(scan.to_reader())`, `pyarrow.table(scan)`.
+    Each such method runs the query anew, on the snapshot of the moment when the scan was made. If a clean took files of that one
+    meanwhile, `to_arrow` and `count` go on to the newest snapshot, unless the query is of a moment or a range.
+
+    Any library that takes an Arrow stream takes a scan: `polars.DataFrame(scan)`, `duckdb.from_arrow(scan.to_reader())`,
+    `pyarrow.table(scan)`.
     """
 
     def __init__(self, context: TableContext, options: ReadOptions, *, meta_columns: bool = False) -> None:
         self._context = context
         self._options = options
         self._limit: int | None = None
+        self._meta_columns = meta_columns
         self.plan: ReadPlan = plan_read(context, options, meta_columns=meta_columns)
 
     def __repr__(self) -> str:
@@ -162,8 +169,12 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """All rows as a `pyarrow.Table`."""
-        with Progress(f"read {self._context.config.name}", unit="files") as progress:
-            return self._read(self.plan.tasks, self.plan.output, progress).read_all()
+
+        def read() -> pa.Table:
+            with Progress(f"read {self._context.config.name}", unit="files") as progress:
+                return self._read(self.plan.tasks, self.plan.output, progress).read_all()
+
+        return self._whole(read)
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a `pandas.DataFrame`; needs pandas."""
@@ -178,9 +189,15 @@ class Scan:
 
     def count(self) -> int:
         """The number of rows. One column is read, and what merging and the filter look at."""
-        narrow = self._narrowed()
-        schema = pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
-        return sum(batch.num_rows for batch in self._read(narrow, schema)) if narrow else 0
+
+        def read() -> int:
+            narrow = self._narrowed()
+            schema = (
+                pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
+            )
+            return sum(batch.num_rows for batch in self._read(narrow, schema)) if narrow else 0
+
+        return self._whole(read)
 
     def explain(self) -> str:
         """What the query will read, in a few lines: file slices before and after each kind of pruning, bytes, columns.
@@ -246,6 +263,26 @@ class Scan:
         reader: Any = self.to_reader()
         stream: object = reader.__arrow_c_stream__(requested_schema)
         return stream
+
+    def _whole(self, read: Callable[[], T]) -> T:
+        """What all of a read gives. Nobody has seen a part of it, so it can begin anew where the table has left its files behind."""
+        for _ in range(_READ_AGAIN):
+            try:
+                return read()
+            except MissingFileError:
+                if not self._goes_on():
+                    raise
+        return read()
+
+    def _goes_on(self) -> bool:
+        """Plan for the newest snapshot. False where the query is not of that, or the table stands still."""
+        options = self._options
+        if options.query is QueryType.INCREMENTAL or options.as_of is not None:
+            return False
+        plan = plan_read(self._context, options, meta_columns=self._meta_columns)
+        moved = plan.tasks != self.plan.tasks
+        self.plan = plan
+        return moved
 
     def _narrowed(self) -> tuple[ReadTask | ChangeTask, ...]:
         """The tasks with one narrow column only: enough to count rows."""

@@ -430,3 +430,32 @@ def test_a_plan_is_made_anew_when_a_savepoint_comes_before_it_stands(tmp_path):
     names = {name for names in context.active.read_clean_plan(found).files.values() for name in names}
     assert held & {name for names in planned.plan.files.values() for name in names}, saved
     assert not held & names
+
+
+def test_a_read_of_which_another_process_cleans_the_files_goes_on_to_the_newest_state(kind):
+    storage, clock, table = written(kind, 3)
+    reader = opened(storage, clock, cache=Cache())
+    scans = [reader.scan(), reader.scan(where="val >= 0"), reader.scan().limit(3), reader.scan()]
+    before = reader.scan(as_of=table.timeline.commits[-1].time)
+    pull = reader.changes(since="000")
+    for turn in range(3, 9):
+        table.upsert(rows(turn))
+    assert opened(storage, clock, cache=Cache()).clean(retain_commits=1).files
+    assert {row["val"] for row in scans[0].to_arrow().to_pylist()} == {8}
+    assert {row["val"] for row in scans[1].to_arrow().to_pylist()} == {8}
+    assert scans[2].to_arrow().num_rows == 3
+    assert scans[3].count() == 4
+    assert scans[0].position == table.timeline.latest_commit.time
+    for scan in (before, pull):  # of a moment, and of a range: other rows would be another answer
+        with pytest.raises(MissingFileError, match="clean"):
+            scan.to_arrow()
+
+
+def test_a_read_of_a_table_that_stands_still_tells_what_is_missing(kind):
+    storage, clock, _ = written(kind, 3)
+    scan = opened(storage, clock, cache=Cache()).scan()
+    for path in data_files(storage):
+        storage.delete(path)
+    for read in (scan.to_arrow, scan.count):
+        with pytest.raises(MissingFileError):
+            read()
