@@ -20,7 +20,8 @@ VERSION_TESTS := tests/engine tests/filegroup tests/format tests/read tests/writ
 
 # Those that need servers, and not Apache Hudi: they mostly wait.
 ON_SERVERS := integration/test_contracts_on_servers.py integration/test_suites_on_servers.py \
-	integration/test_crashes_on_servers.py integration/test_operations_on_servers.py integration/test_failing_servers.py
+	integration/test_crashes_on_servers.py integration/test_operations_on_servers.py integration/test_failing_servers.py \
+	integration/test_kv_on_servers.py
 SERVER_TESTS := $(ON_SERVERS) integration/test_many_writers.py integration/test_locks_in_hive.py
 
 HUDI_BUNDLE := hudi-spark3.5-bundle_2.12

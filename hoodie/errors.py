@@ -47,6 +47,10 @@ class CommitOutcomeUnknownError(HoodieError):
     """It is not known whether the commit landed; nothing was deleted."""
 
 
+class StoreFencedError(HoodieError):
+    """Another writer has taken a bucket of a key-value store over; nothing of the window that was written counts."""
+
+
 class LockError(HoodieError, TimeoutError):
     """The table lock, or a wait that stands for it, was not granted in time."""
 

@@ -17,7 +17,7 @@ from tests.servers.hive import hive_metastore
 from tests.servers.s3 import S3Server
 
 CONTRACTS = ("test_storage.py", "test_storage_races.py", "test_publisher.py", "test_lock.py")
-RENAMING = (*CONTRACTS, "test_renaming_storage.py")
+RENAMING = (*CONTRACTS, "test_renaming_storage.py", "test_appending_storage.py")
 
 
 def test_hdfs_keeps_the_contracts(hdfs_server: Hdfs) -> None:

@@ -19,6 +19,8 @@ class BucketStorage(MemoryStorage):
     move_new = None  # type: ignore[assignment]
     move_all_new = None  # type: ignore[assignment]
     rename_folder = None  # type: ignore[assignment]
+    open_log = None  # type: ignore[assignment]
+    end_log = None  # type: ignore[assignment]
 
     def mkdirs(self, path: str, *, durable: bool = True) -> None:
         self._checked(path)

@@ -11,7 +11,7 @@ LAYERS = (
     ("view",),
     ("index", "page"),
     ("txn",),
-    ("read", "write", "timeline_server", "hive"),
+    ("read", "write", "timeline_server", "hive", "kv"),
     ("services",),
     ("writer",),
     ("maintenance", "consumers"),

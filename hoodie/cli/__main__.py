@@ -16,6 +16,7 @@ from hoodie.cli import (
     daemon,
     expiry,
     hive_sync,
+    kv,
     log_compaction,
     page,
     repair,
@@ -108,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     check.register(commands)
     repair.register(commands)
     timeline_server.register(commands)
+    kv.register(commands)
     return parser
 
 

@@ -236,3 +236,38 @@ class RenamingStorage(Storage, Protocol):
             FileNotFoundError: no such folder. FileExistsError: `target` is there.
         """
         ...
+
+
+class LogOutput(Protocol):
+    """A file that grows, while others may read what was synced."""
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None: ...
+
+    def sync(self, *, durable: bool = True) -> None:
+        """What was written can be read by other processes, and outlives this one; where `durable`, also a power cut.
+
+        Raises:
+            OSError: it is not known how much of it is there; also where `end_log` was called elsewhere.
+        """
+        ...
+
+    def close(self) -> None:
+        """End it, without a promise about what was not synced."""
+        ...
+
+
+@runtime_checkable
+class AppendingStorage(Storage, Protocol):
+    """A storage whose files can grow: disks and HDFS."""
+
+    def open_log(self, path: str) -> LogOutput:
+        """A new, empty file to append to; its name is durable with its first sync. Makes missing parent folders.
+
+        Raises:
+            FileExistsError: the name is taken.
+        """
+        ...
+
+    def end_log(self, path: str) -> None:
+        """Keep whoever still appends to the file from doing so, where the storage can; on a disk a lock has to do that."""
+        ...

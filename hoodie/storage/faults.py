@@ -11,7 +11,15 @@ from typing import BinaryIO, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from hoodie.storage.base import ConditionalStorage, CopyingStorage, FileInfo, RenamingStorage, Storage
+from hoodie.storage.base import (
+    AppendingStorage,
+    ConditionalStorage,
+    CopyingStorage,
+    FileInfo,
+    LogOutput,
+    RenamingStorage,
+    Storage,
+)
 from hoodie.storage.memory import KeptBytesIO
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 
@@ -28,9 +36,11 @@ Verb = Literal[
     "delete_folder",
     "mkdirs",
     "touch",
+    "open_log",
+    "sync_log",
 ]
 
-TEARABLE: frozenset[Verb] = frozenset({"create_new", "replace", "move_new", "open_output", "delete_folder"})
+TEARABLE: frozenset[Verb] = frozenset({"create_new", "replace", "move_new", "open_output", "delete_folder", "sync_log"})
 """Verbs that a crash can leave half done; the others are one step of the file system, so torn is before."""
 
 R = TypeVar("R")
@@ -57,7 +67,7 @@ class Fault:
     before: nothing was done (`open_output`: its file is there, empty).
     torn: `create_new`, `replace`: a strict prefix of the bytes under a temporary name, the final name untouched;
         `open_output`: a strict prefix under the file's own, private name; `move_new`: the file under both names;
-        `delete_folder`: half of its files gone; any other verb: as before.
+        `delete_folder`: half of its files gone; `sync_log`: a strict prefix of what is synced; any other verb: as before.
     after: all was done, the caller never hears of it.
     """
 
@@ -193,6 +203,13 @@ class FaultStorage:
             torn=lambda fault: self._leave_temporary(None, _reached(data, fault)),
         )
 
+    def open_log(self, path: str) -> LogOutput:
+        inner = self._appending(self._living())
+        return _FaultLog(self, path, self._change("open_log", path, lambda: inner.open_log(path)))
+
+    def end_log(self, path: str) -> None:
+        self._appending(self._living()).end_log(path)
+
     def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
         return self._conditional(self._living()).read_tagged(path)
 
@@ -272,6 +289,11 @@ class FaultStorage:
             raise TypeError(f"{inner!r} cannot compare and swap")
         return inner
 
+    def _appending(self, inner: Storage) -> AppendingStorage:
+        if not isinstance(inner, AppendingStorage):
+            raise TypeError(f"{inner!r} cannot append to files")
+        return inner
+
     def _count(self, verb: Verb, path: str) -> tuple[Call, Fault | None]:
         with self._mutex:
             self._living()
@@ -305,6 +327,34 @@ class FaultStorage:
         files = self._inner.list(path, recursive=True)
         for file in files[: (len(files) + 1) // 2]:
             self._inner.delete(file.path)
+
+
+class _FaultLog:
+    """The bytes go to `inner` with each sync."""
+
+    def __init__(self, storage: FaultStorage, path: str, inner: LogOutput) -> None:
+        self._storage = storage
+        self._path = path
+        self._inner = inner
+        self._unsynced: list[bytes] = []
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        self._storage._living()
+        self._unsynced += map(bytes, parts)
+
+    def sync(self, *, durable: bool = True) -> None:
+        data, self._unsynced = b"".join(self._unsynced), []
+
+        def send(sent: bytes) -> None:
+            self._inner.write([sent])
+            self._inner.sync(durable=durable)
+
+        self._storage._change(
+            "sync_log", self._path, lambda: send(data), torn=lambda fault: send(_reached(data, fault))
+        )
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 def _reached(data: bytes, fault: Fault) -> bytes:

@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 
 from hoodie.errors import OptionError
-from hoodie.storage.base import FileInfo
+from hoodie.storage.base import FileInfo, LogOutput
 from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, refuse_outside, temporary_name
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ DEFAULT_FS = "fs.defaultFS"
 _WHOLE_BYTES = 4 * 1024 * 1024
 """A file up to this size is fetched when it is opened: one request, and it can be deleted meanwhile."""
 _PIECE_BYTES = 1024 * 1024
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
+"""Between looks whether a lease was recovered."""
 _SETTLE_S = 2.0
 """How long a file may take, once it is closed, until the DataNodes have told the NameNode of its last block."""
 _SETTLE_PAUSE_S = 0.05
@@ -163,6 +165,20 @@ class HdfsStorage:
         with self._translated(absolute):  # HDFS closes a file wherever it is; what counts is that it is still here
             if self._client.get_file_info(absolute).length != output.written:
                 raise self._error(errno.ENOENT, absolute)
+
+    def open_log(self, path: str) -> LogOutput:
+        absolute = self._absolute(path)
+        with self._translated(absolute):
+            return _Log(self, absolute, self._create(path, None))
+
+    def end_log(self, path: str) -> None:
+        """Recovers the lease: the NameNode closes the file at a length that all DataNodes agree on, and refuses its writer."""
+        absolute = self._absolute(path)
+        pause_s = _FIRST_PAUSE_S
+        with self._translated(absolute):
+            while not self._client.recover_lease(absolute):
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         absolute = self._absolute(path)
@@ -489,6 +505,28 @@ class _Output(io.RawIOBase):
             pending, self._pending = bytes(self._pending), bytearray()
             with self._storage._translated(self._absolute):
                 self._writer.write(pending)
+
+
+class _Log:
+    def __init__(self, storage: HdfsStorage, absolute: str, writer: FileWriter) -> None:
+        self._storage = storage
+        self._absolute = absolute
+        self._writer = writer
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        with self._storage._translated(self._absolute):
+            self._writer.write(b"".join(parts))
+
+    def sync(self, *, durable: bool = True) -> None:
+        with self._storage._translated(self._absolute):
+            if durable:
+                self._writer.hsync()
+            else:
+                self._writer.flush()
+
+    def close(self) -> None:
+        with self._storage._translated(self._absolute):
+            self._writer.close()
 
 
 class _Input(io.RawIOBase):

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple, NoReturn
 
 import pyarrow as pa
 
-from hoodie.storage.base import FileInfo
+from hoodie.storage.base import FileInfo, LogOutput
 from hoodie.storage.paths import checked_path, checked_range, refuse_outside
 
 
@@ -247,6 +247,30 @@ class MemoryStorage:
                 raise self._error(errno.EEXIST, path)
             self._make_folders(path)
 
+    def open_log(self, path: str) -> LogOutput:
+        self.create_new(path, b"")
+        return _Log(self, path)
+
+    def end_log(self, path: str) -> None:
+        self._checked(path)
+        with self._mutex:
+            if path in self._files:
+                self._files[path].is_ended = True
+
+    def append(self, path: str, data: bytes) -> None:
+        """Make a file longer.
+
+        Raises:
+            FileNotFoundError: it is gone.
+        """
+        with self._mutex:
+            if path not in self._files:
+                raise self._error(errno.ENOENT, path)
+            file = self._files[path]
+            if file.is_ended:
+                raise self._error(errno.EROFS, path)
+            file.write(file.data + data, self.clock())
+
     def touch(self, path: str) -> None:
         self._checked(path)
         with self._mutex:
@@ -315,8 +339,30 @@ class KeptBytesIO(io.BytesIO):
         return self.getvalue() if self._kept is None else self._kept
 
 
+class _Log:
+    """What is not synced dies with its writer."""
+
+    def __init__(self, storage: MemoryStorage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._unsynced: list[bytes] = []
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        self._unsynced += map(bytes, parts)
+
+    def sync(self, *, durable: bool = True) -> None:
+        unsynced, self._unsynced = self._unsynced, []
+        self._storage.append(self._path, b"".join(unsynced))
+
+    def close(self) -> None:
+        self._unsynced.clear()
+
+
 class _File:
     """One file; the same object through renames, so that an open stream still reaches it."""
+
+    is_ended = False
+    """Nothing is appended to it any more."""
 
     def __init__(self, data: bytes, mtime_s: float) -> None:
         self.write(data, mtime_s)

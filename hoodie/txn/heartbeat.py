@@ -9,13 +9,16 @@ from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from queue import Empty, SimpleQueue
+from typing import Protocol
 
 from hoodie.errors import CommitConflictError
+from hoodie.lock.base import Liveness
 from hoodie.lock.held import let_go_after_error
 from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path
 from hoodie.model.payloads import CommitMetadata
-from hoodie.options.services import EXPIRY_MARGIN_S
+from hoodie.options.services import EXPIRY_MARGIN_S, ConcurrencyOptions
+from hoodie.storage.base import Storage
 from hoodie.storage.many import for_each, together
 from hoodie.timeline.pending import locked_otherwise, written_by_others
 from hoodie.timeline.timeline import Timeline
@@ -85,10 +88,23 @@ def held_by_this_thread(instant_time: str) -> bool:
     return any(heartbeat._time == instant_time and heartbeat._owner == me for heartbeat in frozenset(_beating))
 
 
+class Alive(Protocol):
+    """What shows that a writer lives: an open table, or what else has one writer."""
+
+    @property
+    def storage(self) -> Storage: ...
+
+    @property
+    def liveness(self) -> Liveness: ...
+
+    @property
+    def concurrency(self) -> ConcurrencyOptions: ...
+
+
 class Heartbeat:
     """Holds an instant alive from `start` to `stop` (or `abandon`, when the process is to look dead)."""
 
-    def __init__(self, instant_time: str, context: TableContext) -> None:
+    def __init__(self, instant_time: str, context: Alive) -> None:
         self._time = instant_time
         self._storage = context.storage
         self._liveness = context.liveness

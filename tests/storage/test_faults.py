@@ -79,7 +79,29 @@ def files(storage: Storage) -> dict[str, bytes]:
 
 
 def test_every_verb_is_covered_here() -> None:
-    assert set(ACTS) == set(PATHS) == set(get_args(Verb)) - {"copy_file"}
+    assert set(ACTS) == set(PATHS) == set(get_args(Verb)) - {"copy_file", "open_log", "sync_log"}
+
+
+@pytest.mark.parametrize(("moment", "left"), [("before", b"one"), ("torn", b"onet"), ("after", b"onetwo")])
+def test_what_a_log_syncs_is_there_or_is_not(moment: Moment, left: bytes) -> None:
+    inner = MemoryStorage()
+    storage = FaultStorage(inner, [Fault(3, moment)])
+    output = storage.open_log("log")
+    output.write([b"o", memoryview(b"ne")])
+    output.sync()
+    output.write([b"two"])
+    with pytest.raises(InjectedFault):
+        output.sync()
+    assert [(call.verb, call.path) for call in storage.trace] == [
+        ("open_log", "log"),
+        ("sync_log", "log"),
+        ("sync_log", "log"),
+    ]
+    assert inner.read("log") == left
+    with pytest.raises(InjectedFault):
+        output.write([b"three"])
+    with pytest.raises(TypeError, match="cannot append"):
+        FaultStorage(BucketStorage()).open_log("log")
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

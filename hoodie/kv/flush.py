@@ -1,0 +1,198 @@
+"""Memory to data files, and data files to better ones: what the writer of a bucket does beside taking rows.
+
+Each step writes new files, and then makes the next state of the bucket (`manifest`). A process that dies in between leaves files
+that no state names; the next writer removes them. Files that a state does not name any more stay for a while, for readers.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from threading import RLock
+
+from hoodie.errors import StoreFencedError
+from hoodie.kv.data_files import DataFormat
+from hoodie.kv.files_writer import FilesWriter
+from hoodie.kv.looking import Files
+from hoodie.kv.manifest import DataFile, Manifest, publish
+from hoodie.kv.names import data_file, meta_file, numbers
+from hoodie.kv.rows import SortedRows, sorted_rows
+from hoodie.kv.runs import Merge, cuts, merge_all, plan_merge, run_for
+from hoodie.kv.settings import StoreOptions
+from hoodie.kv.wal import drop_segments
+from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache
+
+log = logging.getLogger("hoodie")
+
+READERS_S = 600.0
+"""So long a file stays that is not needed any more."""
+_STATES_KEPT = 4
+
+
+class Flusher:
+    """Used by the writer's thread and its background thread, one at a time but for `files`."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        what: str,
+        data_format: DataFormat,
+        options: StoreOptions,
+        cache: Cache,
+        manifest: Manifest,
+    ) -> None:
+        self._storage = storage
+        self._what = what
+        self._format = data_format
+        self._options = options
+        self._cache = cache
+        self._lock = RLock()
+        self.files = Files(storage, manifest, data_format, cache)
+        self.written_bytes = 0
+        """By flushes and merges."""
+        self._number = 0
+        self._remove_unnamed()
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.files.manifest
+
+    def flush(self, rows: dict[bytes, bytes | None], *, window: int, wal_from: int) -> None:
+        """Write the rows to data files; from then on the log counts from that segment."""
+        with self._lock:
+            manifest = self.manifest
+            parts = list(sorted_rows(rows))
+            first, last = parts[0].keys[0].as_py(), parts[-1].keys[-1].as_py()
+            made = self._written(parts, run=run_for(manifest.files, first, last), made_s=self._storage.now_s())
+            self._go_on(replace(manifest, files=(*manifest.files, *made), window=window, wal_from=wal_from))
+            drop_segments(self._storage, wal_from)
+
+    def merge_if_due(self) -> None:
+        with self._lock:
+            while (merge := plan_merge(self.manifest.files)) is not None:
+                self._merge(merge)
+
+    def merge_all(self) -> None:
+        with self._lock:
+            merge = merge_all(self.manifest.files)
+            if merge is not None:
+                self._merge(merge)
+
+    def begin_with(self, files: Sequence[DataFile], *, window: int) -> None:
+        """The first state of a bucket that is filled with rows of others."""
+        with self._lock:
+            self._go_on(replace(self.manifest, files=tuple(files), window=window))
+
+    def purge_range(self, start: bytes | None, stop: bytes | None) -> int:
+        def touched(file: DataFile) -> bool:
+            return (start is None or file.last >= start) and (stop is None or file.first < stop)
+
+        def kept(file: DataFile) -> Iterator[SortedRows]:
+            reader = self.files.open(file)
+            if start is not None:
+                yield from reader.scan(None, start)
+            if stop is not None:
+                yield from reader.scan(stop, None)
+
+        return self._purge(touched, kept)
+
+    def purge_older(self, than_s: float) -> int:
+        before_s = self._storage.now_s() - than_s
+        return self._purge(lambda file: file.made_s < before_s, lambda file: iter(()))
+
+    def _purge(self, touched: Callable[[DataFile], bool], kept: Callable[[DataFile], Iterator[SortedRows]]) -> int:
+        with self._lock:
+            manifest = self.manifest
+            old = [file for file in manifest.files if touched(file)]
+            if not old:
+                return 0
+            made: list[DataFile] = []
+            for file in old:
+                made += self._written(kept(file), run=file.run, made_s=file.made_s)
+            self._replace(old, made)
+            return sum(file.size_bytes for file in old) - sum(file.size_bytes for file in made)
+
+    # -- how
+
+    def _merge(self, merge: Merge) -> None:
+        beside = sorted(file.first for file in merge.moved)
+        made_s = max((file.made_s for file in merge.files), default=0.0)
+        with self.new_files(run=merge.run, made_s=made_s) as writer:
+            last = b""
+            for start, stop in cuts(merge.files):
+                for rows in self.files.merge(merge.files, start, stop, drop_deletes=merge.drops_deletes):
+                    if bisect_left(beside, last) < bisect_left(beside, rows.keys[0].as_py()):
+                        writer.cut()  # a file of the run lies in between, and no two may overlap
+                    writer.add(rows)
+                    last = rows.keys[-1].as_py()
+        made = self._counted(writer)
+        moved = {file.name for file in merge.moved}
+        manifest = self.manifest
+        old = [*merge.files, *(file for file in manifest.files if file.name in moved)]
+        self._replace(old, [*made, *merge.moved])
+
+    def _replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
+        manifest = self.manifest
+        names, stays = {file.name for file in old}, {file.name for file in new}
+        files = (*(file for file in manifest.files if file.name not in names), *new)
+        now_s = self._storage.now_s()
+        gone = tuple((name, now_s) for name in sorted(names - stays))
+        self._go_on(replace(manifest, files=files, gone=(*manifest.gone, *gone)))
+
+    def _written(self, parts: Iterable[SortedRows], *, run: int, made_s: float) -> list[DataFile]:
+        with self.new_files(run=run, made_s=made_s) as writer:
+            for part in parts:
+                writer.add(part)
+        return self._counted(writer)
+
+    def _counted(self, writer: FilesWriter) -> list[DataFile]:
+        self.written_bytes += sum(file.size_bytes for file in writer.made)
+        return writer.made
+
+    def new_files(self, *, run: int, made_s: float) -> FilesWriter:
+        """Files that no state names yet."""
+        return FilesWriter(
+            self._storage, self._format, self._new_name, run=run, made_s=made_s, most_bytes=self._options.max_file_size
+        )
+
+    def _new_name(self) -> str:
+        """With the epoch: a writer that was paused, and flushes after another took over, must not meet that one's files."""
+        self._number += 1
+        return f"{self.manifest.epoch:08d}-{self._number:08d}{self._format.suffix}"
+
+    def _go_on(self, manifest: Manifest) -> None:
+        """Make it the next state, and remove what nobody needs since a while."""
+        now_s = self._storage.now_s()
+        doomed = [name for name, since_s in manifest.gone if now_s - since_s >= READERS_S]
+        manifest = replace(
+            manifest, number=manifest.number + 1, gone=tuple(each for each in manifest.gone if each[0] not in doomed)
+        )
+        try:
+            publish(self._storage, manifest)
+        except FileExistsError as exc:
+            raise StoreFencedError(
+                f"another writer has taken {self._what} over: what this one flushed does not count, its log does"
+            ) from exc
+        self.files = Files(self._storage, manifest, self._format, self._cache)
+        try:
+            for name in doomed:
+                self._storage.delete(data_file(name))
+            for number in numbers(self._storage.names("meta")):
+                if number <= manifest.number - _STATES_KEPT:
+                    self._storage.delete(meta_file(number))
+        except OSError as exc:
+            log.warning("files of %s that are not needed any more stay until the next flush: %s", self._what, exc)
+
+    def _remove_unnamed(self) -> None:
+        """Files of a writer that died before a state named them."""
+        named = {file.name for file in self.manifest.files} | {name for name, _ in self.manifest.gone}
+        try:
+            for name in self._storage.names("data"):
+                if name not in named:
+                    self._storage.delete(data_file(name))
+            drop_segments(self._storage, self.manifest.wal_from)
+        except OSError as exc:
+            log.warning("what a dead writer left in %s stays until the next one: %s", self._what, exc)

@@ -1,0 +1,117 @@
+"""Looking into the data files of one state of a bucket, through all of its runs."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from heapq import nlargest
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.kv.binary import KEYS, VALUES, Binary, listed
+from hoodie.kv.data_files import DataFormat, DataReader
+from hoodie.kv.manifest import DataFile, Manifest
+from hoodie.kv.names import data_file
+from hoodie.kv.rows import NOTHING, SortedRows, merged
+from hoodie.kv.runs import cuts
+from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache, Kind
+
+_OPEN: Kind[DataReader] = Kind("open key-value files")
+_OPEN_BYTES = 64 * 1024
+
+
+class Files:
+    """The files of one state. Thread-safe."""
+
+    def __init__(self, storage: Storage, manifest: Manifest, data_format: DataFormat, cache: Cache) -> None:
+        self.manifest = manifest
+        self._storage = storage
+        self._format = data_format
+        self._cache = cache
+
+    @cached_property
+    def _runs(self) -> Sequence[tuple[list[bytes], list[DataFile]]]:
+        """Newest first: where files begin, and the files."""
+        numbers = {file.run for file in self.manifest.files}
+        found = []
+        for number in nlargest(len(numbers), numbers):
+            files = sorted((file for file in self.manifest.files if file.run == number), key=lambda file: file.first)
+            found.append(([file.first for file in files], files))
+        return found
+
+    def get(self, key: bytes) -> bytes | None:
+        for firsts, files in self._runs:
+            number = bisect_right(firsts, key) - 1
+            if number >= 0 and key <= files[number].last:
+                is_there, value = self.open(files[number]).get(key)
+                if is_there:
+                    return value
+        return None
+
+    def get_many(self, keys: Binary) -> Binary:
+        """Values in the order of the keys; null where there is none."""
+        wanted = pc.unique(keys.cast(KEYS)).drop_null()
+        wanted = wanted.take(pc.array_sort_indices(wanted))
+        found: list[SortedRows] = []
+        for firsts, files in self._runs:
+            if not len(wanted):
+                break
+            numbers = np.array([bisect_right(firsts, key) - 1 for key in listed(wanted)], np.int64)
+            parts = []
+            for number in np.unique(numbers[numbers >= 0]):
+                low, high = np.searchsorted(numbers, (number, number + 1))
+                asked = wanted.slice(low, high - low)
+                parts.append(self.open(files[int(number)]).get_many(SortedRows(asked, NOTHING.values)))
+            rows = _joined(parts)
+            found.append(rows)
+            wanted = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rows.keys)))
+        rows = _joined(found)
+        return rows.values.take(pc.index_in(keys.cast(KEYS), rows.keys))
+
+    def scan(self, start: bytes | None = None, stop: bytes | None = None) -> Iterator[SortedRows]:
+        """All rows of a range in order, without deleted ones."""
+        files = [
+            file
+            for file in self.manifest.files
+            if (start is None or file.last >= start) and (stop is None or file.first < stop)
+        ]
+        for low, high in cuts(files):
+            low = low if start is None else max(low, start)
+            high = stop if high is None else high if stop is None else min(high, stop)
+            if high is None or low < high:
+                yield from self.merge(files, low, high, drop_deletes=True)
+
+    def merge(
+        self, files: Sequence[DataFile], start: bytes, stop: bytes | None, *, drop_deletes: bool
+    ) -> Iterator[SortedRows]:
+        """The rows of these files in a range between two of their beginnings, where one file of each run lies at most."""
+        here = [file for file in files if file.last >= start and (stop is None or file.first < stop)]
+        here.sort(key=lambda file: file.run)
+        if len(here) == 1 and not (drop_deletes and here[0].has_deletes):
+            yield from self.open(here[0]).scan(start, stop)
+        elif here:
+            rows = merged(
+                [_joined(list(self.open(file).scan(start, stop))) for file in here], drop_deletes=drop_deletes
+            )
+            if len(rows.keys):
+                yield rows
+
+    def open(self, file: DataFile) -> DataReader:
+        path = data_file(file.name)
+        key = (self._storage.identity, path, file.size_bytes, file.made_s)
+        return self._cache.get(
+            _OPEN, key, lambda: self._format.open(self._storage, path, self._cache), lambda _: _OPEN_BYTES
+        )
+
+
+def _joined(parts: Sequence[SortedRows]) -> SortedRows:
+    if not parts:
+        return NOTHING
+    if len(parts) == 1:
+        return parts[0]
+    keys, values = zip(*parts, strict=True)
+    return SortedRows(pa.concat_arrays(list(keys)).cast(KEYS), pa.concat_arrays(list(values)).cast(VALUES))

@@ -1,0 +1,115 @@
+"""Readers of a bucket, in any process: they see data files alone, in states that a writer has made whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, OptionError
+from hoodie.kv.binary import KEYS, VALUES, Binary, listed
+from hoodie.kv.data_files import DataFormat
+from hoodie.kv.looking import Files
+from hoodie.kv.manifest import NO_WINDOW, read_newest
+from hoodie.kv.order import KeyOrder
+from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache
+
+T = TypeVar("T")
+_ASKED_AGAIN = 8
+
+
+class BucketReader:
+    """Made by `KeyValueStore.reader`. Sees a state for as long as was said, and then a newer one, if there is one. Thread-safe."""
+
+    def __init__(
+        self, storage: Storage, data_format: DataFormat, order: KeyOrder, cache: Cache, *, max_age_s: float | None
+    ) -> None:
+        self._storage = storage
+        self._format = data_format
+        self._order = order
+        self._cache = cache
+        self._max_age_s = max_age_s
+        self.refresh()
+
+    def refresh(self) -> None:
+        """See the newest state from now on."""
+        self._seen_s = time.monotonic()
+        self._files = Files(self._storage, read_newest(self._storage), self._format, self._cache)
+
+    @property
+    def window(self) -> int | None:
+        """The last window all of whose rows are seen; None: none is."""
+        window = self._current().manifest.window
+        return None if window == NO_WINDOW else window
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key in data files; None: it has none."""
+        if type(key) is not bytes:
+            raise OptionError(f"get takes bytes, not {type(key).__name__}")
+        stored = self._order.stored(key)
+        return self._ask(lambda files: files.get(stored))
+
+    def get_many(self, keys: Binary) -> Binary:
+        """Values in the order of the keys; null where there is none."""
+        stored = self._order.stored_many(keys.cast(KEYS))
+        return self._ask(lambda files: files.get_many(stored))
+
+    def scan(
+        self, start: bytes | None = None, stop: bytes | None = None, *, prefix: bytes | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in the order of keys, from `start` on and before `stop`, or those whose keys begin with `prefix`, of one state.
+
+        Returns:
+            Record batches of `key` (binary) and `value` (large binary).
+        """
+        if prefix is not None:
+            if start is not None or stop is not None or self._order.encode is not None:
+                raise OptionError("prefix goes alone, and with the lexicographic order")
+            start, stop = prefix, _after(prefix)
+        low, high = (None if key is None else self._order.stored(key) for key in (start, stop))
+        for rows in self._current().scan(low, high):
+            yield pa.record_batch([self._order.shown_many(rows.keys), rows.values.cast(VALUES)], ["key", "value"])
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        """All keys and values in order."""
+        for batch in self.scan():
+            yield from zip(listed(batch["key"]), listed(batch["value"]), strict=True)
+
+    def close(self) -> None:
+        """Nothing is held; for `with`."""
+
+    def __enter__(self) -> BucketReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _current(self) -> Files:
+        if self._max_age_s is not None and time.monotonic() - self._seen_s > self._max_age_s:
+            self.refresh()
+        return self._files
+
+    def _ask(self, question: Callable[[Files], T]) -> T:
+        """The answer of the state that is seen; where files of it are gone because the writer went on, of the newest one."""
+        files = self._current()
+        for _ in range(_ASKED_AGAIN):
+            try:
+                return question(files)
+            except FileNotFoundError as exc:
+                number = files.manifest.number
+                self.refresh()
+                files = self._files
+                if files.manifest.number == number:
+                    raise CorruptFileError(
+                        f"a data file of {self._storage.uri} is gone, and the newest state of the bucket names it: {exc}"
+                    ) from exc
+        return question(files)
+
+
+def _after(prefix: bytes) -> bytes | None:
+    """The smallest key that is greater than all that begin so; None: there is none."""
+    cut = prefix.rstrip(b"\xff")
+    return cut[:-1] + bytes([cut[-1] + 1]) if cut else None

@@ -1,0 +1,311 @@
+"""A store: buckets of keys in a folder of a disk, HDFS or an object store. Needs no table, and no service that runs."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from hoodie.errors import CorruptFileError, LockError, OptionError, TableNotFoundError
+from hoodie.kv.binary import KEYS, VALUES, Binary, listed
+from hoodie.kv.data_files import format_named
+from hoodie.kv.flush import Flusher
+from hoodie.kv.hold import Hold
+from hoodie.kv.manifest import Manifest, read_newest
+from hoodie.kv.names import bucket_folder, store_file, store_number
+from hoodie.kv.order import LEXICOGRAPHIC, order_named
+from hoodie.kv.reader import BucketReader
+from hoodie.kv.rebucket import rebucket
+from hoodie.kv.settings import StoreLayout, StoreOptions
+from hoodie.kv.writer import BucketWriter
+from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache, process_cache
+from hoodie.storage.uri import open_storage
+
+_ROWS = pa.schema([pa.field("key", KEYS), pa.field("value", VALUES)])
+DEFAULT_FORMAT = "blocks"
+DEFAULT_BUCKETS = 8
+
+
+class KeyValueStore:
+    """Made by `open_store`."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        layout: StoreLayout,
+        options: StoreOptions,
+        below: Any,
+        *,
+        cache: Cache,
+        concurrency: ConcurrencyOptions = CONCURRENCY,
+    ) -> None:
+        self._storage = storage
+        self._layout = layout
+        self._options = options
+        self._below = below
+        self._cache = cache
+        self._concurrency = concurrency
+        self._format = format_named(layout.file_format)
+        self._order = order_named(layout.order)
+
+    def __repr__(self) -> str:
+        return f"KeyValueStore({self.uri!r}, {self.buckets} buckets)"
+
+    @property
+    def uri(self) -> str:
+        return self._storage.uri
+
+    @property
+    def buckets(self) -> int:
+        return self._layout.buckets
+
+    @property
+    def file_format(self) -> str:
+        return self._layout.file_format
+
+    @property
+    def order(self) -> str:
+        """Name of the order of keys."""
+        return self._layout.order
+
+    def bucket_of(self, key: bytes) -> int:
+        """The bucket of a key, by its hash (CRC-32). A store may be filled by another rule: then ask by that."""
+        return zlib.crc32(key) % self._layout.buckets
+
+    def buckets_of(self, keys: Binary) -> Binary:
+        """The same for many keys."""
+        return buckets_of(keys, self._layout.buckets)
+
+    def writer(self, bucket: int, *, wait_s: float = 0.0) -> BucketWriter:
+        """The writer of a bucket, which takes up what an earlier one has left in the log.
+
+        Args:
+            wait_s: so long it waits for a living writer to end.
+
+        Raises:
+            LockError: the bucket has a living writer. CorruptFileError: its log or its metadata is damaged.
+        """
+        storage, what = self._bucket(bucket), f"bucket {bucket} of store {self.uri}"
+        hold = _held(lambda: Hold(storage, what, self._concurrency), wait_s)
+        try:
+            return BucketWriter(storage, what, self._format, self._order, self._options, self._cache, hold)
+        except BaseException:
+            hold.abandon()
+            raise
+
+    def reader(self, bucket: int, *, max_age_s: float | None = 1.0) -> BucketReader:
+        """A reader of a bucket's data files.
+
+        Args:
+            max_age_s: after so many seconds it looks whether there is a newer state; None: only when `refresh` is called.
+        """
+        return BucketReader(self._bucket(bucket), self._format, self._order, self._cache, max_age_s=max_age_s)
+
+    def scan(self) -> Iterator[pa.RecordBatch]:
+        """All rows in data files, bucket after bucket: record batches of `key` (binary) and `value` (large binary)."""
+        for bucket in range(self.buckets):
+            yield from self.reader(bucket, max_age_s=None).scan()
+
+    def export_parquet(self, path: str) -> int:
+        """Write all rows in data files to a Parquet file of this machine; gives their number."""
+        rows = 0
+        with parquet.ParquetWriter(path, _ROWS) as writer:
+            for batch in self.scan():
+                writer.write_batch(batch)
+                rows += batch.num_rows
+        return rows
+
+    def import_rows(self, batches: Iterable[pa.RecordBatch], window_id: int) -> int:
+        """Put rows of `key` and `value` into the buckets of their keys, as one window in each; gives their number.
+
+        Where a bucket has committed that window, its rows are left out. Rows wait in memory until the last one is there.
+        """
+        table = pa.Table.from_batches(list(batches), _ROWS)
+        numbers = self.buckets_of(table["key"].combine_chunks())
+        for bucket in range(self.buckets):
+            with self.writer(bucket) as writer:
+                chosen = table.filter(pc.equal(numbers, bucket))
+                writer.put_many(chosen["key"].combine_chunks(), chosen["value"].combine_chunks())
+                writer.end_window(window_id)
+                writer.flush()
+        return table.num_rows
+
+    def rebucket(self, buckets: int, *, window: int | None = None) -> None:
+        """Spread the rows over so many buckets, by `bucket_of`. No bucket may have a writer.
+
+        Args:
+            window: the last window that is committed in all buckets that have rows of it. Needed only where buckets stand at
+                different windows.
+
+        Raises:
+            LockError: a bucket has a writer. OptionError: buckets stand at different windows, or beyond that one.
+        """
+        new = replace(self._layout, number=self._layout.number + 1, buckets=_whole(buckets))
+        rebucket(
+            self._storage,
+            self._layout,
+            new,
+            below=self._below,
+            writer=self.writer,
+            flusher=lambda storage, what: Flusher(
+                storage, what, self._format, self._options, self._cache, read_newest(storage)
+            ),
+            bucket_of=lambda stored: buckets_of(self._order.shown_many(stored), new.buckets),
+            window=window,
+        )
+        self._layout = new
+
+    def manifest(self, bucket: int) -> Manifest:
+        """The newest state of a bucket, for who counts and shows."""
+        return read_newest(self._bucket(bucket))
+
+    def _bucket(self, bucket: int) -> Storage:
+        if type(bucket) is not int or not 0 <= bucket < self._layout.buckets:
+            raise OptionError(
+                f"store {self.uri} has buckets 0 to {self._layout.buckets - 1}; there is no bucket {bucket!r}"
+            )
+        found: Storage = self._below(bucket_folder(self._layout.number, bucket))
+        return found
+
+
+def open_store(
+    uri: str,
+    buckets: int | None = None,
+    file_format: str | None = None,
+    order: str | None = None,
+    flush_size: int = 1_000_000,
+    flush_interval_count: int = 120,
+    max_wal_file_size: int = 64 << 20,
+    max_file_size: int = 128 << 20,
+    *,
+    flush_bytes: int = 256 << 20,
+    sync: str = "window",
+    heartbeat_s: float = 60.0,
+    storage_options: Mapping[str, str] | None = None,
+) -> KeyValueStore:
+    """Open a store, or make one where there is none.
+
+    Args:
+        uri: a folder: a path, or an address of S3, Google Cloud Storage, Azure or HDFS.
+        buckets: how many a new store gets (8). What is said of an old one has to be what it has, also with the two that follow.
+        file_format: "hfile" or "blocks" (the default).
+        order: of keys: "lexicographic" (the default), "descending", "int64" (8 bytes, little endian), or one that
+            `register_order` made known.
+        flush_size: so many keys in memory are written to data files.
+        flush_interval_count: after so many windows they are.
+        max_wal_file_size: bytes of a segment of the log, where a storage can append.
+        max_file_size: bytes of a data file.
+        flush_bytes: so many bytes of keys and values in memory are written. Twice as many may be there while that goes on.
+        heartbeat_s: on HDFS and object stores a writer gives a sign of life so often. One that has missed two may be taken for dead
+            by others, if they were told the same.
+        sync: "window": a committed window outlives a power cut. "process": it outlives this process.
+
+    Raises:
+        OptionError: a value makes no sense, or the store is another one.
+    """
+    options = StoreOptions(flush_size, flush_interval_count, flush_bytes, max_wal_file_size, max_file_size, sync)
+
+    def below(folder: str) -> Storage:
+        return open_storage(f"{str(uri).rstrip('/')}/{folder}" if folder else str(uri), storage_options)
+
+    concurrency = replace(CONCURRENCY, heartbeat_interval_s=_seconds(heartbeat_s))
+    return open_at(below, options, buckets=buckets, file_format=file_format, order=order, concurrency=concurrency)
+
+
+def open_at(
+    below: Any,
+    options: StoreOptions,
+    *,
+    buckets: int | None = None,
+    file_format: str | None = None,
+    order: str | None = None,
+    cache: Cache | None = None,
+    concurrency: ConcurrencyOptions = CONCURRENCY,
+    create: bool = True,
+) -> KeyValueStore:
+    """As `open_store`; `below` opens the storage of a folder in the store, of "" for the store itself."""
+    storage: Storage = below("")
+    layout = read_layout(storage)
+    if layout is None:
+        if not create:
+            raise TableNotFoundError(f"there is no key-value store at {storage.uri}")
+        layout = _created(
+            storage,
+            StoreLayout(
+                1,
+                DEFAULT_BUCKETS if buckets is None else _whole(buckets),
+                file_format or DEFAULT_FORMAT,
+                order or LEXICOGRAPHIC.name,
+            ),
+        )
+    for name, said, found in (
+        ("buckets", buckets, layout.buckets),
+        ("file_format", file_format, layout.file_format),
+        ("order", order, layout.order),
+    ):
+        if said is not None and said != found:
+            raise OptionError(
+                f"store {storage.uri} has {name}={found!r}, not {said!r}: leave it out to open the store as it is"
+            )
+    return KeyValueStore(
+        storage, layout, options, below, cache=process_cache() if cache is None else cache, concurrency=concurrency
+    )
+
+
+def buckets_of(keys: Binary, buckets: int) -> Binary:
+    return pa.array([zlib.crc32(key) % buckets for key in listed(keys)], pa.int32())
+
+
+def _held(take: Callable[[], Hold], wait_s: float) -> Hold:
+    deadline_s = time.monotonic() + wait_s
+    pause_s = 0.05
+    while True:
+        try:
+            return take()
+        except LockError:
+            if time.monotonic() + pause_s > deadline_s:
+                raise
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 2.0)
+
+
+def read_layout(storage: Storage) -> StoreLayout | None:
+    """What the newest file of the store says; None: there is no store."""
+    found = [number for name in storage.names("") if (number := store_number(name)) is not None]
+    if not found:
+        return None
+    path = store_file(max(found))
+    return StoreLayout.decode(max(found), storage.read(path), path=f"{storage.uri.rstrip('/')}/{path}")
+
+
+def _created(storage: Storage, layout: StoreLayout) -> StoreLayout:
+    format_named(layout.file_format)
+    order_named(layout.order)
+    try:
+        storage.create_new(store_file(layout.number), layout.encode())
+    except FileExistsError:
+        found = read_layout(storage)  # somebody made it this moment
+        if found is None:
+            raise CorruptFileError(f"{storage.uri}/{store_file(layout.number)} came and went") from None
+        return found
+    return layout
+
+
+def _seconds(heartbeat_s: Any) -> float:
+    if not isinstance(heartbeat_s, int | float) or not 0.1 <= heartbeat_s <= 3_600:
+        raise OptionError(f"heartbeat_s={heartbeat_s!r} is no number of seconds from 0.1 to 3,600")
+    return float(heartbeat_s)
+
+
+def _whole(buckets: Any) -> int:
+    if not isinstance(buckets, int) or isinstance(buckets, bool) or not 1 <= buckets <= 100_000:
+        raise OptionError(f"buckets={buckets!r} is no whole number from 1 to 100,000")
+    return buckets

@@ -1,0 +1,156 @@
+"""The write-ahead log of a bucket: numbered segments, each made by one writer where there was none of that number.
+
+Where a storage can append (disks, HDFS), a segment takes many windows and is rolled when it is large. Elsewhere each window is a
+segment, one object. Whoever takes the bucket over replays all segments, and then takes the next number with a segment of its own:
+from then on the writer before it finds its next number taken. On HDFS it also finds the end of its open segment sealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
+
+from hoodie.errors import CorruptFileError
+from hoodie.kv.names import numbers, wal_file
+from hoodie.kv.wal_frames import HEADER, MAGIC, Rows, end_frame, frames, header, rows_frame
+from hoodie.storage.base import AppendingStorage, LogOutput, Storage
+
+
+class Window(NamedTuple):
+    """A committed window, as it is replayed."""
+
+    id: int
+    rows: Sequence[Rows]
+    segment: int
+
+
+class Wal:
+    """The log as its writer has it. Not thread-safe."""
+
+    def __init__(self, storage: Storage, epoch: int, number: int, *, most_bytes: int, durable: bool) -> None:
+        """Takes the segment `number`.
+
+        Raises:
+            FileExistsError: there is one: another writer was faster.
+        """
+        self._storage = storage
+        self._epoch = epoch
+        self._most_bytes = most_bytes
+        self._durable = durable
+        self._unsent: list[bytes | memoryview] = []
+        self._output: LogOutput | None = None
+        self.number = number
+        """Of the segment that takes the next window."""
+        self.size_bytes = 0
+        """Of all that was written."""
+        if _appends(storage):
+            self._begin()
+        else:
+            storage.create_new(wal_file(number), header(epoch))
+            self.number += 1
+
+    def add(self, rows: Rows) -> None:
+        self._send(rows_frame(rows))
+
+    def end(self, window: int | None) -> None:
+        """Commit what was added since the last end as a window, or drop it.
+
+        Raises:
+            FileExistsError: on a storage that cannot append: another writer has taken the bucket over.
+        """
+        self._send(end_frame(window))
+        if self._output is not None:
+            if window is not None:
+                self._output.sync(durable=self._durable)
+            if self._written >= self._most_bytes:
+                self.roll()
+            return
+        unsent, self._unsent = self._unsent, []
+        if window is not None:
+            self._storage.create_new(
+                wal_file(self.number), b"".join([header(self._epoch), *unsent]), durable=self._durable
+            )
+            self.number += 1
+
+    def roll(self) -> int:
+        """From now on write into another segment than before; gives its number."""
+        if self._output is not None and self._written > HEADER.size:
+            self._output.close()
+            self.number += 1
+            self._begin()
+        return self.number
+
+    def close(self) -> None:
+        if self._output is not None:
+            self._output.close()
+
+    def _begin(self) -> None:
+        self._output = cast(AppendingStorage, self._storage).open_log(wal_file(self.number))
+        self._output.write([header(self._epoch)])
+        self._output.sync(durable=self._durable)
+        self._written = HEADER.size
+
+    def _send(self, parts: list[bytes | memoryview]) -> None:
+        size = sum(map(len, parts))
+        self.size_bytes += size
+        if self._output is None:
+            self._unsent += parts
+        else:
+            self._output.write(parts)
+            self._written += size
+
+
+class Replay:
+    """Committed windows of the segments from `start` on, in their order; `last` is the last of these segments.
+
+    `ends`: whoever still writes to one of them can write no more to it.
+    """
+
+    def __init__(self, storage: Storage, start: int, *, ends: bool = False) -> None:
+        """Raises: CorruptFileError: a segment is missing between others."""
+        self._storage = storage
+        self._ends = ends
+        self._found = [number for number in numbers(storage.names("wal")) if number >= start]
+        self.last = self._found[-1] if self._found else start - 1
+        for expected, number in enumerate(self._found, start):
+            if number != expected:
+                raise CorruptFileError(
+                    f"{_full(storage, expected)} is missing: the log of the bucket has later segments, and windows of it are lost"
+                )
+
+    def __iter__(self) -> Iterator[Window]:
+        for number in self._found:
+            if self._ends and _appends(self._storage):
+                cast(AppendingStorage, self._storage).end_log(wal_file(number))
+            yield from _windows(self._storage, number)
+
+
+def drop_segments(storage: Storage, before: int) -> None:
+    for number in numbers(storage.names("wal")):
+        if number < before:
+            storage.delete(wal_file(number))
+
+
+def _windows(storage: Storage, number: int) -> Iterator[Window]:
+    content = memoryview(storage.read(wal_file(number)))
+    if len(content) < HEADER.size:
+        return  # its writer died when it made it
+    if bytes(content[: len(MAGIC)]) != MAGIC:
+        raise CorruptFileError(f"{_full(storage, number)} does not begin as a segment of a write-ahead log does")
+    rows: list[Rows] = []
+    for _, found in frames(content):
+        if isinstance(found, Rows):
+            rows.append(found)
+        else:
+            if found.window is not None:
+                yield Window(found.window, rows, number)
+            rows = []
+
+
+def _appends(storage: Storage) -> bool:
+    """Asked of the storage itself, where it is wrapped."""
+    return isinstance(storage.lock_root, AppendingStorage)
+
+
+def _full(storage: Storage, number: int) -> str:
+    return f"{storage.uri.rstrip('/')}/{wal_file(number)}"
