@@ -100,6 +100,7 @@ class CompactionService:
             snapshot = context.snapshot()
             plan = context.active.read_compaction_plan(instant.time)
             _delete_output(context.storage, instant.time, plan)
+            snapshot.view.list_all({operation.partition_path for operation in plan.operations})
             slices = [planned_slice(snapshot, operation, context.storage.uri) for operation in plan.operations]
             schema = snapshot.schema
             if schema is None:
