@@ -16,7 +16,7 @@ from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import PARTITION_METADATA, join
-from hoodie.model.payloads import CompactionPlan
+from hoodie.model.payloads import ClusteringPlan, CompactionPlan
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
@@ -142,10 +142,27 @@ class FileSystemView:
     def pending_compaction_plans(self) -> Mapping[str, CompactionPlan]:
         """Instant -> plan of every compaction that is scheduled and not completed."""
         if self._compactions is None:
-            self._compactions = {
-                i.time: self._active.read_compaction_plan(i.time) for i in self.timeline.pending(Action.COMPACTION)
-            }
+            self._compactions = {i.time: self._plan(i) for i in self.timeline.pending(Action.COMPACTION)}
         return self._compactions
+
+    def _plan(self, instant: Instant) -> CompactionPlan:
+        try:
+            return self._active.read_compaction_plan(instant.time, instant.action)
+        except FileNotFoundError as exc:
+            raise self._plan_is_gone(instant) from exc
+
+    def _clustering_plan(self, instant: Instant) -> ClusteringPlan:
+        try:
+            return self._active.read_clustering_plan(instant.time)
+        except FileNotFoundError as exc:
+            raise self._plan_is_gone(instant) from exc
+
+    def _plan_is_gone(self, instant: Instant) -> MissingFileError:
+        """Others have run it, and archived it, since the timeline was loaded; or it was lost."""
+        return MissingFileError(
+            f"the plan of {instant} of table {self._listing.uri} is gone, which was pending when the timeline was loaded; "
+            "run the operation again"
+        )
 
     def pending_compactions(self) -> dict[FileGroupId, str]:
         """File group -> instant of its pending compaction."""
@@ -160,7 +177,7 @@ class FileSystemView:
         return {
             FileGroupId(operation.partition_path, operation.file_id): instant.time
             for instant in self.timeline.pending(Action.LOGCOMPACTION)
-            for operation in self._active.read_compaction_plan(instant.time, instant.action).operations
+            for operation in self._plan(instant).operations
         }
 
     def pending_clusterings(self) -> Mapping[FileGroupId, str]:
@@ -170,7 +187,7 @@ class FileSystemView:
                 FileGroupId(each.partition_path, each.file_id): instant.time
                 for instant in self.timeline.pending(Action.CLUSTERING)
                 if not self.timeline.by_completion
-                for group in self._active.read_clustering_plan(instant.time).groups
+                for group in self._clustering_plan(instant).groups
                 for each in group.slices
             }
         return self._clusterings

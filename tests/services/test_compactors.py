@@ -13,8 +13,10 @@ from hoodie.model.tuning import TUNING
 from hoodie.services.budget import ASSUMED_BYTES_A_S, SECONDS, part_bytes
 from hoodie.services.compaction import COMPACTION
 from hoodie.services.inline import wait_for_background
+from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
+from hoodie.timeline.active import ActiveTimeline
 from tests.effort import long_but
 from tests.memory_tables import Input, batch, copy_of, create, new_table, opened, snapshot_of
 
@@ -215,3 +217,27 @@ def test_others_take_over_the_plan_of_a_killed_compactor(tmp_path, at):
     assert not opened(storage).pending_compactions()
     assert done <= 3
     assert len([i for i in opened(storage).timeline.commits if i.time in opened(storage).timeline.compactions]) == 3
+
+
+def test_a_reader_that_was_slow_while_a_pending_compaction_was_run_and_archived_looks_again(monkeypatch):
+    """The plan that its timeline names as pending is gone from the active timeline by then."""
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    writer, reader = opened(storage, clock), opened(storage, clock, cache=Cache())
+    for turn in range(3):
+        writer.upsert(batch([Input("a", "p", turn, turn), Input("b", "q", turn, turn)]))
+    planned = writer.schedule_compaction()
+    read, slept = ActiveTimeline.read_compaction_plan, []
+
+    def slowly(active, instant_time, *args):
+        if not slept and active is reader._context.active:
+            slept.append(instant_time)
+            writer.run_compaction()
+            for turn in range(3, 9):
+                writer.upsert(batch([Input("a", "p", turn, turn), Input("b", "q", turn, turn)]))
+            writer.archive({"hoodie.compact.inline.max.delta.commits": "1"}, min_commits=2)
+            assert planned not in [i.time for i in writer.timeline]
+        return read(active, instant_time, *args)
+
+    monkeypatch.setattr(ActiveTimeline, "read_compaction_plan", slowly)
+    assert {row["val"] for row in reader.scan().to_arrow().to_pylist()} == {8}
+    assert slept == [planned]
