@@ -189,7 +189,7 @@ def test_a_scan_that_meets_a_cleaned_file_says_which_clean_it_was():
         table.upsert(rows(turn))
     clean = table.clean(retain_commits=1).instant
     with pytest.raises(MissingFileError, match=f"deleted by the clean of instant {clean}.*Run the query again"):
-        scan.to_arrow()
+        list(scan.to_batches())
 
 
 @pytest.mark.parametrize("kind", long_but(["COPY_ON_WRITE"], KINDS))
