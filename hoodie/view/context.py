@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -103,6 +103,15 @@ class TableContext:
     """What views ask in place of `listing`, where the files are followed. `listing` asks the storage each time."""
     remote: RemoteFiles | None = None
     """A timeline server, which views ask before these."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What this process follows stays here: another one has its own."""
+        return {**self.__dict__, "synced": self.synced is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, synced=None)
+        if state["synced"]:
+            self.__dict__["synced"] = self._viewed(self.view_options).synced
 
     @classmethod
     def open(

@@ -1,9 +1,13 @@
 """Where nothing is said, a table whose storage is a server is followed from the second time on that a process asks for a partition."""
 
+import pickle
+
 import pytest
 
+import hoodie
 from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
+from hoodie.table import HoodieTable
 from tests.bucket import BucketStorage
 from tests.memory_tables import FakeClock, Input, batch, create, opened, snapshot_of
 
@@ -122,3 +126,18 @@ def test_a_checkpoint_is_asked_for_to_follow_at_once(tmp_path):
     storage.counted()
     snapshot_of(table)
     assert storage.counted()[0] == 0
+
+
+def test_an_opening_that_follows_goes_to_another_process(tmp_path):
+    """As the reader of a stream does: what is known of the files stays here, and is learned there anew."""
+    table = hoodie.create_table(
+        tmp_path / "t", batch([Input("a", "p")]).schema, record_key="id", partition_by="part", options={SYNC: "true"}
+    )
+    table.upsert(batch([Input("a", "p", 1)]))
+    assert table.scan().count() == 1
+    context = pickle.loads(pickle.dumps(table._context))
+    assert context.synced is not None
+    assert HoodieTable(context).scan().count() == 1
+    for options in ({SYNC: "false"}, {}):
+        context = pickle.loads(pickle.dumps(hoodie.open_table(tmp_path / "t", options=options)._context))
+        assert context.synced is None
