@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from hoodie.errors import CorruptFileError, OptionError
+from hoodie.errors import CorruptFileError, OptionError, TableChangedError
 from hoodie.kv.binary import KEYS, VALUES, Binary, listed
 from hoodie.kv.data_files import DataFormat
 from hoodie.kv.looking import Files
@@ -32,12 +32,20 @@ class BucketReader:
         self._order = order
         self._cache = cache
         self._max_age_s = max_age_s
+        self._files: Files | None = None
         self.refresh()
 
     def refresh(self) -> None:
-        """See the newest state from now on."""
+        """See the newest state from now on.
+
+        Raises:
+            TableChangedError: the bucket is not there any more: the store was given others.
+        """
         self._seen_s = time.monotonic()
-        self._files = Files(self._storage, read_newest(self._storage), self._format, self._cache)
+        newest = read_newest(self._storage)
+        if self._files is not None and newest.number < self._files.manifest.number:
+            raise TableChangedError(f"{self._storage.uri} is gone: the store was given other buckets, open it again")
+        self._files = Files(self._storage, newest, self._format, self._cache)
 
     @property
     def window(self) -> int | None:
@@ -90,6 +98,7 @@ class BucketReader:
     def _current(self) -> Files:
         if self._max_age_s is not None and time.monotonic() - self._seen_s > self._max_age_s:
             self.refresh()
+        assert self._files is not None  # since `__init__`
         return self._files
 
     def _ask(self, question: Callable[[Files], T]) -> T:
@@ -101,7 +110,7 @@ class BucketReader:
             except FileNotFoundError as exc:
                 number = files.manifest.number
                 self.refresh()
-                files = self._files
+                files = self._current()
                 if files.manifest.number == number:
                     raise CorruptFileError(
                         f"a data file of {self._storage.uri} is gone, and the newest state of the bucket names it: {exc}"

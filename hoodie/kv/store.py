@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from hoodie.errors import CorruptFileError, LockError, OptionError, TableNotFoundError
+from hoodie.errors import CorruptFileError, LockError, OptionError, TableChangedError, TableNotFoundError
 from hoodie.kv.binary import KEYS, VALUES, Binary, listed
 from hoodie.kv.data_files import format_named
 from hoodie.kv.flush import Flusher
@@ -91,11 +91,14 @@ class KeyValueStore:
             wait_s: so long it waits for a living writer to end.
 
         Raises:
-            LockError: the bucket has a living writer. CorruptFileError: its log or its metadata is damaged.
+            LockError: the bucket has a living writer. CorruptFileError: its log or its metadata is damaged. TableChangedError: the
+                store has other buckets since it was opened.
         """
         storage, what = self._bucket(bucket), f"bucket {bucket} of store {self.uri}"
         hold = _held(lambda: Hold(storage, what, self._concurrency), wait_s)
         try:
+            # Only now: whoever gives the store other buckets has all of them in hand.
+            self._require_newest()
             return BucketWriter(storage, what, self._format, self._order, self._options, self._cache, hold)
         except BaseException:
             hold.abandon()
@@ -107,6 +110,7 @@ class KeyValueStore:
         Args:
             max_age_s: after so many seconds it looks whether there is a newer state; None: only when `refresh` is called.
         """
+        self._require_newest()
         return BucketReader(self._bucket(bucket), self._format, self._order, self._cache, max_age_s=max_age_s)
 
     def scan(self) -> Iterator[pa.RecordBatch]:
@@ -166,6 +170,13 @@ class KeyValueStore:
     def manifest(self, bucket: int) -> Manifest:
         """The newest state of a bucket, for who counts and shows."""
         return read_newest(self._bucket(bucket))
+
+    def _require_newest(self) -> None:
+        found = read_layout(self._storage)
+        if found is None or found.number != self._layout.number:
+            raise TableChangedError(
+                f"store {self.uri} was {'deleted' if found is None else 'given other buckets'} since it was opened: open it again"
+            )
 
     def _bucket(self, bucket: int) -> Storage:
         if type(bucket) is not int or not 0 <= bucket < self._layout.buckets:

@@ -277,9 +277,13 @@ class BucketWriter:
                     most_bytes=self._options.max_wal_file_size,
                     durable=self._options.sync == "window",
                 )
-                publish(self._storage, taken)
             except FileExistsError:
                 continue  # the one before was only paused, and has written meanwhile
+            try:
+                publish(self._storage, taken)
+            except FileExistsError:
+                self._wal.close()
+                continue
             return taken
         raise StoreFencedError(f"{self._what} could not be taken over: another writer goes on writing to it")
 

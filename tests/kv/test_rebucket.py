@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 import hoodie.kv
-from hoodie.errors import HoodieError, LockError, OptionError
+from hoodie.errors import HoodieError, LockError, OptionError, TableChangedError
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.effort import long_but
 from tests.kv.stores import KINDS, Place, binary
@@ -80,6 +80,18 @@ def test_a_process_that_dies_on_the_way_leaves_the_store_as_it_was_or_as_it_shal
         again = place.after_a_crash()
         again.store().rebucket(4)
         assert rows_of(again.store()) == ROWS, (number, fault)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_opened_the_store_before_is_told(kind):
+    place = filled(kind)
+    before, reader = place.store(), place.store().reader(0, max_age_s=None)
+    assert dict(reader)
+    place.store().rebucket(3)
+    for act in (lambda: before.writer(0), lambda: before.reader(1), reader.refresh):
+        with pytest.raises(TableChangedError, match="open it again"):
+            act()
+    assert rows_of(place.store()) == ROWS
 
 
 def test_a_bucket_with_a_writer_is_not_moved(tmp_path):
