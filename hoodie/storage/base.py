@@ -239,12 +239,12 @@ class RenamingStorage(Storage, Protocol):
 
 
 class LogOutput(Protocol):
-    """A file that grows, while others may read what was synced."""
+    """A file that grows. What was synced can be read once it is closed, by its writer or by `end_log`."""
 
     def write(self, parts: Sequence[bytes | memoryview]) -> None: ...
 
     def sync(self, *, durable: bool = True) -> None:
-        """What was written can be read by other processes, and outlives this one; where `durable`, also a power cut.
+        """What was written outlives this process; where `durable`, also a power cut.
 
         Raises:
             OSError: it is not known how much of it is there; also where `end_log` was called elsewhere.
