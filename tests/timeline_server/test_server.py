@@ -238,7 +238,7 @@ def test_files_of_writes_at_work_are_told_as_they_are_now(asking, tmp_path):
         return [each["baseInstant"] for each in asking.get(name, partition="a")]
 
     (committed,) = ask("slices/partition/latest/inflight/")
-    (tmp_path / "t" / "a" / "11111111-0000-0000-0000-000000000000-0_0-0-0_20991231000000000.parquet").write_bytes(b"")
+    (tmp_path / "t" / "a" / "00000000-0000-0000-0000-000000000000-0_0-0-0_20991231000000000.parquet").write_bytes(b"")
     assert ask("slices/partition/latest/inflight/") == ["20991231000000000", committed]
     assert ask("slices/partition/latest/") == [committed]
 
