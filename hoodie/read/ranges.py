@@ -91,7 +91,8 @@ class _Pull:
             return self._of_newest_files()
         whole: list[FileSlice] = []
         if in_archive and not told:
-            cleaned = self._retention().cleaned_anywhere()
+            # Commits after that of a savepoint may be archived, so that nothing tells which file groups came later.
+            cleaned = [] if self._ends_at_a_savepoint() else self._retention().cleaned_anywhere()
             slices = [] if cleaned else self._snapshot.view.latest_slices(until=self._then)
         else:
             touched = self._touched(in_archive)
@@ -165,6 +166,14 @@ class _Pull:
         # An archived commit would be in the range only where the whole table is read.
         position = commit.position if commit is not None else file_slice.base.instant
         return file_slice if sort_key(position) > sort_key(self._span.begin) else file_slice._replace(base=None)
+
+    def _ends_at_a_savepoint(self) -> bool:
+        """The files of its commit are all there."""
+        last = self._then.latest_commit
+        if last is None or last.position != self._until:
+            return False
+        saved = self._timeline.find(last.time, Action.SAVEPOINT)
+        return saved is not None and saved.is_completed
 
     def _retention(self) -> Retention:
         return Retention(self._snapshot.view, self._snapshot.active, self._then)

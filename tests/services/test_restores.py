@@ -483,6 +483,12 @@ def test_the_state_of_a_savepoint_is_read_also_where_later_commits_were_archived
     assert plain(scene.fresh().scan(as_of=scene.saved, meta_columns=True)) == scene.rows[:2]
 
 
+def test_so_is_a_pull_that_ends_at_it(kind):
+    scene = BeyondASavepoint(kind)
+    pulled = scene.fresh().changes(until=scene.saved, meta_columns=True)
+    assert plain(pulled) == scene.rows[:2]
+
+
 def test_a_savepoint_that_is_dropped_takes_its_commit_along_where_later_ones_were_archived(kind):
     """Rows of these would not count otherwise: the timeline would begin before them, and they are not on it."""
     scene = BeyondASavepoint(kind)
