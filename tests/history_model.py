@@ -199,8 +199,8 @@ class Model:
         found: dict[Key, Entry | None] = {}
         for key, history in self.keys.items():
             base_time, row = history.base_at(until)
-            if since is not None and base_time <= since:
-                row = None
+            if since is not None and (base_time <= since or (row is not None and row.time <= since)):
+                row = None  # also where a newer file holds it: written again for another row, or against one that lost
             winner = self.reduce(history.logs_after(base_time, until, since), logs=True)
             found[key] = row if winner is None else self.onto_base(winner, row)
         return _plain(found)

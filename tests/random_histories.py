@@ -33,6 +33,8 @@ FOLLOWING = {"hoodie.filesystem.view.incr.timeline.sync.enable": "true"}
 SOME_PARTITIONS = {"hoodie.compaction.partition.path.regex": "^a$"}
 CRAMPED = {"hoodie.memory.compaction.max.size": "200"}
 """Bytes: a compaction puts all on disk, a row or two at a time."""
+BEYOND_SAVEPOINTS = {"hoodie.archive.beyond.savepoint": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+"""The second, so that the delta commits after which to compact hold back as few as they can."""
 STRATEGIES = st.sampled_from(
     ["log_file_size", "log_file_num", "bounded_io", "unbounded", "partition_regex", lambda slices: slices[::-2]]
 )
@@ -296,22 +298,31 @@ class Histories(RuleBasedStateMachine):
 
     # -- archiving ---------------------------------------------------------------------------------------------------
 
-    @rule(keep=st.integers(1, 4))
-    def archive(self, keep):
+    @rule(keep=st.integers(1, 4), beyond=st.booleans())
+    def archive(self, keep, beyond=False):
         if self.known:
-            self._table().archive(min_commits=keep)
+            self._table().archive(BEYOND_SAVEPOINTS if beyond else None, min_commits=keep)
             self._learn((), delete=False)
 
-    @rule(keep=st.integers(1, 3), at=st.integers(1, 14), moment=MOMENTS)
-    def archive_dies(self, keep, at, moment):
+    @rule(keep=st.integers(1, 3), beyond=st.booleans(), at=st.integers(1, 14), moment=MOMENTS)
+    def archive_dies(self, keep, at, moment, beyond=False):
         if self.known:
+            faulty = FaultStorage(self.storage, [Fault(at, moment)])
             try:
-                opened(FaultStorage(self.storage, [Fault(at, moment)]), self.clock, self.options).archive(
-                    min_commits=keep
+                opened(faulty, self.clock, self.options).archive(
+                    BEYOND_SAVEPOINTS if beyond else None, min_commits=keep
                 )
             except InjectedFault:
                 self.views_equal_the_model()
             self._learn((), delete=False)
+
+    @rule(rows=BATCHES, which=st.integers(0, 10**6))
+    def archive_beyond_a_savepoint(self, rows, which):
+        """Chance alone seldom archives what came after the commit of a savepoint."""
+        self.savepoint(which)
+        for _ in range(2):
+            self.upsert(rows)
+        self.archive(1, beyond=True)
 
     # -- savepoints and restores -------------------------------------------------------------------------------------
 
@@ -326,6 +337,7 @@ class Histories(RuleBasedStateMachine):
         saved = self._savepoints()
         if saved:
             self._table().drop_savepoint(saved[which % len(saved)])
+            self._learn((), delete=False)  # its commit leaves with it where later ones were archived
 
     @rule(back=st.integers(0, 4), write=ROWS)
     def restore(self, back, write):
@@ -356,7 +368,7 @@ class Histories(RuleBasedStateMachine):
         if len(self.known) < 2 or not self.recovered or self._savepoints()[-1:] == self.known[-1:]:
             return
         newest, before = self.known[-1], self.known[-2]
-        if before < self.kept_from or any(time > newest for time in self.model.planned):
+        if before < self.kept_from or any(time > newest for time in self.model.planned) or self._archived_after(before):
             return
         storage = FaultStorage(self.storage, [Fault(at, moment)]) if dies else self.storage
         try:
@@ -407,7 +419,7 @@ class Histories(RuleBasedStateMachine):
     def read_incrementally(self, first, last):
         if self.known and self.recovered:
             end = self.known[last % len(self.known)]
-            begins = [time for time in (*self.archived, *self.known) if time <= end]
+            begins = sorted(time for time in (*self.archived, *self.known) if time <= end)
             begin = None if first < 0 else begins[first % len(begins)]
             if end >= self.kept_from:
                 self._check_changes(begin, end)
@@ -537,9 +549,9 @@ class Histories(RuleBasedStateMachine):
         for dropped in self.model.planned.keys() - pending:
             del self.model.planned[dropped]
         there = [instant.time for instant in timeline.commits]
-        self.archived += [time for time in self.known if time not in there]
+        self.archived = sorted([*self.archived, *(time for time in self.known if time not in there)])
         self.known = there
-        assert [r.instant for r in table.history(archived=True)] == self.archived + self.known
+        assert [r.instant for r in table.history(archived=True)] == sorted(self.archived + self.known)
         for query in ("read_optimized", "snapshot"):  # rows in logs have the file id there
             names = table.scan(query=query, columns=["id", "part", "_hoodie_file_name"]).to_arrow().to_pylist()
             self.model.group.update({(n["id"], n["part"]): n["_hoodie_file_name"].partition("_")[0] for n in names})

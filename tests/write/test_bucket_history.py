@@ -32,6 +32,8 @@ class BucketModel(Model):
     def __init__(self, *, event_time: bool, merge_on_read: bool) -> None:
         super().__init__(event_time=event_time, merge_on_read=merge_on_read)
         self.begun: set[tuple[str, int]] = set()
+        self._begun_at: list[tuple[str, set[tuple[str, int]]]] = []
+        """What had begun after each write, to go back to."""
 
     def write(
         self, time: str, rows: Iterable[Input], *, delete: bool, rewritten: frozenset[str], partial: bool = False
@@ -55,11 +57,25 @@ class BucketModel(Model):
             else:
                 history.base.append((time, self.onto_base(entry, history.base_at(None)[1])))
         self.begun |= began
+        self._begun_at.append((time, set(self.begun)))
 
     def overwrite(self, time: str, rows: Iterable[Input], emptied: Iterable[str] | None) -> None:
         super().overwrite(time, rows, emptied)
         self.begun = {bucket for bucket in self.begun if emptied is not None and bucket[0] not in emptied}
         self.begun |= {bucket_of((row.id, row.part)) for row in rows if not row.deleted}
+        self._begun_at.append((time, set(self.begun)))
+
+    def restored(self, time: str) -> None:
+        super().restored(time)
+        self._go_back([each for each in self._begun_at if each[0] <= time])
+
+    def taken_back(self, time: str) -> None:
+        super().taken_back(time)
+        self._go_back([each for each in self._begun_at if each[0] != time])
+
+    def _go_back(self, kept: list[tuple[str, set[tuple[str, int]]]]) -> None:
+        self._begun_at = kept
+        self.begun = set(kept[-1][1]) if kept else set()
 
 
 class BucketHistories(Histories):
