@@ -153,7 +153,9 @@ class Model:
     def log_compacted(self, time: str, groups: frozenset[str]) -> None:
         """The logs of these file groups that were there when it was planned were merged."""
         for group in groups:
-            histories = [h for key, h in self.keys.items() if key in self.planned[time] and self.group[key] == group]
+            histories = [
+                h for key, h in self.keys.items() if key in self.planned[time] and self.group.get(key) == group
+            ]
             inputs = {id(h): [e for e in h.logs_after(h.base_at(None)[0], None) if e.time < time] for h in histories}
             times = [e.time for entries in inputs.values() for e in entries]
             times += [m.time for h in histories for m in h.merged if h.base_at(None)[0] < m.time < time]

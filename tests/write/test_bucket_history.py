@@ -6,7 +6,7 @@ from functools import cache
 
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
 from hoodie.format.bucket_hash import bucket_numbers
@@ -103,17 +103,26 @@ class BucketHistories(Histories):
         super()._learn_plan(active, instant)
 
     def _name_groups(self):
-        ids = {(s.group.partition_path, int(s.group.file_id[:8])): s.group.file_id for s in self._table().files()}
-        assert len(ids) == len(self._table().files()), "a bucket has two file groups"
+        # Until a restore is finished, logs of undone writes lie there, in groups that no file makes.
+        found = [s.group for s in self._table().files() if s.base is not None or any(e.committed_bytes for e in s.logs)]
+        ids = {(group.partition_path, int(group.file_id[:8])): group.file_id for group in found}
+        assert len(ids) == len(found), "a bucket has two file groups"
         self.model.group = {key: ids[bucket_of(key)] for key in self.model.keys if bucket_of(key) in ids}
 
 
-@pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
-@pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
-def test_any_history_reads_as_the_model_says(kind, ordering):
+SAMPLE = ("MERGE_ON_READ", "ts", "sample")
+MORE = [(kind, ordering, "more") for kind in ("COPY_ON_WRITE", "MERGE_ON_READ") for ordering in ("ts", None)]
+
+
+@pytest.mark.parametrize("histories", long_but([SAMPLE], [SAMPLE, *MORE]), ids=str)
+def test_any_history_reads_as_the_model_says(histories):
+    kind, ordering, many = histories
     machine = type("Machine", (BucketHistories,), {"table_type": kind, "ordering": ordering})
-    examples, steps = (1000, 60) if SOAK else (6, 14)
+    examples, steps = (6, 14) if many == "sample" else (300, 60) if SOAK else (5, 40)
+    phases = tuple(Phase) if SOAK else (Phase.generate,)
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not SOAK),
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not SOAK, phases=phases
+        ),
     )
