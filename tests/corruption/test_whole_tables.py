@@ -1,6 +1,6 @@
 """Tables of which one byte was flipped or one file was cut: each query gives the right rows or says which file is damaged.
 
-400 flips in a usual run, 2,800 with those marked `long`, 68,000 with HOODIE_SOAK=1.
+100 flips in a usual run, 2,800 with those marked `long`, 68,000 with HOODIE_SOAK=1.
 A case that fails is written out as path, offset and byte.
 """
 

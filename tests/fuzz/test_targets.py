@@ -7,7 +7,7 @@ import pytest
 from hoodie.errors import HoodieError
 from tests.fuzz.targets import TARGETS
 
-DAMAGES = 300
+DAMAGES = 3000
 
 
 @pytest.mark.parametrize("name", TARGETS)
