@@ -6,7 +6,7 @@ LAYERS = (
     ("model",),
     ("options",),
     ("storage", "engine", "keygen", "format", "metastore"),
-    ("publish",),
+    ("publish", "hfile"),
     ("timeline", "lock", "filegroup"),
     ("view",),
     ("index", "page"),

@@ -1,0 +1,153 @@
+"""Blocks of an open HFile, decoded and checked once, then kept in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hoodie.errors import CorruptFileError
+from hoodie.hfile.block import HEADER_BYTES, BlockKind, StoredBlock, content_of, decode_block, verify
+from hoodie.hfile.compression import Compression
+from hoodie.hfile.index import Entry, IndexPage, decode_page, page_of
+from hoodie.hfile.key_value import CellBlock, decode_cells
+from hoodie.hfile.opened import Opened, check_places, naming
+from hoodie.hfile.source import Source
+from hoodie.storage.cache import Cache, Kind
+
+_CELLS: Kind[CellBlock] = Kind("HFile data blocks")
+_PAGES: Kind[IndexPage] = Kind("HFile index pages")
+_CHUNKS: Kind[memoryview] = Kind("HFile bloom chunks")
+_WINDOW_BYTES = 4 * 1024 * 1024
+"""Neighbours are read together up to this."""
+_GAP_BYTES = 256 * 1024
+"""Over so much that nobody asked for a read goes on: bloom chunks and index pages stand among the data."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Thread-safe, as its parts are."""
+
+    source: Source
+    opened: Opened
+    cache: Cache
+
+    def cells(self, entry: Entry) -> CellBlock:
+        """A data block."""
+        found = self.kept_cells(entry)
+        if found is None:
+            found = self._keep(entry, self.content(entry, (BlockKind.DATA,)))
+        return found
+
+    def kept_cells(self, entry: Entry) -> CellBlock | None:
+        """A data block, if it is in the cache."""
+        return self.cache.find(_CELLS, (self.source.identity, entry.offset))
+
+    def _keep(self, entry: Entry, content: memoryview) -> CellBlock:
+        with naming(self.source, f"the block at byte {entry.offset}"):
+            made = decode_cells(content, self.opened.cells, [(0, len(content))])
+        self.cache.put(_CELLS, (self.source.identity, entry.offset), made, made.size_bytes)
+        return made
+
+    def page(self, entry: Entry, *, is_leaf: bool) -> IndexPage:
+        """A page of the data index below its root."""
+        kind = BlockKind.LEAF_INDEX if is_leaf else BlockKind.INTERMEDIATE_INDEX
+
+        def load() -> IndexPage:
+            content = self.content(entry, (kind,))
+            with naming(self.source, f"the block at byte {entry.offset}"):
+                page = page_of(decode_page(content))
+                check_places(page, self.opened.trailer)
+                if not page.rows or page.rows[0] != entry.key:
+                    raise CorruptFileError("it does not begin with the key that it is found by")
+            return page
+
+        return self.cache.get(_PAGES, (self.source.identity, entry.offset), load, lambda page: page.size_bytes)
+
+    def chunk(self, entry: Entry) -> memoryview:
+        """The bits of a part of the bloom filter."""
+
+        def load() -> memoryview:
+            return self.content(entry, (BlockKind.BLOOM_CHUNK,))
+
+        return self.cache.get(_CHUNKS, (self.source.identity, entry.offset), load, len)
+
+    def content(self, entry: Entry, kinds: Sequence[BlockKind]) -> memoryview:
+        """The content of one block, read by itself."""
+        data = self.source.read(entry.offset, entry.size_bytes)
+        with naming(self.source, f"the block at byte {entry.offset}"):
+            return content_of(_expected(decode_block(data), entry, kinds), self.opened.trailer.compression)
+
+    def many(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, CellBlock]]:
+        """These data blocks in their order; those that are not in the cache are read with their neighbours, and kept."""
+        wanted = [(entry, self.kept_cells(entry)) for entry in entries]
+        missing = windows([entry for entry, found in wanted if found is None])
+        read: dict[int, memoryview] = {}
+        for entry, found in wanted:
+            if found is not None:
+                yield entry, found
+                continue
+            if entry.offset not in read:
+                window = next(missing)
+                data, start = self._read(window), window[0].offset
+                read = {each.offset: _part(data, each, start) for each in window}
+            with naming(self.source, f"the block at byte {entry.offset}"):
+                block = _expected(decode_block(read[entry.offset]), entry, (BlockKind.DATA,))
+                content = content_of(block, self.opened.trailer.compression)
+            # A copy of its own: what is kept must not hold the whole window.
+            yield entry, self._keep(entry, memoryview(bytes(content)))
+
+    def together(self, window: Sequence[Entry]) -> CellBlock:
+        """The cells of data blocks that follow each other, as one block that is not kept."""
+        data, start = self._read(window), window[0].offset
+        codec = self.opened.trailer.compression
+        contents: list[bytes | memoryview] = []
+        spans: list[tuple[int, int]] = []
+        size = 0
+        for entry in window:
+            with naming(self.source, f"the block at byte {entry.offset}"):
+                block = _expected(decode_block(_part(data, entry, start)), entry, (BlockKind.DATA,))
+                if codec == Compression.NONE:
+                    verify(block)
+                    at = entry.offset - start
+                    if block.raw_bytes != block.stored_end - HEADER_BYTES:
+                        raise CorruptFileError(f"it claims {block.raw_bytes} bytes and is not compressed")
+                    spans.append((at + HEADER_BYTES, at + block.stored_end))
+                    continue
+                contents.append(content_of(block, codec))
+                spans.append((size, size + len(contents[-1])))
+                size += len(contents[-1])
+        if codec != Compression.NONE:
+            data = memoryview(b"".join(contents))
+        with naming(self.source, f"the blocks from byte {start} on"):
+            return decode_cells(data, self.opened.cells, spans)
+
+    def _read(self, window: Sequence[Entry]) -> memoryview:
+        start, last = window[0].offset, window[-1]
+        return self.source.read(start, last.offset + last.size_bytes - start)
+
+
+def windows(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Blocks to be read in one go each; a file whose index goes backwards gets a window for each step back."""
+    window: list[Entry] = []
+    for entry in entries:
+        if window:
+            gap = entry.offset - (window[-1].offset + window[-1].size_bytes)
+            size = entry.offset + entry.size_bytes - window[0].offset
+            if not 0 <= gap <= _GAP_BYTES or size > _WINDOW_BYTES:
+                yield window
+                window = []
+        window.append(entry)
+    if window:
+        yield window
+
+
+def _part(data: memoryview, entry: Entry, start: int) -> memoryview:
+    return data[entry.offset - start : entry.offset - start + entry.size_bytes]
+
+
+def _expected(block: StoredBlock, entry: Entry, kinds: Sequence[BlockKind]) -> StoredBlock:
+    if block.kind not in kinds:
+        raise CorruptFileError(f"it is {block.kind.name} instead of {' or '.join(kind.name for kind in kinds)}")
+    if block.size_bytes != entry.size_bytes:
+        raise CorruptFileError(f"it has {block.size_bytes} bytes instead of {entry.size_bytes}")
+    return block

@@ -1,0 +1,136 @@
+"""Many keys of an HFile at once: sorted, each block looked into once, the filter asked before."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.hfile.arrays import BINARY
+from hoodie.hfile.blocks import Blocks
+from hoodie.hfile.bloom import might_hold
+from hoodie.hfile.index import Entry, IndexPage
+from hoodie.hfile.key_value import CellBlock
+
+_FEW = 8
+"""So many keys of one block are found faster one by one."""
+_sort_indices: Callable[..., Any] = pc.sort_indices
+_less_equal: Callable[..., Any] = pc.less_equal
+_index_in: Callable[..., Any] = pc.index_in
+_Ints = npt.NDArray[np.int64]
+
+
+class _Share(NamedTuple):
+    """The sorted keys from `start` to before `end` belong to the block of this entry."""
+
+    entry: Entry
+    start: int
+    end: int
+
+
+def look_up(blocks: Blocks, keys: Any) -> Any:
+    """The values of the keys in their order, null where there is none."""
+    order = _order(keys)
+    ordered = keys if order is None else keys.take(pa.array(order))
+    shares = list(
+        _shares(blocks, blocks.opened.root, blocks.opened.trailer.data_index_levels, ordered, 0, len(ordered))
+    )
+    alive = _alive(blocks, ordered)
+    if alive is not None:
+        before = np.concatenate([[0], np.cumsum(alive)])
+        shares = [share for share in shares if before[share.start] < before[share.end]]
+    places: list[_Ints] = []
+    values: list[Any] = []
+    for share, (_, cells) in zip(shares, blocks.many([share.entry for share in shares])):
+        numbers = np.arange(share.start, share.end)
+        if alive is not None:
+            numbers = numbers[alive[share.start : share.end]]
+        found, part = _found(cells, ordered, numbers)
+        places.append(found)
+        values.append(part)
+    return _laid_out(len(keys), order, places, values)
+
+
+def _order(keys: Any) -> _Ints | None:
+    """The numbers of the keys in the order of their bytes; None where they are in it."""
+    count = len(keys) - 1
+    if count < 1 or _less_equal(keys.slice(0, count), keys.slice(1)).true_count == count:
+        return None
+    order: _Ints = _sort_indices(keys).to_numpy().astype(np.int64)
+    return order
+
+
+def _shares(blocks: Blocks, page: IndexPage, level: int, keys: Any, start: int, end: int) -> Iterator[_Share]:
+    for share in _cut(page, keys, start, end):
+        if level == 1:
+            yield share
+        else:
+            below = blocks.page(share.entry, is_leaf=level == 2)
+            yield from _shares(blocks, below, level - 1, keys, share.start, share.end)
+
+
+def _cut(page: IndexPage, keys: Any, start: int, end: int) -> Iterator[_Share]:
+    """Which of the sorted keys belong to which entry; those before the first entry belong to none.
+
+    It takes as many searches as there are keys or as there are entries, whichever are fewer.
+    """
+    if end - start <= len(page):
+        numbers = [page.place(key) for key in keys.slice(start, end - start).to_pylist()]
+        at = 0
+        while at < len(numbers):
+            after = bisect_left(numbers, numbers[at] + 1, at)
+            if numbers[at] >= 0:
+                yield _Share(page.entries[numbers[at]], start + at, start + after)
+            at = after
+        return
+    at = _place(keys, page.rows[0], start, end) if len(page) else end
+    for number, entry in enumerate(page.entries):
+        after = _place(keys, page.rows[number + 1], at, end) if number + 1 < len(page) else end
+        if at < after:
+            yield _Share(entry, at, after)
+        at = after
+
+
+def _place(keys: Any, row: bytes, start: int, end: int) -> int:
+    found: int = bisect_left(range(end), row, start, end, key=lambda number: keys[number].as_py())
+    return found
+
+
+def _alive(blocks: Blocks, keys: Any) -> npt.NDArray[np.bool_] | None:
+    """For each key whether the filter lets it through; None where there is none."""
+    bloom = blocks.opened.bloom
+    if bloom is None or not len(keys):
+        return None
+    alive = np.zeros(len(keys), np.bool_)
+    for share in _cut(bloom.chunks, keys, 0, len(keys)):
+        rows = keys.slice(share.start, share.end - share.start)
+        alive[share.start : share.end] = might_hold(blocks.chunk(share.entry), bloom.hashes, rows)
+    return alive
+
+
+def _found(cells: CellBlock, keys: Any, numbers: _Ints) -> tuple[_Ints, Any]:
+    """Those of the numbered keys that the block has, and their values."""
+    if len(numbers) <= _FEW:
+        pairs = [(number, cells.find(keys[number].as_py())) for number in numbers.tolist()]
+        hits = [(number, value) for number, value in pairs if value is not None]
+        return np.array([number for number, _ in hits], np.int64), pa.array([value for _, value in hits], BINARY)
+    wanted = keys.take(pa.array(numbers))
+    rows = _index_in(wanted, value_set=cells.rows())
+    there = rows.is_valid()
+    return numbers[there.to_numpy(zero_copy_only=False)], cells.values().take(rows.drop_null())
+
+
+def _laid_out(count: int, order: _Ints | None, places: list[_Ints], values: list[Any]) -> Any:
+    if not values:
+        return pa.nulls(count, BINARY)
+    where = np.concatenate(places)
+    if order is not None:
+        where = order[where]
+    numbers = np.full(count, -1, np.int64)
+    numbers[where] = np.arange(len(where))
+    return pa.concat_arrays(values).take(pa.array(numbers, mask=numbers < 0))
