@@ -69,7 +69,7 @@ def encode_block(kind: BlockKind, content: bytes | memoryview, coding: Coding, *
     """
     stored = compress(coding.compression, content)
     end = HEADER_BYTES + len(stored)
-    sums = checksum_bytes(end) if coding.checksum != ChecksumKind.NONE else 0
+    sums = checksum_bytes(end)
     header = _HEADER.pack(kind.value, len(stored) + sums, len(content), previous, coding.checksum, CHUNK_BYTES, end)
     block = header + stored
     return block + checksums(coding.checksum, block)

@@ -28,9 +28,9 @@ def checksum_bytes(size_bytes: int, chunk_bytes: int = CHUNK_BYTES) -> int:
 
 def checksums(kind: ChecksumKind, data: bytes | memoryview, chunk_bytes: int = CHUNK_BYTES) -> bytes:
     """The checksum of each chunk, four big-endian bytes each; the last chunk may be shorter."""
-    if kind == ChecksumKind.NONE:
-        return b""
     view = memoryview(data)
+    if kind == ChecksumKind.NONE:  # HBase wants the room
+        return bytes(checksum_bytes(len(view), chunk_bytes))
     if kind == ChecksumKind.CRC32:
         starts = range(0, len(view), chunk_bytes)
         return b"".join(zlib.crc32(view[at : at + chunk_bytes]).to_bytes(4, "big") for at in starts)

@@ -1,7 +1,8 @@
 """How the content of blocks is compressed, in the framing that Hadoop's codecs give it.
 
-GZ is a gzip stream and ZSTD a zstd frame. SNAPPY and LZ4 are blocks (`_frame`): the raw size, then pieces with the size of
-each in front, big-endian. HBase's own ZSTD codecs write such blocks, too, so both are read.
+GZ is a gzip stream. SNAPPY, LZ4 and ZSTD are frames: the raw size, then pieces with the size of each in front, big-endian.
+So HBase's own codecs have them; witness: `integration/test_hfiles_with_hbase.py`. Hadoop's native codec for ZSTD writes
+bare zstd frames instead. Both are read.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Compression(IntEnum):
     BROTLI = 8
 
 
-_ARROW = {Compression.SNAPPY: "snappy", Compression.LZ4: "lz4_raw", Compression.ZSTD: "zstd"}
+_ARROW: dict[Compression, Any] = {Compression.SNAPPY: "snappy", Compression.LZ4: "lz4_raw", Compression.ZSTD: "zstd"}
 KNOWN = (Compression.NONE, Compression.GZ, *_ARROW)
 
 
@@ -67,8 +68,6 @@ def compress(codec: Compression, data: bytes | memoryview) -> bytes | memoryview
     if codec == Compression.GZ:
         made = zlib.compressobj(wbits=_GZIP_FORMAT)
         stored = made.compress(data) + made.flush()
-    elif codec == Compression.ZSTD:
-        stored = _arrow(codec).compress(data, asbytes=True)
     else:
         stored = _frame(_arrow(codec), memoryview(data))
     if len(data) > largest_raw_bytes(len(stored)):
@@ -144,7 +143,7 @@ def _unframe(codec: Any, stored: memoryview, raw_bytes: int) -> bytes:
             if size > len(stored) - at:
                 raise CorruptFileError(f"a piece in it takes {size} bytes, {len(stored) - at} are left")
             # All pieces but the last are as large as the writer's buffer, which nothing names.
-            piece = _piece(codec, stored[at : at + size], end - done)
+            piece = _unpack(codec, stored[at : at + size], end - done)
             if not piece:
                 raise CorruptFileError("a piece in it is empty")
             parts.append(piece)
@@ -157,7 +156,3 @@ def _size_at(stored: memoryview, at: int) -> tuple[int, int]:
     if len(stored) - at < _U32.size:
         raise CorruptFileError("its content is cut off")
     return int(_U32.unpack_from(stored, at)[0]), at + _U32.size
-
-
-def _piece(codec: Any, stored: memoryview, room: int) -> bytes:
-    return _unpack(codec, stored, room)

@@ -221,8 +221,8 @@ class IndexWriter:
 def tolerant_root(data: memoryview, count: int, *, behind: int) -> list[Entry]:
     """The root of a data index, behind which so many bytes may stand.
 
-    Apache Hudi 1.0 to 1.2 writes key lengths from 128 on in protobuf's spelling. A root that does not fit by Hadoop's is
-    read by that one.
+    Writers of Apache Hudi before 1.2 had key lengths from 128 on in protobuf's spelling. A root that does not fit by
+    Hadoop's is read by that one.
 
     Raises:
         CorruptFileError: it fits by neither.

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.format.avro_wire import join, offsets_in
+from hoodie.format.avro_wire import from_bytes, join, offsets_in
 from hoodie.hfile.wire import hadoop_int_size
 
 _Ints = npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ def encode_cells(keys: pa.Array[Any], values: pa.Array[Any], column: Column) -> 
     heads["row"] = key_sizes
     width = heads.dtype.itemsize
     starts = np.arange(0, (count + 1) * width, width, dtype=np.int64)
-    before = pa.Array.from_buffers(pa.large_binary(), count, [None, pa.py_buffer(starts), pa.py_buffer(heads)])
+    before = from_bytes(pa.large_binary(), count, starts, heads.view(np.uint8))
     between, after = (pa.scalar(part, pa.large_binary()) for part in (suffix, b"\0"))
     cells = join([before, keys, between, values, after])
     offsets = offsets_in(cells)
@@ -153,7 +153,7 @@ def picked(data: memoryview, starts: _Ints, ends: _Ints) -> Any:
     offsets = np.empty(2 * count, np.int64)
     offsets[0::2] = starts
     offsets[1::2] = ends
-    every = pa.Array.from_buffers(pa.large_binary(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    every = from_bytes(pa.large_binary(), 2 * count - 1, offsets, data)
     return every.take(pa.array(np.arange(0, 2 * count, 2)))
 
 
@@ -184,7 +184,8 @@ def _uniform(data: memoryview, cells: Cells, start: int, stop: int) -> _Ints | N
     heads = np.frombuffer(data, np.uint8, count=count * size, offset=start).reshape(count, size)[:, : _LENGTHS.size]
     if not (heads == heads[0]).all():
         return None
-    return start + size * np.arange(count, dtype=np.int64)
+    starts: _Ints = start + size * np.arange(count, dtype=np.int64)
+    return starts
 
 
 def _walked(data: memoryview, cells: Cells, start: int, stop: int) -> _Ints:

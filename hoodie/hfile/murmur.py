@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.format.avro_wire import data_of, offsets_in
+
 _Hashes = npt.NDArray[np.uint32]
 _M = np.uint32(0x5BD1E995)
 _MASK = 0xFFFFFFFF
@@ -16,13 +18,13 @@ _MASK = 0xFFFFFFFF
 def murmur_of_rows(rows: pa.Array[Any]) -> tuple[_Hashes, _Hashes]:
     """Two hashes of each of the `large_binary` rows: with the seed 0, and with the first hash as the seed."""
     count = len(rows)
-    offsets = np.frombuffer(rows.buffers()[1] or bytes(8), np.int64)[rows.offset : rows.offset + count + 1]
+    offsets = offsets_in(rows)
     sizes = np.diff(offsets)
     longest = int(sizes.max()) if count else 0
     if not longest:
         first = _finished(np.zeros(count, np.uint32))
         return first, _finished(first.copy())
-    data = np.frombuffer(rows.buffers()[2], np.uint8)
+    data = np.frombuffer(data_of(rows), np.uint8)
     # Rows of about one length are hashed together, so that one long row does not widen the matrix of all.
     order = np.argsort(sizes, kind="stable")
     bounds = np.flatnonzero(np.diff(sizes[order] >> 2)) + 1
@@ -50,9 +52,10 @@ def _read(
             words.append((word ^ word >> np.uint32(24)) * _M)
     tails = np.zeros(len(starts), np.int32)
     signed = data.view(np.int8)
-    for back in (1, 2, 3):
-        has = (sizes & 3) >= back
-        tails[has] ^= signed[(starts + sizes)[has] - back].astype(np.int32) << (8 * (back - 1))
+    rest = starts + 4 * count
+    for number in (0, 1, 2):
+        has = (sizes & 3) > number
+        tails[has] ^= signed[rest[has] + number].astype(np.int32) << (8 * number)
     return words, tails.view(np.uint32)
 
 
@@ -81,8 +84,7 @@ def murmur(row: bytes, seed: int) -> int:
         value = value * 0x5BD1E995 & _MASK ^ word
     if tail := row[whole:]:
         for number, byte in enumerate(tail):
-            # The byte nearest the end is shifted least; each one is signed.
-            value ^= (byte - (byte >> 7 << 8)) << (8 * (len(tail) - 1 - number)) & _MASK
+            value ^= (byte - (byte >> 7 << 8)) << (8 * number) & _MASK
         value = value * 0x5BD1E995 & _MASK
     value = (value ^ value >> 13) * 0x5BD1E995 & _MASK
     return value ^ value >> 15

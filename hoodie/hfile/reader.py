@@ -70,7 +70,7 @@ class HFileReader:
             cells = self._blocks.cells(entry)
         return cells.find(key)
 
-    def get_many(self, keys: pa.Array[Any]) -> pa.Array[Any]:
+    def get_many(self, keys: pa.Array[Any]) -> Any:
         """The values of these keys in their order, as `large_binary`; null where the file does not have one.
 
         The keys may be in any order, and come more than once.
