@@ -37,6 +37,8 @@ ICEBERG_JAR := $(JARS)/$(ICEBERG_RUNTIME)-$(ICEBERG_VERSION).jar
 DELTA_JARS := $(JARS)/delta/.stamp
 # What HDFS is made of, for the tests that need a real one.
 HDFS_JARS := $(JARS)/hdfs/.stamp
+# HBase, which judges our HFiles.
+HBASE_JARS := $(JARS)/hbase/.stamp
 # An S3 server that holds the conditions of puts, built once by Go where there is one.
 GO ?= $(shell command -v go || command -v /usr/local/go/bin/go)
 VERSITYGW := build/bin/versitygw
@@ -48,7 +50,7 @@ AZURITE_VERSION := 3.35.0
 FAKE_GCS := build/bin/fake-gcs-server
 FAKE_GCS_VERSION := 1.56.1
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
-JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR)
+JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR) HOODIE_HBASE_JARS=$(JARS)/hbase
 SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
 
 # Spark and the tests start hundreds of Python processes. Each would compile the sources anew.
@@ -68,7 +70,7 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests -m 'not spark and not long' -n 2
 	$(VENV)/bin/python -m pytest tests -m 'spark and not long' -n 2 --dist loadfile
 
-integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
+integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HBASE_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers
 
 # Side by side: what needs servers, or a JVM as the judge, waits for them for much of its time.
@@ -158,6 +160,10 @@ $(DELTA_JARS): benchmarks/delta-jars.xml
 	touch $@
 
 $(HDFS_JARS): integration/hdfs-jars.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
+	touch $@
+
+$(HBASE_JARS): integration/hbase-jars.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
 	touch $@
 

@@ -110,7 +110,8 @@ def verify(block: StoredBlock) -> None:
     Raises:
         CorruptFileError: they differ.
     """
-    if block.checksum == ChecksumKind.NONE:
+    # Without checksums their room is zeros, if it is there: so a kind that was changed to "none" does not go unnoticed.
+    if block.checksum == ChecksumKind.NONE and block.stored_end == block.size_bytes:
         return
     if checksums(block.checksum, block.data[: block.stored_end], block.chunk_bytes) != block.data[block.stored_end :]:
         raise CorruptFileError(f"its {block.checksum.name} checksums do not fit its bytes")

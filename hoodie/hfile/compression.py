@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from bisect import bisect_left
 from enum import IntEnum
 from typing import Any
 
@@ -91,9 +92,9 @@ def decompress(codec: Compression, stored: memoryview, raw_bytes: int) -> bytes 
     elif codec == Compression.GZ:
         raw = _gunzip(stored, raw_bytes)
     elif codec == Compression.ZSTD and bytes(stored[:4]) == _ZSTD_MAGIC:
-        raw = _unpack(_arrow(codec), stored, raw_bytes)
+        raw = _unpack(codec, stored, raw_bytes)
     else:
-        raw = _unframe(_arrow(codec), stored, raw_bytes)
+        raw = _unframe(codec, stored, raw_bytes)
     if len(raw) != raw_bytes:
         raise CorruptFileError(f"its content has {len(raw)} bytes instead of {raw_bytes}")
     return raw
@@ -107,16 +108,45 @@ def _gunzip(stored: memoryview, raw_bytes: int) -> bytes:
     stream = zlib.decompressobj(_GZIP_FORMAT)
     try:
         # One byte more than there should be, to see that there is none. Memory grows with what really comes out.
-        return stream.decompress(stored, raw_bytes + 1)
+        raw = stream.decompress(stored, raw_bytes + 1)
     except zlib.error as exc:
         raise CorruptFileError(f"its content is no gzip stream: {exc}") from exc
+    if not stream.eof:
+        raise CorruptFileError(f"its content is no gzip stream of {raw_bytes} bytes")
+    return raw
 
 
-def _unpack(codec: Any, stored: memoryview, raw_bytes: int) -> bytes:
+def _unpack(codec: Compression, stored: memoryview, room: int) -> bytes:
+    """What a piece holds, of at most so many bytes."""
+    if codec == Compression.ZSTD:
+        return _streamed(stored, room)
+    # Arrow fills a buffer of the size that it is told, and does not tell how much of it was filled. But these codecs refuse
+    # one that is too small, so the size is the least one that is not refused.
+    raw = _unpacked(codec, stored, room)
+    if raw is None:
+        raise CorruptFileError(f"its content does not decompress to {room} bytes")
+    if not room or _unpacked(codec, stored, room - 1) is None:
+        return raw
+    size = bisect_left(range(room), True, key=lambda size: _unpacked(codec, stored, size) is not None)
+    return raw[:size]
+
+
+def _streamed(stored: memoryview, room: int) -> bytes:
     try:
-        raw: bytes = codec.decompress(pa.py_buffer(stored), raw_bytes, asbytes=True)
+        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(stored)), "zstd") as stream:
+            raw: bytes = stream.read(room + 1)
     except (pa.ArrowException, OSError, ValueError) as exc:
-        raise CorruptFileError(f"its content does not decompress: {exc}") from exc
+        raise CorruptFileError(f"its content is no frame of zstd: {exc}") from exc
+    if len(raw) > room:
+        raise CorruptFileError(f"its content has more than {room} bytes")
+    return raw
+
+
+def _unpacked(codec: Compression, stored: memoryview, room: int) -> bytes | None:
+    try:
+        raw: bytes = _arrow(codec).decompress(pa.py_buffer(stored), room, asbytes=True)
+    except (pa.ArrowException, OSError, ValueError):
+        return None
     return raw
 
 
@@ -130,7 +160,7 @@ def _frame(codec: Any, data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def _unframe(codec: Any, stored: memoryview, raw_bytes: int) -> bytes:
+def _unframe(codec: Compression, stored: memoryview, raw_bytes: int) -> bytes:
     parts: list[bytes] = []
     at = done = 0
     while at < len(stored):

@@ -23,6 +23,8 @@ from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_meta
 from hoodie.format.properties import parse_properties_file
 from hoodie.format.restore_plans import decode_restore_plan, decode_savepoint
 from hoodie.format.service_plans import earliest_kept, earliest_kept_by_plan, is_clustering_plan
+from hoodie.hfile.reader import HFileReader
+from hoodie.hfile.source import BufferSource
 from hoodie.model.enums import Action, BlockKind, HeaderKey
 from hoodie.model.names import parse_base_file, parse_instant_file, parse_log_file
 from hoodie.options.table import parse_table_config
@@ -110,6 +112,17 @@ def properties(data: bytes) -> None:
 def bloom(data: bytes) -> None:
     code = _BLOOMS[data[0] % len(_BLOOMS)] if data else None
     parse_bloom(code, data[1:]).might_contain(pa.array(["a", "key-1", ""]))
+
+
+def hfile(data: bytes) -> None:
+    reader = HFileReader(BufferSource(data, PATH))
+    keys = pa.array([b"key 000007", b"__all_partitions__", b""], pa.binary())
+    reader.get_many(keys)
+    reader.get(b"key 000003")
+    for name in reader.meta_names:
+        reader.meta(name)
+    for _ in reader.scan():
+        pass
 
 
 def names(data: bytes) -> None:
@@ -201,6 +214,9 @@ TARGETS: Mapping[str, Target] = {
     "properties": Target(properties, lambda: list(_files("*/table/.hoodie/hoodie.properties"))),
     "bloom": Target(bloom, _seeds_of_blooms),
     "consumer": Target(consumer, _seeds_of_consumers),
+    "hfile": Target(
+        hfile, lambda: [*_files("hfiles/*.hfile"), *_files("v6_mdt_*/table/.hoodie/metadata/files/*.hfile")]
+    ),
     "names": Target(names, _all_names),
     "where": Target(where, lambda: [b"id = 'a' and qty >= 1000", b"\"when\" between '2024-01-01' and '2024-02-01'"]),
 }
