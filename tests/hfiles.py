@@ -17,7 +17,7 @@ from hoodie.storage.cache import Cache
 
 Pairs = Sequence[tuple[bytes, bytes]]
 
-SMALL = HFileOptions(block_bytes=300, index_page_bytes=200, index_least_entries=2, bloom_chunk_bytes=128)
+SMALL = HFileOptions(block_bytes=100, index_page_bytes=60, index_least_entries=2, bloom_chunk_bytes=128)
 """Many blocks, several levels of the index and several chunks of the filter from few keys."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError
@@ -81,17 +82,17 @@ class Blocks:
         """These data blocks in their order; those that are not in the cache are read with their neighbours, and kept."""
         wanted = [(entry, self.kept_cells(entry)) for entry in entries]
         missing = windows([entry for entry, found in wanted if found is None])
-        read: dict[int, memoryview] = {}
+        read: deque[memoryview] = deque()
         for entry, found in wanted:
             if found is not None:
                 yield entry, found
                 continue
-            if entry.offset not in read:
+            if not read:
                 window = next(missing)
                 data, start = self._read(window), window[0].offset
-                read = {each.offset: _part(data, each, start) for each in window}
+                read.extend(_part(data, each, start) for each in window)
             with naming(self.source, f"the block at byte {entry.offset}"):
-                block = _expected(decode_block(read[entry.offset]), entry, (BlockKind.DATA,))
+                block = _expected(decode_block(read.popleft()), entry, (BlockKind.DATA,))
                 content = content_of(block, self.opened.trailer.compression)
             # A copy of its own: what is kept must not hold the whole window.
             yield entry, self._keep(entry, memoryview(bytes(content)))
@@ -126,7 +127,7 @@ class Blocks:
         return self.source.read(start, last.offset + last.size_bytes - start)
 
 
-def windows(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+def windows(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Blocks to be read in one go each; a file whose index goes backwards gets a window for each step back."""
     window: list[Entry] = []
     for entry in entries:

@@ -16,6 +16,7 @@ from hoodie.hfile.blocks import Blocks
 from hoodie.hfile.bloom import might_hold
 from hoodie.hfile.index import Entry, IndexPage
 from hoodie.hfile.key_value import CellBlock
+from hoodie.hfile.walk import Forward
 
 _FEW = 8
 """So many keys of one block are found faster one by one."""
@@ -37,9 +38,7 @@ def look_up(blocks: Blocks, keys: Any) -> Any:
     """The values of the keys in their order, null where there is none."""
     order = _order(keys)
     ordered = keys if order is None else keys.take(pa.array(order))
-    shares = list(
-        _shares(blocks, blocks.opened.root, blocks.opened.trailer.data_index_levels, ordered, 0, len(ordered))
-    )
+    shares = list(_shares(blocks, ordered))
     alive = _alive(blocks, ordered)
     if alive is not None:
         before = np.concatenate([[0], np.cumsum(alive)])
@@ -65,13 +64,19 @@ def _order(keys: Any) -> _Ints | None:
     return order
 
 
-def _shares(blocks: Blocks, page: IndexPage, level: int, keys: Any, start: int, end: int) -> Iterator[_Share]:
-    for share in _cut(page, keys, start, end):
-        if level == 1:
-            yield share
-        else:
-            below = blocks.page(share.entry, is_leaf=level == 2)
-            yield from _shares(blocks, below, level - 1, keys, share.start, share.end)
+def _shares(blocks: Blocks, keys: Any) -> Iterator[_Share]:
+    """Which of the sorted keys belong to which data block."""
+    forward = Forward(blocks)
+
+    def below(page: IndexPage, level: int, start: int, end: int) -> Iterator[_Share]:
+        for share in _cut(page, keys, start, end):
+            forward.step(level, share.entry)
+            if level == 1:
+                yield share
+            else:
+                yield from below(blocks.page(share.entry, is_leaf=level == 2), level - 1, share.start, share.end)
+
+    return below(blocks.opened.root, blocks.opened.trailer.data_index_levels, 0, len(keys))
 
 
 def _cut(page: IndexPage, keys: Any, start: int, end: int) -> Iterator[_Share]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,11 +11,11 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.hfile.arrays import BINARY, as_binary, first_disorder
 from hoodie.hfile.block import BlockKind
 from hoodie.hfile.blocks import Blocks, windows
-from hoodie.hfile.index import Entry, IndexPage
 from hoodie.hfile.lookup import look_up
 from hoodie.hfile.murmur import murmur
 from hoodie.hfile.opened import open_hfile
 from hoodie.hfile.source import Source
+from hoodie.hfile.walk import entries_between, entry_of
 from hoodie.storage.cache import Cache
 
 SCHEMA = pa.schema([pa.field("key", BINARY, nullable=False), pa.field("value", BINARY, nullable=False)])
@@ -60,7 +59,7 @@ class HFileReader:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, None where the file does not have it."""
-        entry = self._entry(key)
+        entry = entry_of(self._blocks, key)
         if entry is None:
             return None
         cells = self._blocks.kept_cells(entry)
@@ -89,7 +88,7 @@ class HFileReader:
             return
         count = 0
         last: bytes | None = None
-        for window in windows(list(self._entries(start or b"", stop))):
+        for window in windows(entries_between(self._blocks, start or b"", stop)):
             cells = self._blocks.together(window)
             count += len(cells)
             if not len(cells):
@@ -103,21 +102,6 @@ class HFileReader:
                 yield pa.RecordBatch.from_arrays([keys.slice(low, high - low), cells.values(low, high)], schema=SCHEMA)
         if not start and stop is None and count != len(self):
             raise CorruptFileError(f"HFile {self._source.name}: its trailer tells {len(self)} cells, {count} are there")
-
-    def _entry(self, key: bytes) -> Entry | None:
-        page = self._opened.root
-        for level in range(self._opened.trailer.data_index_levels, 0, -1):
-            at = page.place(key)
-            if at < 0:
-                return None
-            if level == 1:
-                return page.entries[at]
-            page = self._blocks.page(page.entries[at], is_leaf=level == 2)
-        return None
-
-    def _entries(self, start: bytes, stop: bytes | None) -> Iterator[Entry]:
-        """The data blocks that may have keys of the range."""
-        return _entries_below(self._blocks, self._opened.root, self._opened.trailer.data_index_levels, start, stop)
 
     def _may_hold(self, key: bytes) -> bool:
         bloom = self._opened.bloom
@@ -147,16 +131,6 @@ class HFileReader:
         if before == after:
             raise UnsupportedTableError(f"HFile {self._source.name} has several cells of row {after!r}")
         raise CorruptFileError(f"HFile {self._source.name} has key {after!r} behind {before!r}")
-
-
-def _entries_below(blocks: Blocks, page: IndexPage, level: int, start: bytes, stop: bytes | None) -> Iterator[Entry]:
-    first = max(0, page.place(start))
-    end = len(page) if stop is None else bisect_left(page.rows, stop)
-    for entry in page.entries[first:end]:
-        if level == 1:
-            yield entry
-        else:
-            yield from _entries_below(blocks, blocks.page(entry, is_leaf=level == 2), level - 1, start, stop)
 
 
 def _after_all_with(prefix: bytes) -> bytes | None:

@@ -32,6 +32,7 @@ def everything(data):
 def test_each_changed_byte_is_noticed_or_does_not_matter(coding):
     data = hfile(PAIRS, small(coding), metas={"bloomFilter": b"bits" * 9})
     whole = everything(data)
+    assert opened(data)._opened.trailer.data_index_levels > 2
     end = len(data) - TRAILER_BYTES + 200  # behind that the trailer is empty, but for the version
     noticed = unnamed = 0
     for at in [*range(end), *range(len(data) - 8, len(data))]:
@@ -104,3 +105,16 @@ def test_other_kinds_of_hfiles_are_named(before, after, message):
     at = data.rindex(before)
     with pytest.raises(UnsupportedTableError, match=message):
         opened(data[:at] + after + data[at + len(before) :])
+
+
+def test_an_index_that_leads_back_ends_in_an_error():
+    """Else a few pages that name each other would be walked for ever."""
+    pairs = numbered(30)
+    whole = opened(hfile(pairs, small(Coding(checksum=ChecksumKind.NONE))))
+    (first, *others), levels = whole._opened.root.entries, whole._opened.trailer.data_index_levels
+    assert levels > 2
+    whole._opened.root.entries = [first] + [other._replace(offset=first.offset) for other in others]
+    with pytest.raises(CorruptFileError, match="its index leads to byte"):
+        scanned(whole)
+    with pytest.raises(CorruptFileError, match="its index leads to byte"):
+        whole.get_many(binaries(key for key, _ in pairs))
