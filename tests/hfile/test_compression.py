@@ -50,6 +50,14 @@ def test_gz_is_a_gzip_stream():
     assert zlib.decompress(compress(Compression.GZ, b"abc"), 31) == b"abc"
 
 
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_a_gzip_stream_whose_own_checksum_is_cut_off_is_refused(cut):
+    """What Apache Hudi writes has no other one."""
+    stored = bytes(compress(Compression.GZ, b"0123456789" * 10))
+    with pytest.raises(CorruptFileError, match="no gzip stream of 100 bytes"):
+        decompress(Compression.GZ, memoryview(stored[:-cut]), 100)
+
+
 @pytest.mark.parametrize("codec", KNOWN)
 @pytest.mark.parametrize("claim", [0, 99, 101, 1 << 20, (1 << 31) - 1])
 def test_another_size_than_the_header_says_is_refused(codec, claim):

@@ -1,14 +1,17 @@
 """Each byte of small files changed, and each end cut off: an error that names the file, or the very rows."""
 
+from dataclasses import replace
+
 import pytest
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.hfile.block import Coding
+from hoodie.hfile.block import HEADER_BYTES, Coding
 from hoodie.hfile.checksums import ChecksumKind
 from hoodie.hfile.compression import Compression
+from hoodie.hfile.options import HFileOptions
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
-from hoodie.hfile.trailer import TRAILER_BYTES
+from hoodie.hfile.trailer import TRAILER_BYTES, decode_trailer, encode_trailer
 from tests.effort import long_but
 from tests.golden_tables import FOLDER
 from tests.hfiles import binaries, hfile, numbered, opened, scanned, small
@@ -118,3 +121,27 @@ def test_an_index_that_leads_back_ends_in_an_error():
         scanned(whole)
     with pytest.raises(CorruptFileError, match="its index leads to byte"):
         whole.get_many(binaries(key for key, _ in pairs))
+
+
+def test_a_cell_with_a_version_in_a_file_without_is_noticed():
+    data = bytearray(hfile(PAIRS, small(Coding(checksum=ChecksumKind.NONE))))
+    data[HEADER_BYTES + 8 + 22] = 5  # behind the first key, whose value is empty
+    with pytest.raises(CorruptFileError, match="has a version, though the file says that none has"):
+        opened(bytes(data)).get(PAIRS[0][0])
+
+
+def test_a_block_of_another_size_than_the_index_tells_is_noticed():
+    reader = opened(hfile(PAIRS, HFileOptions(block_bytes=100, bloom_rate=None)))
+    first, *others = reader._opened.root.entries
+    reader._opened.root.entries = [first._replace(size_bytes=first.size_bytes + 1), *others]
+    with pytest.raises(CorruptFileError, match=f"it has {first.size_bytes} bytes instead of {first.size_bytes + 1}"):
+        reader.get(PAIRS[0][0])
+
+
+def test_a_trailer_that_tells_another_place_of_the_file_info_is_refused():
+    data = hfile(PAIRS)
+    trailer = decode_trailer(data[-TRAILER_BYTES:], len(data))
+    other = replace(trailer, file_info_offset=trailer.file_info_offset + 1)
+    with pytest.raises(CorruptFileError, match="its file info is at byte"):
+        opened(data[:-TRAILER_BYTES] + encode_trailer(other))
+    assert scanned(opened(data[:-TRAILER_BYTES] + encode_trailer(trailer))) == PAIRS

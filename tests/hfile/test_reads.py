@@ -86,6 +86,19 @@ def test_neighbours_are_read_together_and_blocks_are_kept():
     assert len(source.taken()) == 1
 
 
+def test_of_many_absent_keys_the_filter_lets_few_through():
+    source = Counted(hfile(LARGE))
+    reader = HFileReader(source)
+    source.taken()
+    absent = binaries(key + b"!" for key, _ in LARGE[::50])
+    assert reader.get_many(absent).null_count == 60
+    assert len(source.taken()) <= 1 + 5
+    reader = HFileReader(source)
+    source.taken()
+    assert reader.get_many(binaries([LARGE[0][0] + b"!"])).to_pylist() == [None]
+    assert len(source.taken()) == 1  # the filter
+
+
 def test_a_scan_reads_its_range_alone():
     source = Counted(hfile(LARGE))
     reader = HFileReader(source)
