@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from hoodie.errors import CorruptFileError
 from hoodie.kv.names import numbers, wal_file
-from hoodie.kv.wal_frames import HEADER, MAGIC, Rows, end_frame, frames, header, rows_frame
+from hoodie.kv.wal_frames import HEADER, MAGIC, Rows, commits_beyond, end_frame, epoch_of, frames, header, rows_frame
 from hoodie.storage.base import AppendingStorage, LogOutput, Storage
 
 
@@ -38,6 +38,8 @@ class Wal:
         self._most_bytes = most_bytes
         self._durable = durable
         self._unsent: list[bytes | memoryview] = []
+        self._is_open = False
+        """A window has rows in the segment, and no end."""
         self._output: LogOutput | None = None
         self.number = number
         """Of the segment that takes the next window."""
@@ -50,6 +52,7 @@ class Wal:
             self.number += 1
 
     def add(self, rows: Rows) -> None:
+        self._is_open = True
         self._send(rows_frame(rows))
 
     def end(self, window: int | None) -> None:
@@ -59,6 +62,7 @@ class Wal:
             FileExistsError: on a storage that cannot append: another writer has taken the bucket over.
         """
         self._send(end_frame(window))
+        self._is_open = False
         if self._output is not None:
             if window is not None:
                 self._output.sync(durable=self._durable)
@@ -73,8 +77,8 @@ class Wal:
             self.number += 1
 
     def roll(self) -> int:
-        """From now on write into another segment than before; gives its number."""
-        if self._output is not None and self._written > HEADER.size:
+        """Go on in another segment, unless a window is open, which has to stay in one; gives the number of the one that is written."""
+        if self._output is not None and self._written > HEADER.size and not self._is_open:
             self._output.close()
             self.number += 1
             self._begin()
@@ -119,10 +123,17 @@ class Replay:
                 )
 
     def __iter__(self) -> Iterator[Window]:
+        ended: _Segment | None = None
         for number in self._found:
             if self._ends and _appends(self._storage):
                 cast(AppendingStorage, self._storage).end_log(wal_file(number))
-            yield from _windows(self._storage, number)
+            segment = _Segment(self._storage, number)
+            if ended is not None:
+                ended.check(was_rolled=segment.epoch == ended.epoch)
+            yield from segment.windows()
+            ended = segment
+        if ended is not None:
+            ended.check(was_rolled=False)
 
 
 def drop_segments(storage: Storage, before: int) -> None:
@@ -131,20 +142,46 @@ def drop_segments(storage: Storage, before: int) -> None:
             storage.delete(wal_file(number))
 
 
-def _windows(storage: Storage, number: int) -> Iterator[Window]:
-    content = memoryview(storage.read(wal_file(number)))
-    if len(content) < HEADER.size:
-        return  # its writer died when it made it
-    if bytes(content[: len(MAGIC)]) != MAGIC:
-        raise CorruptFileError(f"{_full(storage, number)} does not begin as a segment of a write-ahead log does")
-    rows: list[Rows] = []
-    for _, found in frames(content):
-        if isinstance(found, Rows):
-            rows.append(found)
-        else:
-            if found.window is not None:
-                yield Window(found.window, rows, number)
-            rows = []
+class _Segment:
+    def __init__(self, storage: Storage, number: int) -> None:
+        self._storage = storage
+        self._number = number
+        self._content = memoryview(storage.read(wal_file(number)))
+        self._end = HEADER.size
+        self.epoch: int | None = None
+        """None: its writer died when it made it."""
+        if len(self._content) >= HEADER.size:
+            if bytes(self._content[: len(MAGIC)]) != MAGIC:
+                raise CorruptFileError(
+                    f"{_full(storage, number)} does not begin as a segment of a write-ahead log does"
+                )
+            self.epoch = epoch_of(self._content)
+
+    def windows(self) -> Iterator[Window]:
+        rows: list[Rows] = []
+        for end, found in frames(self._content):
+            self._end = end
+            if isinstance(found, Rows):
+                rows.append(found)
+            else:
+                if found.window is not None:
+                    yield Window(found.window, rows, self._number)
+                rows = []
+
+    def check(self, *, was_rolled: bool) -> None:
+        """Whether what was cut, behind all its windows, is what a writer that died leaves.
+
+        Args:
+            was_rolled: its writer went on in the next segment, so that nothing of this one may be torn.
+        """
+        rest = self._content[self._end :]
+        if not len(rest) or self.epoch is None:
+            return
+        if was_rolled or not _appends(self._storage) or commits_beyond(rest):
+            raise CorruptFileError(
+                f"{_full(self._storage, self._number)} is damaged at byte {self._end:,}, and windows of the bucket are lost: restore "
+                "the file from a copy, or cut it there to go on without them"
+            )
 
 
 def _appends(storage: Storage) -> bool:

@@ -2,7 +2,7 @@
 
 A segment is a header and frames. A frame is its length, the CRC-32 of its body, and a body: rows, or what becomes of all rows since
 the last such word. They are committed as a window, or dropped. A window lies in one segment. A segment may end anywhere, where its
-writer died: what is no whole frame, and rows without a word on them, are cut.
+writer died: a frame that is not whole, and rows without a word on them, are cut. Such a frame elsewhere is damage (`commits_beyond`).
 
     segment = "HKVLOG01" u64 epoch, frame*
     frame   = u32 length of body, u32 crc32 of body, body
@@ -29,6 +29,7 @@ _FRAME = struct.Struct("<II")
 _ROWS, _END, _DROPPED = 1, 2, 3
 _ROWS_HEAD = struct.Struct("<BIB")
 _END_BODY = struct.Struct("<Bq")
+_END_LENGTH = struct.pack("<I", _END_BODY.size)
 
 
 class Rows(NamedTuple):
@@ -47,6 +48,11 @@ class End(NamedTuple):
 
 def header(epoch: int) -> bytes:
     return HEADER.pack(MAGIC, epoch)
+
+
+def epoch_of(segment: memoryview) -> int:
+    found: int = HEADER.unpack_from(segment)[1]
+    return found
 
 
 def rows_frame(rows: Rows) -> list[bytes | memoryview]:
@@ -74,16 +80,26 @@ def end_frame(window: int | None) -> list[bytes | memoryview]:
 def frames(content: memoryview) -> Iterator[tuple[int, Rows | End]]:
     """The whole frames of a segment after its header, each with the offset behind it; ends where one is not whole."""
     at = HEADER.size
-    while at + _FRAME.size <= len(content):
-        length, crc = _FRAME.unpack_from(content, at)
-        body = content[at + _FRAME.size : at + _FRAME.size + length]
-        if length == 0 or len(body) < length or zlib.crc32(body) != crc:
-            return
-        found = _decoded(body)
-        if found is None:
-            return
-        at += _FRAME.size + length
+    while (found := _whole(content, at)) is not None:
+        at += _FRAME.size + int(_FRAME.unpack_from(content, at)[0])
         yield at, found
+
+
+def commits_beyond(rest: memoryview) -> bool:
+    """Whether a window was acknowledged in bytes that begin with no whole frame: then they were damaged, and are no torn tail.
+
+    A window is on storage before anything is written behind it. So one that has a whole frame behind it was acknowledged. One that has
+    none may be the window during which its writer died, of which the end got to the disk and the beginning did not.
+    """
+    content, at = bytes(rest), 0
+    if content.startswith(_END_LENGTH) and _whole(rest, _FRAME.size + _END_BODY.size) is not None:
+        return True  # it was the end of a window itself
+    while (at := content.find(_END_LENGTH, at)) >= 0:
+        end = at + _FRAME.size + _END_BODY.size
+        if isinstance(_whole(rest, at), End) and content[at + _FRAME.size] == _END and _whole(rest, end) is not None:
+            return True
+        at += 1
+    return False
 
 
 def frame_of(content: memoryview) -> Rows | None:
@@ -96,6 +112,15 @@ def frame_of(content: memoryview) -> Rows | None:
         return None
     found = _decoded(body)
     return found if isinstance(found, Rows) else None
+
+
+def _whole(content: memoryview, at: int) -> Rows | End | None:
+    """The frame at that place; None: it is not whole."""
+    if at + _FRAME.size > len(content):
+        return None
+    length, crc = _FRAME.unpack_from(content, at)
+    body = content[at + _FRAME.size : at + _FRAME.size + length]
+    return _decoded(body) if length and len(body) == length and zlib.crc32(body) == crc else None
 
 
 def _framed(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:

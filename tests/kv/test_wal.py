@@ -92,6 +92,75 @@ def test_a_log_that_lacks_a_segment_is_damaged_and_dropped_rows_are_not_replayed
         list(Replay(storage, 1))
 
 
+def a_log_of(kind, windows, *, most_bytes=10**6):
+    storage = KINDS[kind]()
+    log = Wal(storage, 1, 1, most_bytes=most_bytes, durable=True)
+    for window in windows:
+        log.add(rows_of([(b"k%d" % window, b"v" * 20)]))
+        log.end(window)
+    log.close()
+    return storage
+
+
+def flipped(storage, number, at):
+    content = bytearray(storage.read(wal_file(number)))
+    content[at] ^= 4
+    storage.replace(wal_file(number), bytes(content))
+
+
+def ids(storage):
+    return [each.id for each in Replay(storage, 1)]
+
+
+def test_what_only_damage_explains_is_told_and_not_cut():
+    content = a_log_of("files", range(1, 6)).read(wal_file(1))
+    window = (len(content) - HEADER.size) // 5
+    end = len(b"".join(end_frame(1)))
+    last = len(content) - window
+    for at in range(HEADER.size, len(content)):
+        storage = a_log_of("files", range(1, 6))
+        flipped(storage, 1, at)
+        if at >= last:  # a power cut in the last window may have left it so
+            assert ids(storage) == [1, 2, 3, 4]
+        elif last - end <= at < last - end + 4:  # so it is where the length of the frame says no more what it was
+            assert ids(storage) == [1, 2, 3]
+        else:
+            with pytest.raises(CorruptFileError, match=rf"{wal_file(1)} is damaged at byte \d+, and windows"):
+                ids(storage)
+
+
+def test_so_is_any_damage_in_a_segment_that_was_rolled_and_in_an_object():
+    for storage in (a_log_of("files", [1, 2], most_bytes=1), a_log_of("objects", [1])):
+        number = 1 + (len(storage.names("wal")) == 2)
+        flipped(storage, number, len(storage.read(wal_file(number))) - 1)
+        with pytest.raises(CorruptFileError, match=f"{wal_file(number)} is damaged"):
+            ids(storage)
+
+
+def test_the_torn_end_of_a_dead_writer_is_cut_also_when_another_has_written_on():
+    storage = a_log_of("files", [1, 2])
+    storage.replace(wal_file(1), storage.read(wal_file(1))[:-3])
+    log = Wal(storage, 2, 2, most_bytes=100, durable=True)
+    log.add(rows_of([(b"k", b"v")]))
+    log.end(3)
+    log.close()
+    assert ids(storage) == [1, 3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_log_is_not_rolled_in_a_window(kind):
+    storage = KINDS[kind]()
+    log = Wal(storage, 1, 1, most_bytes=10**6, durable=True)
+    log.add(rows_of([(b"a", b"1")]))
+    log.end(1)
+    log.add(rows_of([(b"b", b"2")]))
+    log.roll()
+    log.add(rows_of([(b"c", b"3")]))
+    log.end(2)
+    log.close()
+    assert [len(each.rows) for each in Replay(storage, 1)] == [1, 2]
+
+
 def test_a_segment_that_begins_otherwise_is_none():
     storage = MemoryStorage()
     storage.create_new(wal_file(1), b"something else entirely")
