@@ -53,6 +53,7 @@ _BLOCKS: Kind[_Block] = Kind("blocks of key-value files")
 
 class BlockFormat:
     suffix = ".kv"
+    most_key_bytes = most_value_bytes = 1 << 30
 
     @contextmanager
     def create(self, storage: Storage, path: str) -> Iterator[_Writer]:

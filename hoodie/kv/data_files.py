@@ -11,6 +11,7 @@ from typing import Protocol
 
 from hoodie.errors import OptionError
 from hoodie.kv.block_file import BlockFormat
+from hoodie.kv.hfile_format import HFileFormat
 from hoodie.kv.rows import SortedRows
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
@@ -52,6 +53,13 @@ class DataReader(Protocol):
 class DataFormat(Protocol):
     @property
     def suffix(self) -> str: ...
+    @property
+    def most_key_bytes(self) -> int:
+        """Longer keys no file can hold, so no writer takes them."""
+        ...
+
+    @property
+    def most_value_bytes(self) -> int: ...
 
     def create(self, storage: Storage, path: str) -> AbstractContextManager[DataWriter]:
         """A new file, durable and whole when the block ends without an exception."""
@@ -60,7 +68,8 @@ class DataFormat(Protocol):
     def open(self, storage: Storage, path: str, cache: Cache) -> DataReader: ...
 
 
-FORMATS: Mapping[str, DataFormat] = {"blocks": BlockFormat()}
+FORMATS: Mapping[str, DataFormat] = {"hfile": HFileFormat(), "blocks": BlockFormat()}
+DEFAULT_FORMAT = "hfile"
 
 
 def format_named(name: str) -> DataFormat:

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from hoodie.errors import CorruptFileError, LockError, OptionError, TableChangedError, TableNotFoundError
 from hoodie.kv.binary import KEYS, VALUES, Binary, listed
-from hoodie.kv.data_files import format_named
+from hoodie.kv.data_files import DEFAULT_FORMAT, format_named
 from hoodie.kv.flush import Flusher
 from hoodie.kv.hold import Hold
 from hoodie.kv.manifest import Manifest, read_newest
@@ -30,7 +30,6 @@ from hoodie.storage.cache import Cache, process_cache
 from hoodie.storage.uri import open_storage
 
 _ROWS = pa.schema([pa.field("key", KEYS), pa.field("value", VALUES)])
-DEFAULT_FORMAT = "blocks"
 DEFAULT_BUCKETS = 8
 
 
@@ -207,7 +206,7 @@ def open_store(
     Args:
         uri: a folder: a path, or an address of S3, Google Cloud Storage, Azure or HDFS.
         buckets: how many a new store gets (8). What is said of an old one has to be what it has, also with the two that follow.
-        file_format: "hfile" or "blocks" (the default).
+        file_format: of data files: "hfile" (the default), as Apache HBase and Apache Hudi have them, or "blocks", one of our own.
         order: of keys: "lexicographic" (the default), "descending", "int64" (8 bytes, little endian), or one that
             `register_order` made known.
         flush_size: so many keys in memory are written to data files.

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.errors import CommitOutcomeUnknownError, HoodieError, OptionError, StoreFencedError
 from hoodie.kv.binary import KEYS, VALUES, Binary, listed
@@ -54,6 +55,7 @@ class BucketWriter:
     ) -> None:
         self._storage = storage
         self._what = what
+        self._format = data_format
         self._order = order
         self._options = options
         self._hold = hold
@@ -81,12 +83,12 @@ class BucketWriter:
             raise OptionError(
                 f"put takes bytes, not {type(key).__name__} and {type(value).__name__}: encode them first"
             )
-        self._set(key, value, len(key) + len(value))
+        self._set(key, value, len(value))
 
     def delete(self, key: bytes) -> None:
         if type(key) is not bytes:
             raise OptionError(f"delete takes bytes, not {type(key).__name__}")
-        self._set(key, None, len(key))
+        self._set(key, None, 0)
 
     def put_many(self, keys: Binary, values: Binary) -> None:
         """Set many values; of a key that comes twice the last one counts.
@@ -102,6 +104,7 @@ class BucketWriter:
         if len(keys) != len(values):
             raise OptionError(f"put_many got {len(keys):,} keys and {len(values):,} values")
         keys = self._order.stored_many(keys)
+        self._check_sizes(_longest(keys), _longest(values))
         self._log_single()
         with self._failing():
             self._wal.add(Rows(keys, values))
@@ -287,15 +290,30 @@ class BucketWriter:
             return taken
         raise StoreFencedError(f"{self._what} could not be taken over: another writer goes on writing to it")
 
-    def _set(self, key: bytes, value: bytes | None, size: int) -> None:
+    def _set(self, key: bytes, value: bytes | None, value_bytes: int) -> None:
         if self._failure is not None or self._is_closed:
             self._check()
         key = self._order.stored(key)
+        size = len(key)
+        if size > self._format.most_key_bytes or value_bytes > self._format.most_value_bytes:
+            self._check_sizes(size, value_bytes)
+        size += value_bytes
         self._window[key] = self._unlogged[key] = value
         self._window_bytes += size
         self._unlogged_bytes += size
         if self._unlogged_bytes >= _FRAME_BYTES:
             self._log_single()
+
+    def _check_sizes(self, key_bytes: int, value_bytes: int) -> None:
+        """What the log takes, data files must take, too."""
+        for name, size, most in (
+            ("key", key_bytes, self._format.most_key_bytes),
+            ("value", value_bytes, self._format.most_value_bytes),
+        ):
+            if size > most:
+                raise OptionError(
+                    f"a {name} for {self._what} takes {size:,} bytes; its data files hold {name}s of at most {most:,}"
+                )
 
     def _in_memory(self, key: bytes) -> tuple[bool, bytes | None]:
         self._check()
@@ -404,6 +422,10 @@ class _Failing:
 
 def _values(rows: dict[bytes, bytes | None]) -> Binary:
     return pa.array(rows.values(), VALUES, size=len(rows))
+
+
+def _longest(array: Binary) -> int:
+    return int(pc.max(pc.binary_length(array)).as_py() or 0)
 
 
 def _array(data: Any, kind: pa.DataType, what: str) -> Binary:

@@ -5,6 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from hoodie.kv.data_files import FORMATS
 from tests.effort import SOAK
 from tests.kv.stores import KINDS, Place, abandon, binary
 
@@ -15,14 +16,18 @@ VALUES = st.one_of(st.none(), st.binary(max_size=60), st.just(b"v" * 500))
 
 
 class Buckets(RuleBasedStateMachine):
-    @initialize(kind=st.sampled_from(sorted(KINDS)), order=st.sampled_from(["lexicographic", "descending"]))
-    def begin(self, kind, order):
+    @initialize(
+        kind=st.sampled_from(sorted(KINDS)),
+        order=st.sampled_from(["lexicographic", "descending"]),
+        file_format=st.sampled_from(sorted(FORMATS)),
+    )
+    def begin(self, kind, order, file_format):
         self.place = Place(kind)
         self.order = order
         self.rows, self.open, self.stored = {}, {}, {}
         """What is committed, what the open window has, and what is in data files."""
         self.window = 0
-        self.writer = self.place.store(buckets=1, order=order).writer(0)
+        self.writer = self.place.store(buckets=1, order=order, file_format=file_format).writer(0)
         self.reader = self.place.store().reader(0, max_age_s=None)
 
     @rule(rows=st.lists(st.tuples(KEYS, VALUES), max_size=6))
@@ -61,6 +66,16 @@ class Buckets(RuleBasedStateMachine):
     def flush(self):
         self.writer.flush()
         self.stored = dict(self.rows)
+
+    @rule(rows=st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=3))
+    def flush_in_a_window_and_crash(self, rows):
+        """Chance alone seldom does these in a row."""
+        self.end_window(1)
+        self.put_many(rows)
+        self.flush()
+        self.put_many(rows[:1])
+        self.end_window(1)
+        self.crash()
 
     @rule()
     def compact(self):

@@ -182,6 +182,25 @@ def test_wrong_input_is_told_and_changes_nothing():
         assert committed(writer) == {}
 
 
+@pytest.mark.parametrize(("order", "most"), [("lexicographic", 32_767), ("descending", 16_383)])
+def test_keys_that_no_hfile_holds_are_refused_before_they_are_in_the_log(order, most):
+    with Place().store(buckets=1, order=order).writer(0) as writer:
+        writer.put(b"k" * most, b"v")
+        told = r"a key for bucket 0 .* takes 32,76[89] bytes; its data files hold keys of at most 32,767"
+        for act in (
+            lambda key: writer.put(key, b"v"),
+            lambda key: writer.put_many(binary([b"a", key]), binary([b"v", b"v"])),
+            writer.delete,
+            lambda key: writer.delete_many(binary([key])),
+        ):
+            with pytest.raises(OptionError, match=told):
+                act(b"k" * (most + 1))
+        writer.end_window(1)
+        writer.flush()
+        assert writer.lookup(b"k" * most) == b"v"
+        assert writer.lookup(b"a") is None
+
+
 def test_rows_that_are_old_are_purged_by_whole_files():
     place = Place()
     clock = [1_000.0]
