@@ -25,6 +25,8 @@ from hoodie.hfile.wire import hadoop_int_size
 
 _Ints = npt.NDArray[np.int64]
 _LENGTHS = struct.Struct(">II")
+_HEAD = struct.Struct(">IIH")
+"""Lengths of key, value and row."""
 _PUT = 4
 LATEST = (1 << 63) - 1
 """The timestamp that stands for "whatever is newest"."""
@@ -163,29 +165,41 @@ def decode_cells(data: memoryview, cells: Cells, spans: Sequence[tuple[int, int]
     Raises:
         CorruptFileError: they do not fill them. UnsupportedTableError: one of them is not a put.
     """
-    found = []
-    for start, end in spans:
-        starts = _uniform(data, cells, start, end)
-        found.append(_walked(data, cells, start, end) if starts is None else starts)
+    alike = [_alike(data, cells, start, end) for start, end in spans]
+    placed = [each for each in alike if each is not None]
+    if len(placed) == len(spans) > 0:
+        return CellBlock(data, *(placed[0] if len(placed) == 1 else map(np.concatenate, zip(*placed))))
+    found = [_walked(data, cells, start, end) for start, end in spans]
     # A cell ends where the next one begins, and the last one of a span where that does.
     ends = [np.append(starts[1:], end) if len(starts) else starts for starts, (_, end) in zip(found, spans)]
     return _placed(data, cells, np.concatenate(found), np.concatenate(ends))
 
 
-def _uniform(data: memoryview, cells: Cells, start: int, stop: int) -> _Ints | None:
-    """Where cells begin that all have the lengths of the first one; None where they have not."""
-    if stop - start < _LENGTHS.size or cells.has_tags or (cells.has_versions and not cells.versions_are_zero):
+def _alike(data: memoryview, cells: Cells, start: int, stop: int) -> tuple[_Ints, _Ints, _Ints, _Ints] | None:
+    """The places of cells whose keys, rows and values are all as long as those of the first one; None where they are not, or
+    where anything is wrong with one.
+    """
+    if stop - start < _HEAD.size or cells.has_tags or (cells.has_versions and not cells.versions_are_zero):
         return None
-    key, value = _LENGTHS.unpack_from(data, start)
+    key, value, row = _HEAD.unpack_from(data, start)
+    room = key - _KEY_BESIDE - row
     size = _LENGTHS.size + key + value + cells.has_versions
-    count = (stop - start) // size
-    if count * size != stop - start:
+    count, rest = divmod(stop - start, size)
+    if room < 0 or rest:
         return None
-    heads = np.frombuffer(data, np.uint8, count=count * size, offset=start).reshape(count, size)[:, : _LENGTHS.size]
-    if not (heads == heads[0]).all():
+    table = np.frombuffer(data, np.uint8, count * size, start).reshape(count, size)
+    heads = table[:, : _HEAD.size]
+    is_sound = (
+        (heads == heads[0]).all()
+        and (table[:, _HEAD.size + row] <= room).all()  # lengths of families
+        and (table[:, _LENGTHS.size + key - 1] == _PUT).all()
+        and not (cells.has_versions and table[:, -1].any())
+    )
+    if not is_sound:
         return None
-    starts: _Ints = start + size * np.arange(count, dtype=np.int64)
-    return starts
+    rows: _Ints = np.arange(start + _HEAD.size, stop, size)
+    values = rows + (key - (_HEAD.size - _LENGTHS.size))
+    return rows, rows + row, values, values + value
 
 
 def _walked(data: memoryview, cells: Cells, start: int, stop: int) -> _Ints:

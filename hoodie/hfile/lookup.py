@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,13 +45,21 @@ def look_up(blocks: Blocks, keys: Any) -> Any:
         shares = [share for share in shares if before[share.start] < before[share.end]]
     places: list[_Ints] = []
     values: list[Any] = []
+    few: list[tuple[int, bytes]] = []
+    """Found one by one. They become arrays together: one for each block would cost more than to find them."""
     for share, (_, cells) in zip(shares, blocks.many([share.entry for share in shares])):
         numbers = np.arange(share.start, share.end)
         if alive is not None:
             numbers = numbers[alive[share.start : share.end]]
-        found, part = _found(cells, ordered, numbers)
-        places.append(found)
-        values.append(part)
+        if len(numbers) <= _FEW:
+            few += _one_by_one(cells, ordered, numbers.tolist())
+        else:
+            found, part = _together(cells, ordered, numbers)
+            places.append(found)
+            values.append(part)
+    if few:
+        places.append(np.array([number for number, _ in few], np.int64))
+        values.append(pa.array([value for _, value in few], BINARY))
     return _laid_out(len(keys), order, places, values)
 
 
@@ -118,12 +126,16 @@ def _alive(blocks: Blocks, keys: Any) -> npt.NDArray[np.bool_] | None:
     return alive
 
 
-def _found(cells: CellBlock, keys: Any, numbers: _Ints) -> tuple[_Ints, Any]:
+def _one_by_one(cells: CellBlock, keys: Any, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Those of the numbered keys that the block has, and their values."""
-    if len(numbers) <= _FEW:
-        pairs = [(number, cells.find(keys[number].as_py())) for number in numbers.tolist()]
-        hits = [(number, value) for number, value in pairs if value is not None]
-        return np.array([number for number, _ in hits], np.int64), pa.array([value for _, value in hits], BINARY)
+    for number in numbers:
+        value = cells.find(keys[number].as_py())
+        if value is not None:
+            yield number, value
+
+
+def _together(cells: CellBlock, keys: Any, numbers: _Ints) -> tuple[_Ints, Any]:
+    """The same as arrays."""
     wanted = keys.take(pa.array(numbers))
     rows = _index_in(wanted, value_set=cells.rows())
     there = rows.is_valid()
