@@ -25,6 +25,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.bloom import SIMPLE, BloomFilter, build_bloom, parse_bloom
 from hoodie.kv.binary import KEYS, Binary, listed
 from hoodie.kv.rows import NOTHING, SortedRows, between
+from hoodie.kv.settings import NO_COMPRESSION
 from hoodie.kv.wal_frames import Rows, frame_of, rows_frame
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind
@@ -54,9 +55,10 @@ _BLOCKS: Kind[_Block] = Kind("blocks of key-value files")
 class BlockFormat:
     suffix = ".kv"
     most_key_bytes = most_value_bytes = 1 << 30
+    compressions = (NO_COMPRESSION,)
 
     @contextmanager
-    def create(self, storage: Storage, path: str) -> Iterator[_Writer]:
+    def create(self, storage: Storage, path: str, compression: str = NO_COMPRESSION) -> Iterator[_Writer]:
         with storage.open_output(path) as stream:
             writer = _Writer(stream)
             yield writer

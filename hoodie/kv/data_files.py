@@ -5,7 +5,7 @@ A format is a `DataFormat` with an entry in `FORMATS`; `tests/contract/test_kv_d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from hoodie.errors import OptionError
 from hoodie.kv.block_file import BlockFormat
 from hoodie.kv.hfile_format import HFileFormat
 from hoodie.kv.rows import SortedRows
+from hoodie.kv.settings import NO_COMPRESSION
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 
@@ -61,7 +62,14 @@ class DataFormat(Protocol):
     @property
     def most_value_bytes(self) -> int: ...
 
-    def create(self, storage: Storage, path: str) -> AbstractContextManager[DataWriter]:
+    @property
+    def compressions(self) -> Sequence[str]:
+        """Names of codecs that it can write with, "none" among them. Files say their own."""
+        ...
+
+    def create(
+        self, storage: Storage, path: str, compression: str = NO_COMPRESSION
+    ) -> AbstractContextManager[DataWriter]:
         """A new file, durable and whole when the block ends without an exception."""
         ...
 

@@ -25,6 +25,7 @@ class FilesWriter:
         run: int,
         made_s: float,
         most_bytes: int,
+        compression: str,
     ) -> None:
         self.made: list[DataFile] = []
         self._storage = storage
@@ -33,6 +34,7 @@ class FilesWriter:
         self._run = run
         self._made_s = made_s
         self._most_bytes = most_bytes
+        self._compression = compression
         self._stack = ExitStack()
         self._writer: DataWriter | None = None
 
@@ -42,7 +44,9 @@ class FilesWriter:
                 self._end()
             if self._writer is None:
                 self._name = self._new_name()
-                self._writer = self._stack.enter_context(self._format.create(self._storage, data_file(self._name)))
+                self._writer = self._stack.enter_context(
+                    self._format.create(self._storage, data_file(self._name), self._compression)
+                )
                 self._first, self._entries, self._has_deletes = rows.keys[0].as_py(), 0, False
             self._writer.add(rows)
             self._last = rows.keys[-1].as_py()

@@ -155,7 +155,13 @@ class Flusher:
     def new_files(self, *, run: int, made_s: float) -> FilesWriter:
         """Files that no state names yet."""
         return FilesWriter(
-            self._storage, self._format, self._new_name, run=run, made_s=made_s, most_bytes=self._options.max_file_size
+            self._storage,
+            self._format,
+            self._new_name,
+            run=run,
+            made_s=made_s,
+            most_bytes=self._options.max_file_size,
+            compression=self._options.compression,
         )
 
     def _new_name(self) -> str:

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
+from hoodie.hfile.block import Coding
+from hoodie.hfile.compression import KNOWN, Compression
 from hoodie.hfile.key_value import MOST_KEY_BYTES, MOST_VALUE_BYTES
+from hoodie.hfile.options import HFileOptions
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import StorageSource
 from hoodie.hfile.writer import HFileWriter
 from hoodie.kv.binary import KEYS, VALUES, Binary
 from hoodie.kv.rows import NOTHING, SortedRows, between, merged, position
+from hoodie.kv.settings import NO_COMPRESSION
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 
@@ -32,11 +36,13 @@ class HFileFormat:
     suffix = ".hfile"
     most_key_bytes = MOST_KEY_BYTES
     most_value_bytes = MOST_VALUE_BYTES
+    compressions = tuple(codec.name.lower() for codec in KNOWN)
 
     @contextmanager
-    def create(self, storage: Storage, path: str) -> Iterator[_Writer]:
+    def create(self, storage: Storage, path: str, compression: str = NO_COMPRESSION) -> Iterator[_Writer]:
+        options = HFileOptions(coding=Coding(Compression[compression.upper()]))
         with storage.open_output(path) as stream:
-            writer = _Writer(stream)
+            writer = _Writer(HFileWriter(stream, options))
             yield writer
             writer.finish()
 
@@ -45,8 +51,8 @@ class HFileFormat:
 
 
 class _Writer:
-    def __init__(self, stream: BinaryIO) -> None:
-        self._writer = HFileWriter(stream)
+    def __init__(self, writer: HFileWriter) -> None:
+        self._writer = writer
         self._deleted: list[Binary] = []
         self.size_bytes = 0
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hoodie.errors import CorruptFileError, OptionError
 
 MB = 1024 * 1024
+NO_COMPRESSION = "none"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class StoreOptions:
     """Bytes of keys and values in memory after which they are."""
     max_wal_file_size: int = 64 * MB
     max_file_size: int = 128 * MB
+    compression: str = NO_COMPRESSION
+    """Of new data files."""
     sync: str = "window"
     """"window": a window is on storage, a power cut included, when `end_window` returns. "process": it outlives the process."""
 

@@ -22,7 +22,7 @@ from hoodie.kv.names import bucket_folder, store_file, store_number
 from hoodie.kv.order import LEXICOGRAPHIC, order_named
 from hoodie.kv.reader import BucketReader
 from hoodie.kv.rebucket import rebucket
-from hoodie.kv.settings import StoreLayout, StoreOptions
+from hoodie.kv.settings import NO_COMPRESSION, StoreLayout, StoreOptions
 from hoodie.kv.writer import BucketWriter
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import Storage
@@ -197,6 +197,7 @@ def open_store(
     max_file_size: int = 128 << 20,
     *,
     flush_bytes: int = 256 << 20,
+    compression: str = NO_COMPRESSION,
     sync: str = "window",
     heartbeat_s: float = 60.0,
     storage_options: Mapping[str, str] | None = None,
@@ -214,6 +215,7 @@ def open_store(
         max_wal_file_size: bytes of a segment of the log, where a storage can append.
         max_file_size: bytes of a data file.
         flush_bytes: so many bytes of keys and values in memory are written. Twice as many may be there while that goes on.
+        compression: of new HFiles: "none", "gz", "snappy", "lz4" or "zstd".
         heartbeat_s: on HDFS and object stores a writer gives a sign of life so often. One that has missed two may be taken for dead
             by others, if they were told the same.
         sync: "window": a committed window outlives a power cut. "process": it outlives this process.
@@ -221,7 +223,9 @@ def open_store(
     Raises:
         OptionError: a value makes no sense, or the store is another one.
     """
-    options = StoreOptions(flush_size, flush_interval_count, flush_bytes, max_wal_file_size, max_file_size, sync)
+    options = StoreOptions(
+        flush_size, flush_interval_count, flush_bytes, max_wal_file_size, max_file_size, compression, sync
+    )
 
     def below(folder: str) -> Storage:
         return open_storage(f"{str(uri).rstrip('/')}/{folder}" if folder else str(uri), storage_options)
@@ -244,6 +248,9 @@ def open_at(
     """As `open_store`; `below` opens the storage of a folder in the store, of "" for the store itself."""
     storage: Storage = below("")
     layout = read_layout(storage)
+    _require_codec(
+        options.compression, file_format or DEFAULT_FORMAT if layout is None else layout.file_format, storage.uri
+    )
     if layout is None:
         if not create:
             raise TableNotFoundError(f"there is no key-value store at {storage.uri}")
@@ -307,6 +314,14 @@ def _created(storage: Storage, layout: StoreLayout) -> StoreLayout:
             raise CorruptFileError(f"{storage.uri}/{store_file(layout.number)} came and went") from None
         return found
     return layout
+
+
+def _require_codec(codec: str, file_format: str, uri: str) -> None:
+    known = format_named(file_format).compressions
+    if codec not in known:
+        raise OptionError(
+            f"compression={codec!r} is not known; data files of store {uri} ({file_format}) have {', '.join(known)}"
+        )
 
 
 def _seconds(heartbeat_s: Any) -> float:

@@ -42,6 +42,22 @@ def plain(rows):
     return list(zip(rows.keys.to_pylist(), rows.values.to_pylist(), strict=True))
 
 
+def test_each_codec_gives_the_rows_back_and_says_itself(data_format):
+    rows = {b"%04d" % n: b"the same text " * 9 for n in range(2_000)} | {b"0007": None}
+    sizes = {}
+    for codec in data_format.compressions:
+        storage = MemoryStorage()
+        with data_format.create(storage, "data/f", codec) as writer:
+            writer.add(arrays(sorted(rows.items())))
+        reader = data_format.open(storage, "data/f", Cache())
+        assert [row for part in reader.scan(None, None) for row in plain(part)] == sorted(rows.items())
+        assert reader.get(b"0007") == (True, None)
+        assert reader.get(b"0008") == (True, rows[b"0008"])
+        sizes[codec] = storage.stat("data/f").size_bytes
+    plain_bytes = sizes.pop("none")
+    assert all(size < plain_bytes / 3 for size in sizes.values())
+
+
 @settings(deadline=None)
 @given(rows=ROWS, parts=st.integers(1, 4), asked=st.sets(BYTES), bounds=st.tuples(st.none() | BYTES, st.none() | BYTES))
 def test_rows_come_back(data_format, rows, parts, asked, bounds):

@@ -137,9 +137,18 @@ def test_a_store_is_what_it_was_made_as(tmp_path):
         with pytest.raises(OptionError, match="leave it out to open the store as it is"):
             hoodie.kv.open_store(tmp_path / "s", **wrong)
     assert hoodie.kv.open_store(tmp_path / "s").order == "int64"
-    for wrong in ({"buckets": 0}, {"file_format": "none"}, {"order": "none"}, {"flush_size": 0}, {"sync": "never"}):
+    for wrong in (
+        {"buckets": 0},
+        {"compression": "lzw"},
+        {"file_format": "blocks", "compression": "zstd"},
+        {"file_format": "none"},
+        {"order": "none"},
+        {"flush_size": 0},
+        {"sync": "never"},
+    ):
         with pytest.raises(OptionError):
             hoodie.kv.open_store(tmp_path / "other", **wrong)
+        assert not (tmp_path / "other").exists()
     with pytest.raises(OptionError, match="there is no bucket 3"):
         hoodie.kv.open_store(tmp_path / "s").writer(3)
 
