@@ -147,7 +147,7 @@ $(BENCH_SPARK)/.stamp: pyproject.toml
 $(BENCH_EMBEDDED)/.stamp: pyproject.toml
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check numpy pyarrow polars==2.1.0 deltalake==1.6.6 \
-		'pyiceberg[sql-sqlite]==0.12.0' pyiceberg-core==0.11.0
+		'pyiceberg[sql-sqlite]==0.12.0' pyiceberg-core==0.11.0 rocksdict==0.3.29 lmdb==3.0.0 slatedb==0.17.0
 	touch $@
 
 # Jars are kept for ever once they are there: a released one does not change.
