@@ -60,6 +60,28 @@ def test_a_page_needs_nothing_from_elsewhere_and_runs_nothing():
     assert "default-src 'none'" in html
 
 
+def test_colours_can_be_told_from_what_is_behind_them_in_light_and_in_dark():
+    """By the rules for accessible pages (WCAG 2.2): 4.5 to 1 for text, 3 to 1 for marks of a picture."""
+    style = re.search(r"<style>(.*?)</style>", page(facts()), re.S)[1]
+    schemes = [dict(re.findall(r"--(\w+): (#\w+);", each)) for each in re.findall(r":root \{(.*?)\}", style, re.S)]
+    assert len(schemes) == 2
+    for scheme in schemes:
+        for name in scheme.keys() - {"ground", "card", "line"}:
+            least = 4.5 if name in ("ink", "soft") else 3
+            assert min(contrast(scheme[name], scheme[behind]) for behind in ("ground", "card")) >= least, name
+
+
+def contrast(one, other):
+    brighter, darker = sorted(map(luminance, (one, other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour):
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def test_names_of_a_table_are_text():
     evil = "\"><script>alert(1)</script><b a='&"
     spoiled = replace(
@@ -270,7 +292,7 @@ def test_the_command_writes_the_file(tmp_path, capsys):
 
 @pytest.mark.long
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
-@pytest.mark.parametrize("width", [500, 900, 1400])
+@pytest.mark.parametrize("width", [320, 390, 900, 1400])
 @pytest.mark.parametrize("name", ["v6_mor_pending_compaction", "v6_replace"])
 def test_a_browser_shows_it_without_a_sideways_scroll(tmp_path, width, name):
     out, path = tmp_path / "report.html", tmp_path / "table"
@@ -283,10 +305,17 @@ def test_a_browser_shows_it_without_a_sideways_scroll(tmp_path, width, name):
     measured = re.sub(r"<meta http-equiv[^>]*>", "", html).replace(
         "</body>",
         "<script>const all = document.documentElement, pictures = [...document.querySelectorAll('.newest')];"
-        "document.title = JSON.stringify([all.scrollWidth <= innerWidth, document.querySelectorAll('section').length,"
-        "pictures.every(p => p.scrollWidth <= p.clientWidth || p.scrollLeft === 0), pictures.length])</script></body>",
+        "parent.postMessage(JSON.stringify([innerWidth, all.scrollWidth <= innerWidth, document.querySelectorAll('section').length,"
+        "pictures.every(p => p.scrollWidth <= p.clientWidth || p.scrollLeft === 0), pictures.length]), '*')</script></body>",
     )
     out.write_text(measured, encoding="utf-8")
+    # No window of a browser is as narrow as a phone, but a frame in one is.
+    frame = tmp_path / "frame.html"
+    frame.write_text(
+        "<script>onmessage = told => { document.title = told.data }</script>"
+        f'<iframe src="{out.name}" style="border: 0; width: {width}px; height: 850px"></iframe>',
+        encoding="utf-8",
+    )
     options = [
         "--headless",
         "--no-sandbox",
@@ -300,9 +329,9 @@ def test_a_browser_shows_it_without_a_sideways_scroll(tmp_path, width, name):
             BROWSER,
             *options,
             f"--user-data-dir={tmp_path / 'profile'}",
-            f"--window-size={width},900",
+            f"--window-size={width + 100},900",
             "--dump-dom",
-            out.as_uri(),
+            frame.as_uri(),
         ],
         capture_output=True,
         text=True,
@@ -310,7 +339,8 @@ def test_a_browser_shows_it_without_a_sideways_scroll(tmp_path, width, name):
         check=True,
     )
     title = re.search(r"<title>(.*?)</title>", shown.stdout)
-    fits, sections, newest, pictures = json.loads(title[1])
+    shown_width, fits, sections, newest, pictures = json.loads(title[1])
+    assert shown_width == width
     assert fits
     assert sections == html.count("<section")
     assert newest
