@@ -35,10 +35,17 @@ _EXIT_S = 10.0
 
 
 class Batches(Generic[T]):
-    """The batches of all tasks, in task order; at most `threads` tasks run ahead of the consumer, each by so many bytes."""
+    """The batches of all tasks, in task order; at most `threads` tasks run ahead of the consumer, each by `ahead_bytes`."""
 
-    def __init__(self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], threads: int) -> None:
-        found = _in_turn(fn, tasks) if len(tasks) <= 1 or threads == 1 else _ahead(fn, tasks, threads)
+    def __init__(
+        self,
+        fn: Callable[[T], Iterator[pa.RecordBatch]],
+        tasks: Sequence[T],
+        threads: int,
+        *,
+        ahead_bytes: int = AHEAD_BYTES,
+    ) -> None:
+        found = _in_turn(fn, tasks) if len(tasks) <= 1 or threads == 1 else _ahead(fn, tasks, threads, ahead_bytes)
         self._inner = gathered(found)
         self._failure: str | None = None
 
@@ -63,8 +70,10 @@ def _in_turn(fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T]) ->
         yield from fn(task)
 
 
-def _ahead(fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], threads: int) -> Iterator[pa.RecordBatch]:
-    crew: _Crew[T] = _Crew(fn, threads)
+def _ahead(
+    fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], threads: int, ahead_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    crew: _Crew[T] = _Crew(fn, threads, ahead_bytes)
     try:
         waiting = iter(tasks)
         for task in islice(waiting, threads + 1):
@@ -81,8 +90,9 @@ def _ahead(fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], thre
 class _Crew(Generic[T]):
     """The threads of one reader. They know their orders and not the crew, so that it goes when its reader does."""
 
-    def __init__(self, fn: Callable[[T], Iterator[pa.RecordBatch]], threads: int) -> None:
+    def __init__(self, fn: Callable[[T], Iterator[pa.RecordBatch]], threads: int, ahead_bytes: int) -> None:
         self._fn = fn
+        self._ahead_bytes = ahead_bytes
         self._most = threads
         self._started = 0
         self._orders: SimpleQueue[_Share[T] | None] = SimpleQueue()
@@ -91,7 +101,7 @@ class _Crew(Generic[T]):
         _crews.add(self)
 
     def begin(self, task: T) -> None:
-        share = _Share(self._fn, task)
+        share = _Share(self._fn, task, self._ahead_bytes)
         self.shares.append(share)
         if self._started < self._most:
             self._started += 1
@@ -148,9 +158,10 @@ class _Share(Generic[T]):
     Tasks are begun in the order in which they are consumed, so the one that is waited for always has a thread.
     """
 
-    def __init__(self, fn: Callable[[T], Iterator[pa.RecordBatch]], task: T) -> None:
+    def __init__(self, fn: Callable[[T], Iterator[pa.RecordBatch]], task: T, ahead_bytes: int) -> None:
         self._fn = fn
         self._task = task
+        self._ahead_bytes = ahead_bytes
         self._ready: SimpleQueue[tuple[pa.RecordBatch, int] | _End] = SimpleQueue()
         self._taken: SimpleQueue[int] = SimpleQueue()
         self._stopped = False
@@ -165,7 +176,7 @@ class _Share(Generic[T]):
                 size = batch.nbytes
                 self._ready.put((batch, size))
                 held += size
-                while held > AHEAD_BYTES and not self.is_stopped():
+                while held > self._ahead_bytes and not self.is_stopped():
                     held -= self._taken.get()
                 if self.is_stopped():
                     break

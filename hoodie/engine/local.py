@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from hoodie.engine.ahead import Batches
+from hoodie.engine.ahead import AHEAD_BYTES, Batches
 from hoodie.engine.base import StageBatches
 from hoodie.engine.inputs import batches_of
 from hoodie.engine.progress import Progress
@@ -46,11 +46,13 @@ class LocalEngine:
         clock: Callable[[], float] = time.monotonic,
         look_s: float = LOOK_S,
         alone_s: float = ALONE_S,
+        ahead_bytes: int = AHEAD_BYTES,
     ) -> None:
         self._threads = threads or min(32, os.cpu_count() or 1)
         self._clock = clock
         self._look_s = look_s
         self._alone_s = alone_s
+        self._ahead_bytes = ahead_bytes
 
     def within(self, memory_bytes: int) -> LocalEngine:
         threads = max(1, min(self._threads, memory_bytes // TASK_BYTES))
@@ -90,7 +92,7 @@ class LocalEngine:
         self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema, *, at_once: int = 1
     ) -> pa.RecordBatchReader:
         threads = max(self._threads, min(at_once, _FILES_AT_ONCE))
-        return pa.RecordBatchReader.from_batches(schema, Batches(fn, tasks, threads))
+        return pa.RecordBatchReader.from_batches(schema, Batches(fn, tasks, threads, ahead_bytes=self._ahead_bytes))
 
 
 class _Shared(Generic[T, R]):

@@ -24,10 +24,16 @@ class FooterKeys:
     """The keys of one base file, in the order of its rows."""
 
     def __init__(
-        self, options: FileOptions, *, before: BaseFileFooter | None = None, at_most: int | None = None
+        self,
+        options: FileOptions,
+        *,
+        before: BaseFileFooter | None = None,
+        at_most: int | None = None,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         """`before`: the footer of the file whose rows come, with new ones; `at_most`: a bound on the number of rows."""
         self._options = options
+        self._most_held_bytes = held_bytes
         self._at_most = at_most
         self._held: list[pa.Array] | None = []
         self._held_bytes = 0
@@ -58,7 +64,7 @@ class FooterKeys:
             return
         self._held.extend(keys.chunks)
         self._held_bytes += keys.nbytes
-        if self._held_bytes > HELD_BYTES and (self._carried_on or self._streams()):
+        if self._held_bytes > self._most_held_bytes and (self._carried_on or self._streams()):
             held, self._held = self._held, None
             if self._builder is None:
                 entries = entries_for(self._at_most or 1, self._options.bloom_fpp)

@@ -211,12 +211,12 @@ class BloomBuilder:
         self._row = start.rows[0].copy()
 
     @classmethod
-    def of(cls, type_code: str, num_entries: int, fpp: float) -> BloomBuilder:
-        """An empty filter for so many keys; its type must be one that `builds_by_row`."""
+    def of(cls, type_code: str, num_entries: int, fpp: float, *, flag_bits: int = _FLAG_BITS) -> BloomBuilder:
+        """An empty filter for so many keys; its type must be one that `builds_by_row`. Up to `flag_bits` each bit has a byte."""
         bits, hashes = bloom_size(num_entries, fpp)
         row = np.zeros((1, (bits + 7) // 8), np.uint8)
         made = cls(HudiBloomFilter(type_code, bits, hashes, row, num_entries, 0))
-        if bits <= _FLAG_BITS:  # one byte a bit, as `_set_bits` says; a filter that is carried on gets few
+        if bits <= flag_bits:  # as `_set_bits` says; a filter that is carried on gets few
             made._flags = np.zeros(row.size * 8, np.bool_)
         return made
 

@@ -21,10 +21,11 @@ _MOST_BYTES = 32 * 1024 * 1024
 
 class LogNameTexts:
     """The newest list of each file group that was read, to tell what the next one has besides. Thread-safe: a list that another
-    thread has just put there is as good as any.
+    thread has just put there is as good as any. `most_bytes`: of all lists together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._last: dict[tuple[str, str], tuple[bytes, LogNames]] = {}
         self._bytes = 0
 
@@ -49,7 +50,7 @@ class LogNameTexts:
         return found
 
     def _keep(self, key: tuple[str, str], text: bytes, names: LogNames) -> None:
-        if self._bytes > _MOST_BYTES:
+        if self._bytes > self._most_bytes:
             self._last, self._bytes = {}, 0
         self._bytes += len(text) - len(self._last.get(key, (b"",))[0])
         self._last[key] = text, names

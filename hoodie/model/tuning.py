@@ -38,6 +38,15 @@ class Tuning:
     """Compactions: so much memory a task has at least, whatever it was given; with less it would cut its work into shreds."""
     least_plan_bytes: int = _MB
     """Compactions for a budget: what one of several plans reads and writes at least; each is three files on the timeline."""
+    copies_looked_at: int = 16
+    """Archiving: so many row copies in a row that are still needed end the search for others; each look opens a file."""
+    neglected_commits: int = 100
+    """Doctor: commits on the active timeline that call for archiving, which by default keeps it at 20 to 30."""
+    neglected_logs: int = 50
+    """Doctor: log files of one file slice that call for a compaction. By default Apache Hudi compacts after five delta commits."""
+    warned_logs: int = 200
+    """Writers warn of a file slice with more log files: each commit names them all, so that what commits say grows with the square of
+    their number."""
 
 
 TUNING = Tuning()

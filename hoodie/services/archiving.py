@@ -44,8 +44,6 @@ from hoodie.view.context import TableContext, load_config
 
 log = logging.getLogger("hoodie")
 
-_COPIES_NEEDED = 16
-"""After so many row copies in a row that are needed still, no further ones are opened."""
 _STAMPS_MAY_DIFFER_S = 2.0
 """Of two files that came at the same time. Storages tell times to the second."""
 _AT_A_TIME = 32
@@ -322,7 +320,7 @@ def _drop_row_copies(context: TableContext, start: str | None) -> None:
     for times in (old, old[turn:] + old[:turn]):
         needed = 0
         for each in times:
-            if needed >= _COPIES_NEEDED or each in gone:
+            if needed >= context.tuning.copies_looked_at or each in gone:
                 continue
             if all(_drop_if_done(context.storage, path) for path in found[each]):
                 gone.add(each)

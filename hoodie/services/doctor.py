@@ -23,10 +23,6 @@ from hoodie.timeline.timeline import WRITES
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import Snapshot, TableContext
 
-LONG_TIMELINE = 100
-"""Commits on the active timeline. By default archiving keeps it at 20 to 30."""
-MANY_LOGS = 50
-"""Log files of one file slice. By default Apache Hudi compacts after five delta commits."""
 _SHOWN = 5
 
 _MEND_BY = {
@@ -134,7 +130,7 @@ def _left_behind(context: TableContext) -> Iterator[Finding]:
 def _neglected(context: TableContext, snapshot: Snapshot, options: WriteOptions) -> Iterator[Finding]:
     """Services that are not run, as far as it can be seen."""
     timeline = snapshot.timeline
-    if len(timeline.commits) > LONG_TIMELINE:
+    if len(timeline.commits) > context.tuning.neglected_commits:
         held = archive(context, options, dry_run=True).held_by
         yield Finding(
             "timeline",
@@ -153,7 +149,8 @@ def _neglected(context: TableContext, snapshot: Snapshot, options: WriteOptions)
                 mend="`hoodie clean PATH` deletes them",
             )
     if context.config.table_type is TableType.MERGE_ON_READ and not timeline.pending(Action.COMPACTION):
-        crowded = [len(each.logs) for each in snapshot.view.latest_slices() if len(each.logs) > MANY_LOGS]
+        counts = [len(each.logs) for each in snapshot.view.latest_slices()]
+        crowded = [count for count in counts if count > context.tuning.neglected_logs]
         if crowded:
             yield Finding(
                 "compaction",

@@ -37,8 +37,6 @@ def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
     return results
 
 
-MANY_LOGS = 200
-"""Each commit names all logs of its slices, so that what commits say grows with the square of their number."""
 _warned: set[Hashable] = set()
 
 
@@ -52,7 +50,7 @@ def _warn_of_many_logs(context: TableContext) -> None:
     except (HoodieError, OSError):
         return  # the next reader says so
     most = max((len(stat.log_files) for stat in metadata.stats()), default=0)
-    if most > MANY_LOGS:
+    if most > context.tuning.warned_logs:
         _warned.add(context.storage.identity)
         log.warning(
             "a file slice of table %s has %s log files and was not compacted: each query merges them, and each commit names them all. "

@@ -56,7 +56,7 @@ P = TypeVar("P")
 _READ_TRIES = 3
 _LISTED_AGAIN = 50
 """Each time a commit was archived meanwhile; who archives deletes some ten in a row."""
-_LISTED_AT_ONCE = 400
+LISTED_AT_ONCE = 400
 """So many names a storage gives in one answer, as they are at one moment: a disk's 32 KB, and more elsewhere."""
 _READ_PAUSE_S = 0.02
 
@@ -72,8 +72,10 @@ class ActiveTimeline:
         layout: Layout = BY_INSTANT,
         folder: str = HOODIE,
         history: str | None = None,
+        listed_at_once: int = LISTED_AT_ONCE,
     ) -> None:
         """`history` is the folder of the archived timeline: commits that leave this one while somebody reads it are found there."""
+        self._listed_at_once = listed_at_once
         self._storage = storage
         self._history = history
         self._cache = cache
@@ -118,7 +120,7 @@ class ActiveTimeline:
             if not timeline.commits:
                 return timeline
             first, last = timeline.commits[0], timeline.commits[-1]
-            if len(names) > _LISTED_AT_ONCE:
+            if len(names) > self._listed_at_once:
                 if self.exists(first) and self.exists(last):
                     return timeline
             elif not self._is_leaving(first, names) or self.exists(first):

@@ -19,9 +19,8 @@ def batches(task):
         yield pa.RecordBatch.from_pydict({"n": [10 * task + n]}, schema=SCHEMA)
 
 
-@pytest.fixture(autouse=True)
-def small_steps(monkeypatch):
-    monkeypatch.setattr(ahead, "AHEAD_BYTES", 1)  # each batch waits until it is taken
+def engine(threads):
+    return LocalEngine(threads, ahead_bytes=1)  # each batch waits until it is taken
 
 
 def none_is_left():
@@ -32,7 +31,7 @@ def none_is_left():
 
 
 def reader(fn=batches, tasks=6):
-    return LocalEngine(2).read(fn, list(range(tasks)), SCHEMA)
+    return engine(2).read(fn, list(range(tasks)), SCHEMA)
 
 
 def test_a_reader_that_is_dropped_after_some_batches_ends_its_threads():
@@ -66,7 +65,7 @@ def test_an_error_of_a_task_ends_the_threads_and_is_not_taken_for_the_end():
             raise ValueError("task 1 failed")
 
     for threads in (1, 2):
-        begun = LocalEngine(threads).read(fails, list(range(4)), SCHEMA)
+        begun = engine(threads).read(fails, list(range(4)), SCHEMA)
         with pytest.raises(ValueError, match="task 1 failed"):
             begun.read_all()
         with pytest.raises(HoodieError, match=r"broke off earlier .*task 1 failed.*scan again"):
@@ -76,7 +75,7 @@ def test_an_error_of_a_task_ends_the_threads_and_is_not_taken_for_the_end():
 
 def test_an_interrupt_reaches_the_consumer_as_itself(monkeypatch):
     for threads in (1, 2):
-        begun = LocalEngine(threads).read(batches, list(range(4)), SCHEMA)
+        begun = engine(threads).read(batches, list(range(4)), SCHEMA)
         begun.read_next_batch()
 
         def interrupted(*_):
@@ -104,9 +103,9 @@ def test_without_more_threads_the_rows_come_all_the_same(monkeypatch, of_them):
         start(self)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    rows = LocalEngine(3).read(batches, list(range(6)), SCHEMA).read_all()
+    rows = engine(3).read(batches, list(range(6)), SCHEMA).read_all()
     assert rows.column("n").to_pylist() == [10 * task + n for task in range(6) for n in range(5)]
-    assert LocalEngine(3).run(lambda n: n, range(6), label="count") == list(range(6))
+    assert engine(3).run(lambda n: n, range(6), label="count") == list(range(6))
     assert none_is_left()
 
 

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import KeyFieldError
-from hoodie.filegroup import footer_keys
 from hoodie.filegroup.footer_keys import FooterKeys
 from hoodie.format.base_file import BLOOM, BaseFileFooter, entries_for, footer_metadata
-from hoodie.format.bloom import DYNAMIC_V0, SIMPLE, parse_bloom
+from hoodie.format.bloom import DYNAMIC_V0, SIMPLE, BloomBuilder, parse_bloom
 from hoodie.model.plans import FileOptions
 
 
@@ -100,10 +99,9 @@ def test_a_damaged_filter_is_built_anew():
     assert made.metadata("{}") == at_once(keys(0, 3000), asked)
 
 
-def test_keys_of_a_large_file_are_not_kept(monkeypatch):
-    monkeypatch.setattr(footer_keys, "HELD_BYTES", 1000)
+def test_keys_of_a_large_file_are_not_kept():
     asked = options()
-    made = FooterKeys(asked, at_most=1000)
+    made = FooterKeys(asked, at_most=1000, held_bytes=1000)
     for start in range(0, 900, 100):
         made.add(keys(start, 100), new=True)
     assert made._held is None
@@ -135,13 +133,11 @@ def _finish(made, last):
     made.metadata("{}")
 
 
-def test_a_filter_too_large_for_a_byte_a_bit_is_the_same(monkeypatch):
-    monkeypatch.setattr("hoodie.format.bloom._FLAG_BITS", 1)
-    monkeypatch.setattr(footer_keys, "HELD_BYTES", 1000)
-    made = FooterKeys(options(SIMPLE), at_most=900)
+def test_a_filter_too_large_for_a_byte_a_bit_is_the_same():
+    whole = at_once(keys(0, 900), options(SIMPLE))
+    builder = BloomBuilder.of(SIMPLE, entries_for(900, 1e-6), 1e-6, flag_bits=1)
     for start in range(0, 900, 100):
-        made.add(keys(start, 100), new=True)
-    assert parse_bloom(SIMPLE, base64.b64decode(made.metadata("{}")[BLOOM])).rows.tobytes() == (
-        filter_of(at_once(keys(0, 900), options(SIMPLE))).rows.tobytes()
-    )
-    assert np.isfinite(filter_of(made.metadata("{}")).rate)
+        builder.add(keys(start, 100).chunk(0))
+    made = builder.finished()
+    assert made.rows.tobytes() == parse_bloom(SIMPLE, base64.b64decode(whole[BLOOM])).rows.tobytes()
+    assert np.isfinite(made.rate)

@@ -93,9 +93,8 @@ def test_damaged_lists_are_told_as_ever(logs):
     assert str(told.value) == str(usual.value)
 
 
-def test_what_is_kept_is_bounded(monkeypatch):
-    monkeypatch.setattr("hoodie.format.log_name_texts._MOST_BYTES", 1000)
-    texts = LogNameTexts()
+def test_what_is_kept_is_bounded():
+    texts = LogNameTexts(most_bytes=1000)
     for at in range(50):
         names_in(commit(NAMES, file_id=f"f-{at}"), texts)
     assert texts._bytes < 2000

@@ -39,10 +39,9 @@ PROGRAM = """
 import gc, itertools, os, sys, threading
 import pyarrow as pa
 import hoodie
-from hoodie.engine import ahead
 from hoodie.engine.local import LocalEngine
-ahead.AHEAD_BYTES = 1  # as slices that are larger than what is read ahead
-t = hoodie.open_table(sys.argv[1], engine=LocalEngine(2))
+# As slices that are larger than what is read ahead.
+t = hoodie.open_table(sys.argv[1], engine=LocalEngine(2, ahead_bytes=1))
 exec(sys.argv[2])
 """
 

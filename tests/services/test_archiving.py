@@ -14,7 +14,7 @@ from hoodie.services.inline import wait_for_background
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.active import LISTED_AT_ONCE, ActiveTimeline
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.layout import BY_INSTANT
 from tests.bucket import BucketStorage
@@ -376,17 +376,15 @@ class Slow(MemoryStorage):
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_a_listing_with_a_hole_is_not_taken(many, monkeypatch):
+def test_a_listing_with_a_hole_is_not_taken(many):
     """The first commit was seen, and those after it were gone before their turn came."""
     storage = Slow("memory://slow")
-    active = ActiveTimeline(storage, Cache())
+    active = ActiveTimeline(storage, Cache(), listed_at_once=3 if many else LISTED_AT_ONCE)
     states = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
     instants = [Instant(f"2026112112000{n:04d}", Action.COMMIT, State.COMPLETED) for n in range(6)]
     for instant in instants:
         for state in states:
             active.create(instant._replace(state=state))
-    if many:
-        monkeypatch.setattr("hoodie.timeline.active._LISTED_AT_ONCE", 3)
 
     def archive():
         for state in states:

@@ -10,7 +10,7 @@ from hoodie.model.enums import Action, State
 from hoodie.model.findings import Level
 from hoodie.model.instant import Instant
 from hoodie.model.names import PARTITION_METADATA
-from hoodie.services import doctor
+from hoodie.model.tuning import Tuning
 from tests.damaged_tables import AGE_S, CHANGES, bases, damage_partitions, die_before, make, put_strays
 from tests.memory_tables import FakeClock, Input, batch, copy_of, new_storage, opened
 
@@ -92,8 +92,8 @@ def test_inserts_without_look_up_that_made_duplicates_are_found_and_nothing_else
     assert not problems(storage, clock, deep=False)
 
 
-def kinds(storage, clock, level=None):
-    findings = opened(storage, clock).doctor().findings
+def kinds(storage, clock, level=None, *, tuning=None):
+    findings = opened(storage, clock, tuning=tuning).doctor().findings
     return {each.kind for each in findings if level in (None, each.level)}
 
 
@@ -130,17 +130,15 @@ def test_the_doctor_names_a_damaged_plan(made):
     assert kinds(storage, clock, Level.DAMAGE) == {"plans"}
 
 
-def test_services_that_never_run_are_found(made, monkeypatch):
+def test_services_that_never_run_are_found(made):
     storage, clock = made
-    monkeypatch.setattr(doctor, "LONG_TIMELINE", 10)
-    monkeypatch.setattr(doctor, "MANY_LOGS", 5)
+    tuning = Tuning(neglected_commits=10, neglected_logs=5)
     for number in range(12):
         opened(storage, clock).upsert(batch([Input("k0", "a", number, 50 + number)]))
-    assert kinds(storage, clock, Level.NEGLECT) == {"timeline", "compaction"}
+    assert kinds(storage, clock, Level.NEGLECT, tuning=tuning) == {"timeline", "compaction"}
     opened(storage, clock).compact()
     opened(storage, clock).archive(min_commits=2)
-    assert "compaction" not in kinds(storage, clock)
-    assert "timeline" not in kinds(storage, clock)
+    assert not kinds(storage, clock, tuning=tuning) & {"compaction", "timeline"}
 
 
 def test_nothing_is_changed_by_looking(made):
