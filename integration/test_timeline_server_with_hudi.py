@@ -2,6 +2,7 @@
 
 import shutil
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -15,7 +16,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
 from hoodie.view.context import TableContext
 from integration.hudi_client import PeerError
-from integration.tables import completes_write, trips
+from integration.tables import TRIPS, completes_write, trips
 from integration.turns import FAIL_AFTER_WRITING, Turns
 from tests.servers.http_proxy import Failing, HttpProxy
 
@@ -67,6 +68,48 @@ def test_hudis_client_gets_from_our_server_what_hudi_lists(hudi, tmp_path, table
         assert hoodie.open_table(turns.path).schedule_clustering(sort_by="fare")
         check.append(compare(hudi, turns.path, server, cities))
     assert min(check) > 50
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudis_client_gets_the_same_of_tables_of_newer_versions(hudi, tmp_path, table_type, version):
+    path = tmp_path / "trips"
+    options = {
+        "hoodie.table.name": path.name,
+        "hoodie.write.table.version": version,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": table_type,
+    }
+
+    def write(numbers, ts, mode="append", **more):
+        extra = {f"hoodie.{key.replace('__', '.')}": value for key, value in more.items()}
+        rows = pa.Table.from_pylist(trips(numbers, fare=ts, ts=ts), schema=TRIPS)
+        hudi.write(path, rows, options | extra, mode=mode)
+
+    write(range(8), 10, mode="overwrite")
+    cities = sorted({row["city"] for row in trips(range(8), fare=1, ts=10)})
+    with hoodie.timeline_server.start(path) as server:
+        check = [compare(hudi, path, server, [*cities, "not/there"])]
+        write(range(4), 11)
+        check.append(compare(hudi, path, server, cities))
+        if table_type == "MERGE_ON_READ":
+            hudi.run_compaction(path, op="schedule", options={"hoodie.compact.inline.max.delta.commits": "1"})
+            check.append(compare(hudi, path, server, cities))
+            write(range(6), 12)
+            check.append(compare(hudi, path, server, cities))
+            hudi.run_compaction(path)
+            check.append(compare(hudi, path, server, cities))
+        failing = {key.removeprefix("hoodie."): value for key, value in FAIL_AFTER_WRITING.items()}
+        with pytest.raises(PeerError):
+            write(range(4), 13, **failing)  # what it has written stands only in Hudi's answers, until it is rolled back
+        write(range(3), 14, clean__automatic="true", clean__commits__retained="1")
+        check.append(compare(hudi, path, server, cities))
+        write(range(2), 15, datasource__write__operation="insert_overwrite")
+        check.append(compare(hudi, path, server, cities))
+    assert min(check) > 40
+    assert int(hoodie.open_table(path).config.version) == int(version)
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

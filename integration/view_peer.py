@@ -206,5 +206,7 @@ def clustering(pair: Any) -> str:
 
 
 def operation(pair: Any) -> str:
-    """What a pending compaction does in one slice."""
-    return f"{pair.getLeft()} {pair.getRight()}"
+    """What a pending compaction does in one slice; its metrics are a map, in an order of its own."""
+    each = pair.getRight()
+    metrics = each.getMetrics()
+    return f"{pair.getLeft()} {each}".replace(metrics.toString(), str(sorted(metrics.items())))

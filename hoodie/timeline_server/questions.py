@@ -58,13 +58,18 @@ class Questions:
         return _firsts(self._before(group, self._compactions.get(group.id)) for group in self._live(partition_path))
 
     def before_or_on(self, partition_path: str, time: str, *, with_compactions: bool) -> list[FileSlice]:
-        """`with_compactions`: also of groups that a compaction is pending for."""
+        """`with_compactions`: also of groups that a compaction is pending for.
+
+        In versions 8 and 9 Apache Hudi gives the slice that one is going to write also while nothing stands in it.
+        """
         found = []
+        gives_empty = self.timeline.by_completion
         for group in self._live(partition_path, time):
             scheduled = self._compactions.get(group.id)
             if scheduled is not None and not with_compactions:
                 continue
-            found.append([each for each in self._slices(group, time) if each.base is not None or each.logs])
+            slices = self._slices(group, time)
+            found.append([each for each in slices if gives_empty or each.base is not None or each.logs])
         return _firsts(found)
 
     def merged_before_or_on(self, partition_path: str, time: str) -> list[FileSlice]:
