@@ -13,14 +13,16 @@ from hoodie.options.view import RemoteOptions, ViewOptions
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
-from hoodie.table import open_at
+from hoodie.table import HoodieTable, open_at
 from hoodie.view.context import TableContext
 from integration.hudi_client import PeerError
 from integration.tables import TRIPS, completes_write, trips
-from integration.turns import FAIL_AFTER_WRITING, Turns
+from integration.turns import CLEAN_NOW, FAIL_AFTER_WRITING, Turns
+from tests.rows import rows_of
 from tests.servers.http_proxy import Failing, HttpProxy
 
 PARTITIONS = ("oslo", "rome", "not/there")
+OVERWRITE = {"hoodie.datasource.write.operation": "insert_overwrite"}
 
 
 def compare(hudi, path, server, partitions=PARTITIONS):
@@ -70,10 +72,8 @@ def test_hudis_client_gets_from_our_server_what_hudi_lists(hudi, tmp_path, table
     assert min(check) > 50
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_hudis_client_gets_the_same_of_tables_of_newer_versions(hudi, tmp_path, table_type, version):
-    path = tmp_path / "trips"
+def newer(hudi, path, table_type, version):
+    """Gives how Hudi writes trips into a table of version 8 or 9."""
     options = {
         "hoodie.table.name": path.name,
         "hoodie.write.table.version": version,
@@ -83,11 +83,17 @@ def test_hudis_client_gets_the_same_of_tables_of_newer_versions(hudi, tmp_path, 
         "hoodie.datasource.write.table.type": table_type,
     }
 
-    def write(numbers, ts, mode="append", **more):
-        extra = {f"hoodie.{key.replace('__', '.')}": value for key, value in more.items()}
+    def write(numbers, ts, *, mode="append", more=None):
         rows = pa.Table.from_pylist(trips(numbers, fare=ts, ts=ts), schema=TRIPS)
-        hudi.write(path, rows, options | extra, mode=mode)
+        hudi.write(path, rows, options | (more or {}), mode=mode)
 
+    return write
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudis_client_gets_the_same_of_tables_of_newer_versions(hudi, tmp_path, table_type, version):
+    path, write = tmp_path / "trips", newer(hudi, tmp_path / "trips", table_type, version)
     write(range(8), 10, mode="overwrite")
     cities = sorted({row["city"] for row in trips(range(8), fare=1, ts=10)})
     with hoodie.timeline_server.start(path) as server:
@@ -101,12 +107,11 @@ def test_hudis_client_gets_the_same_of_tables_of_newer_versions(hudi, tmp_path, 
             check.append(compare(hudi, path, server, cities))
             hudi.run_compaction(path)
             check.append(compare(hudi, path, server, cities))
-        failing = {key.removeprefix("hoodie."): value for key, value in FAIL_AFTER_WRITING.items()}
         with pytest.raises(PeerError):
-            write(range(4), 13, **failing)  # what it has written stands only in Hudi's answers, until it is rolled back
-        write(range(3), 14, clean__automatic="true", clean__commits__retained="1")
+            write(range(4), 13, more=FAIL_AFTER_WRITING)  # until it is rolled back, Hudi's view tells of its logs
+        write(range(3), 14, more=CLEAN_NOW)
         check.append(compare(hudi, path, server, cities))
-        write(range(2), 15, datasource__write__operation="insert_overwrite")
+        write(range(2), 15, more=OVERWRITE)
         check.append(compare(hudi, path, server, cities))
     assert min(check) > 40
     assert int(hoodie.open_table(path).config.version) == int(version)
@@ -140,6 +145,44 @@ def test_our_client_gets_from_hudis_server_what_we_list(hudi, tmp_path, table_ty
         turns.hudi_upserts_and_cleans_up(trips(range(3), fare=5, ts=14))
         check()
         hoodie.open_table(turns.path).delete_partitions(["ny"])
+        check()
+    finally:
+        hudi.stop_timeline_server(port)
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"), [("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "8"), ("MERGE_ON_READ", "9")]
+)
+def test_our_client_gets_the_same_of_tables_of_newer_versions(hudi, tmp_path, table_type, version):
+    path, write = tmp_path / "trips", newer(hudi, tmp_path / "trips", table_type, version)
+    write(range(8), 10, mode="overwrite")
+    port = hudi.start_timeline_server(path)
+    try:
+        remote = RemoteOptions("127.0.0.1", port, is_only=True)
+        view = ViewOptions(type=ViewStore.REMOTE_ONLY, remote=remote)
+        table = HoodieTable(TableContext.open(LocalStorage(path), LocalEngine(1), cache=Cache(), view=view))
+
+        def check():
+            snapshot, listed = table._context.snapshot(), table._context.on_storage().snapshot()
+            paths = listed.view.every_partition()
+            assert {p: snapshot.view.file_groups(p) for p in paths} == {p: listed.view.file_groups(p) for p in paths}
+            assert rows_of(table.to_arrow()) == rows_of(hoodie.open_table(path).to_arrow())
+
+        check()
+        write(range(4), 11)
+        check()
+        if table_type == "MERGE_ON_READ":
+            hudi.run_compaction(path, op="schedule", options={"hoodie.compact.inline.max.delta.commits": "1"})
+            write(range(6), 12)
+            check()
+            hudi.run_compaction(path)
+            check()
+        with pytest.raises(PeerError):
+            write(range(4), 13, more=FAIL_AFTER_WRITING)
+        check()
+        write(range(3), 14, more=CLEAN_NOW)
+        check()
+        write(range(2), 15, more=OVERWRITE)
         check()
     finally:
         hudi.stop_timeline_server(port)
