@@ -35,6 +35,13 @@ class ScanFile(NamedTuple):
     """Of a row copy: the logs whose rows it has."""
 
 
+def say_what_counts(files: Sequence[ScanFile]) -> str:
+    """How many of the files are row copies, and how many rows in them do not count."""
+    copies = sum(1 for file in files if file.copy_of)
+    dead = sum(len(file.dead) for file in files if file.dead is not None)
+    return f"{copies:,} row copies; {dead:,} rows left out"
+
+
 @dataclass(frozen=True)
 class CopiedRows(LogRows):
     """The rows of a row copy as what logs say."""

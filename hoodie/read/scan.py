@@ -17,6 +17,7 @@ from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
+from hoodie.read.deletion_vectors import say_what_counts
 from hoodie.read.plan import plan_read
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
@@ -199,8 +200,11 @@ class Scan:
 
         return self._whole(read)
 
-    def explain(self) -> str:
+    def explain(self, *, merging: bool = True) -> str:
         """What the query will read, in a few lines: file slices before and after each kind of pruning, bytes, columns.
+
+        Args:
+            merging: say how this process merges logs, too; Spark has ways of its own.
 
         Example:
             >>> print(table.scan(where="fare > 100").explain())
@@ -216,7 +220,7 @@ class Scan:
             f"  bytes: {size:,} in base and log files",
             f"  columns: {', '.join(self.plan.output.names)}",
         ]
-        lines += self._merging() if logs else []
+        lines += self._merging() if logs and merging else []
         if self._options.where is not None:
             lines.append(f"  where: {self._options.where}")
             lines += self._unknown()
@@ -232,12 +236,8 @@ class Scan:
         """How logs take part: what the engine runs, found by the same planning."""
         run = with_scan_files(self._context, self.plan.context, self.plan.tasks)
         files = [task.file for task in run if isinstance(task, FileTask)]
-        copies = sum(1 for file in files if file.copy_of)
-        dead = sum(len(file.dead) for file in files if file.dead is not None)
         merged = sum(1 for task in run if not isinstance(task, FileTask) and task.slice.logs)
-        found = (
-            [f"{len(files):,} files by row numbers ({copies:,} row copies; {dead:,} rows left out)"] if files else []
-        )
+        found = [f"{len(files):,} files by row numbers ({say_what_counts(files)})"] if files else []
         found += [f"{merged:,} file slices by decoding their logs"] if merged else []
         return [f"  merging: {', '.join(found)}"]
 

@@ -23,7 +23,7 @@ from hoodie.format.parquet_footer import has_floats
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
-from hoodie.read.deletion_vectors import ScanFile
+from hoodie.read.deletion_vectors import ScanFile, say_what_counts
 from hoodie.read.scan_files import ScanFiles, plan_scan_files
 from hoodie.read.where import Where
 from hoodie.storage.base import Storage
@@ -79,7 +79,10 @@ def readers(spark: SparkSession, context: TableContext, plan: ReadPlan, *, where
     shares = _shares(spark, context, plan, where)
     if isinstance(shares, str):
         return f"tasks of hoodie, in parallel: {shares}"
-    found = [f"Spark's own Parquet scan of {len(shares.found.files):,} files"] if shares.found.files else []
+    files = shares.found.files
+    found = [f"Spark's own Parquet scan of {len(files):,} files"] if files else []
+    if any(file.copy_of or file.dead is not None for file in files):
+        found[0] += f" ({say_what_counts(files)})"
     if shares.found.rows is not None:
         found.append(f"the driver: {shares.found.rows.num_rows:,} rows of small logs")
     found += [f"tasks of hoodie for {len(shares.rest):,} file slices that Spark cannot read"] if shares.rest else []

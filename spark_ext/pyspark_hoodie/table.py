@@ -359,7 +359,9 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             )
         else:
             scan = self._core.changes(since, until, columns, where)
-        return f"{scan.explain()}\n  read by: {readers(self._spark, self._context, scan.plan, where=where)}"
+        return (
+            f"{scan.explain(merging=False)}\n  read by: {readers(self._spark, self._context, scan.plan, where=where)}"
+        )
 
     def changes(
         self,

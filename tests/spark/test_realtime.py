@@ -2,6 +2,7 @@
 
 import random
 import re
+import shutil
 from decimal import Decimal
 
 import numpy as np
@@ -15,7 +16,7 @@ import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import ROW_COPIES
 from hoodie.read.deletion_vectors import ScanFile
-from pyspark_hoodie import deletion_filter
+from pyspark_hoodie import HoodieTable, deletion_filter
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
 from tests.effort import long_but
@@ -266,6 +267,25 @@ def test_frames_of_one_snapshot_and_of_the_next_meet_in_one_query(enabled, chang
     assert sorted(tuple(row) for row in moved) == [("k05", 900), ("k08", 901)]
     assert one.union(after).count() == 80
     assert one.where("id = 'k05'").exceptAll(again.where("id = 'k05'")).count() == 0
+
+
+def test_explain_says_how_spark_merges_with_row_copies_and_without(enabled, changed):
+    table = HoodieTable.for_path(enabled, str(changed))
+
+    def said():
+        told = table.explain()
+        assert "merging:" not in told  # as this process would without Spark
+        return told.partition("read by: ")[2]
+
+    found = re.fullmatch(r"Spark's own Parquet scan of (\d+) files \((\d+) row copies; (\d+) rows left out\)", said())
+    files, copies, left_out = map(int, found.groups())
+    assert (files > copies > 0, left_out > 0) == (True, True)
+    shutil.rmtree(changed / ROW_COPIES)
+    found = re.fullmatch(
+        r"Spark's own Parquet scan of \d+ files \(0 row copies; (\d+) rows left out\); the driver: (\d+) rows of small logs",
+        said(),
+    )
+    assert min(map(int, found.groups())) > 0
 
 
 def test_dead_rows_are_handed_over_once_for_a_snapshot(enabled, changed, monkeypatch):
