@@ -34,6 +34,9 @@ class Tuning:
     merged_entries: int = 4_000_000
     """Records and deletes in the logs of an embedded query up to which row copies are used: which rows count is found for all of
     them at once, in about 100 bytes each."""
+    bounds_characters: int = 4 * _MB
+    """Spark's scans: what commits state of columns, in characters of all of them together; those that say most of the scan's files for
+    their length come first."""
     least_room_bytes: int = 16 * _MB
     """Compactions: so much memory a task has at least, whatever it was given; with less it would cut its work into shreds."""
     least_plan_bytes: int = _MB

@@ -29,8 +29,6 @@ from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.file_ranges import Kinds, same_as_key, statement_of
 from hoodie.view.context import TableContext
 
-MAX_CHARACTERS = 4 * 1024 * 1024
-"""Of all commits of one scan together: those that say most of its files for their length come first."""
 _BETWEEN = "\0"
 _MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 
@@ -82,7 +80,7 @@ def _stated(context: TableContext, files: Sequence[ScanFile]) -> dict[str, tuple
     for instant in sorted(found, key=lambda instant: found[instant][0]):
         _, body, kinds = found[instant]
         characters += len(body)
-        if characters > MAX_CHARACTERS:
+        if characters > context.tuning.bounds_characters:
             break
         kept[instant] = (body, kinds)
     return kept

@@ -11,7 +11,10 @@ from pyspark.sql import functions as F
 
 import hoodie
 import pyspark_hoodie
-from pyspark_hoodie import bounds, file_index, native
+from hoodie.model.tuning import Tuning
+from hoodie.storage.uri import open_storage
+from hoodie.table import open_at
+from pyspark_hoodie import file_index, native
 from pyspark_hoodie.settings import changed_setting
 from tests.effort import long_but
 from tests.golden_tables import copy_golden
@@ -384,8 +387,8 @@ def test_without_that_index_the_answer_is_the_same(spark, tmp_path, monkeypatch)
 
 def test_what_is_handed_over_is_bounded(spark, tmp_path, monkeypatch):
     in_four_partitions(tmp_path / "t")
-    monkeypatch.setattr(bounds, "MAX_CHARACTERS", 10)
-    frame = read(spark, tmp_path / "t")
+    table = open_at(open_storage(tmp_path / "t"), tuning=Tuning(bounds_characters=10))
+    frame = native.plan_frame(spark, table._context, table.scan().plan, where=None)
     assert files_read(frame.where("n = 5")) == 4  # nothing that commits state
     assert files_read(frame.where("part = '2'")) == 1
     monkeypatch.setattr(native, "text_of_bounds", lambda *_: "no json")
