@@ -69,7 +69,7 @@ class FileLiveness:
             draft.write_holder()
             mine = _held_here.get(os.path.realpath(path))
             if mine is None or not mine.is_in_place():
-                self._briefly(attempt)
+                self._retried(attempt)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(draft_path)
@@ -97,7 +97,7 @@ class FileLiveness:
 
         if held is None:
             with suppress(FileNotFoundError):
-                self._briefly(attempt)
+                self._retried(attempt)
         if held is None:
             return  # no such mark, or another process holds it
         try:
@@ -138,7 +138,7 @@ class FileLiveness:
         self._storage.mkdirs(SCRATCH_FOLDER)
         return os.path.join(self._root, SCRATCH_FOLDER, temporary_name())
 
-    def _briefly(self, attempt: Callable[[], bool]) -> None:
+    def _retried(self, attempt: Callable[[], bool]) -> None:
         # A lock that refuses us may be no holder's but that of somebody who asks `is_alive` at this moment.
         wait_for(attempt, _PROBE_S, self._waiting)
 

@@ -44,7 +44,7 @@ class ScanFiles:
 def plan_scan_files(
     storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema
 ) -> ScanFiles:
-    """Files and dead rows of these slices; `schema` are the columns that decoded rows have.
+    """Files of these slices, with their deletion vectors; `schema` are the columns that decoded rows have.
 
     Raises:
         CorruptFileError, UnsupportedTableError: of files that have to be looked into for it.
@@ -54,7 +54,7 @@ def plan_scan_files(
     logged = [task for task in tasks if task.slice.logs]
     if not logged or not can_be_copied(context.rule) or context.history is not None:
         return ScanFiles(tuple(files), None, tuple(logged))
-    copied = plan_copied_slices(storage, cache, context, logged)
+    copied = plan_row_copies(storage, cache, context, logged)
     files += copied.files
     small, rest = split_by_size([task for task in copied.others if _mergeable(task)], context.visible)
     rest += [task for task in copied.others if not _mergeable(task)]
@@ -72,7 +72,7 @@ class CopiedLog(NamedTuple):
     share: LogShare
 
 
-class CopiedSlices(NamedTuple):
+class RowCopyPlan(NamedTuple):
     files: Sequence[ScanFile]
     """Base files and copies of the slices whose logs are all in copies."""
     logs: Mapping[str, CopiedLog]
@@ -81,7 +81,7 @@ class CopiedSlices(NamedTuple):
     """The slices that have other logs."""
 
 
-def plan_copied_slices(storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask]) -> CopiedSlices:
+def plan_row_copies(storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask]) -> RowCopyPlan:
     """What row copies say of these slices, which have logs; of a rule with `can_be_copied` only.
 
     Raises:
@@ -91,8 +91,8 @@ def plan_copied_slices(storage: Storage, cache: Cache, context: ReadContext, tas
     covered = [_covered(storage, task, logs, context.visible) for task in tasks]
     files = known_deletion_vectors(storage, cache, context, [copied for copied in covered if copied is not None])
     if files is None:
-        return CopiedSlices((), logs, tasks)
-    return CopiedSlices(files, logs, [task for task, copied in zip(tasks, covered, strict=True) if copied is None])
+        return RowCopyPlan((), logs, tasks)
+    return RowCopyPlan(files, logs, [task for task, copied in zip(tasks, covered, strict=True) if copied is None])
 
 
 def _copied_logs(

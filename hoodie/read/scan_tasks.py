@@ -25,7 +25,7 @@ from hoodie.model.files import LogFile
 from hoodie.model.instant import InstantRange
 from hoodie.model.plans import ChangeTask, ReadContext, ReadTask
 from hoodie.read.deletion_vectors import ScanFile
-from hoodie.read.scan_files import plan_copied_slices
+from hoodie.read.scan_files import plan_row_copies
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
 
@@ -65,7 +65,7 @@ def with_scan_files(
         or context.history is not None
     ):
         return tuple(tasks)
-    found = plan_copied_slices(table.storage, table.cache, context, logged)
+    found = plan_row_copies(table.storage, table.cache, context, logged)
     others = {id(task) for task in found.others}
     covered = [task for task in logged if id(task) not in others]
     copies = {copied.copy.path: copied.copy.rows for copied in found.logs.values()}

@@ -1,4 +1,4 @@
-"""What was found out about row copies and dead rows, kept for the queries that come next.
+"""What was found out about row copies and deletion vectors, kept for the queries that come next.
 
 Files of a table never change, so what one query learned from them holds for each later one that sees the same files; only what
 there is must be looked up again.
@@ -16,7 +16,7 @@ from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind, file_key
 
 ROW_COPY: Kind[RowCopy] = Kind("row copy")
-DEAD_ROWS: Kind[tuple[ScanFile, ...]] = Kind("dead rows")
+DELETION_VECTORS: Kind[tuple[ScanFile, ...]] = Kind("deletion vectors")
 
 
 def known_row_copy(storage: Storage, cache: Cache, info: FileInfo) -> RowCopy | None:
@@ -40,11 +40,11 @@ def known_deletion_vectors(
     """
     types = tuple(str(field.type) for field in context.schema if field.name in context.rule.ordering_fields)
     key = (storage.identity, context.rule, types, tuple(slices))
-    found = cache.find(DEAD_ROWS, key)
+    found = cache.find(DELETION_VECTORS, key)
     if found is None:
         files = find_deletion_vectors(storage, cache, context, slices)
         if files is None:
             return None
         found = tuple(files)
-        cache.put(DEAD_ROWS, key, found, sum(file.dead.nbytes for file in found if file.dead is not None))
+        cache.put(DELETION_VECTORS, key, found, sum(file.dead.nbytes for file in found if file.dead is not None))
     return found

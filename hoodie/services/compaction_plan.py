@@ -36,9 +36,9 @@ def plan_compaction(
     chosen = choose(tuple(offered), options, today=today)
     plans = []
     for part in _parts(chosen, part_bytes):
-        left_out = {each.partition_path: None for each in offered if each not in part}
+        missing = {each.partition_path: None for each in offered if each not in part}
         operations = tuple(operation_of(offered[each], each) for each in part)
-        plans.append(CompactionPlan(operations, missing_partitions=tuple(left_out)))
+        plans.append(CompactionPlan(operations, missing_partitions=tuple(missing)))
     return tuple(plans)
 
 

@@ -1,1 +1,1 @@
-"""The write path: prepare, look up, plan, execute, seal."""
+"""The write path: prepare, look up, plan, write, publish."""
