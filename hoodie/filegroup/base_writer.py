@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,9 @@ from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.format.parquet_file import parquet_writer
 from hoodie.format.parquet_footer import Chunk, has_floats, leaves_with_nan, sound_footer
-from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
-from hoodie.model.plans import FileOptions
+from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY, with_meta_fields
+from hoodie.model.names import join
+from hoodie.model.plans import WriteContext
 from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import Storage
 
@@ -33,43 +34,51 @@ _LEAST_GROUP_BYTES = 4 * 1024 * 1024
 _SAMPLE_ROWS = 8192
 
 
+class RowGroups(NamedTuple):
+    """How a file is cut into row groups."""
+
+    most_bytes: int
+    """Of a group, as Arrow has it."""
+    gives_back: bool
+    """After each group memory goes back to the system."""
+
+    @classmethod
+    def of(cls, *, large: bool, memory_bytes: int | None) -> RowGroups:
+        """Of a file that follows a `large` one, or of a task with so much memory: smaller ones, which give it back."""
+        most = ROW_GROUP_BYTES // 2 if large else ROW_GROUP_BYTES
+        if memory_bytes is not None and memory_bytes // 4 < most:
+            return cls(max(memory_bytes // 4, _LEAST_GROUP_BYTES), True)
+        return cls(most, large)
+
+
 class BaseFileWriter:
-    """Streams batches into one file under a staging name; a context manager.
+    """Streams batches into one file in the staging folder of an instant; a context manager.
 
     Args:
-        schema: the table's columns with the meta columns in front; batches must conform to it.
-        file_name: the final name, which every row carries in `_hoodie_file_name`.
+        file_name: the final name, which every row carries in `_hoodie_file_name`; in the staging folder it is the same.
+        avro: the Avro schema of the columns, with the meta columns in front; batches must conform to it.
         more_rows: a bound on the rows that come besides those of the file that this one follows.
-        large: row groups are half as large, and memory is given back after each of them.
-        group_bytes: row groups are no larger than this, where that is less; memory is given back then, too.
     """
 
     def __init__(
         self,
         storage: Storage,
-        staged: str,
-        *,
-        folder: str,
+        context: WriteContext,
         file_name: str,
-        schema: pa.Schema,
+        *,
         avro: Mapping[str, Any],
-        options: FileOptions,
-        more_rows: int = 0,
-        large: bool = False,
-        group_bytes: int | None = None,
+        more_rows: int,
+        row_groups: RowGroups,
     ) -> None:
-        self._schema = schema
-        self._group_bytes = ROW_GROUP_BYTES // 2 if large else ROW_GROUP_BYTES
-        if group_bytes is not None and group_bytes < self._group_bytes:
-            self._group_bytes, large = max(group_bytes, _LEAST_GROUP_BYTES), True
+        self._schema = schema = with_meta_fields(context.schema)
+        self._row_groups = row_groups
         at = schema.get_field_index(FILE_NAME)
         self._without_name = schema if at < 0 else schema.remove(at)
         self._file_name = pa.array([file_name], pa.string())
         self._more_rows = more_rows
-        self._large = large
-        self._options = options
+        self._options = context.files
         self._avro = avro
-        self._staged = staged
+        self.staged = join(context.staging, file_name)  # no folder of its own: names tell the task and its attempt
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._keys: FooterKeys | None = None
@@ -80,7 +89,7 @@ class BaseFileWriter:
         self._footers: list[pq.FileMetaData] = []
         self._groups = 0
         self._nan: list[Chunk] = []
-        self._output = open_staged(storage, staged, folder=folder)
+        self._output = open_staged(storage, self.staged, folder=context.staging)
 
     def __enter__(self) -> BaseFileWriter:
         self._file = self._output.__enter__()
@@ -110,12 +119,12 @@ class BaseFileWriter:
         if self._keys is None or not data.num_rows:
             return
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-        table = conform(table, with_encoded(self._without_name, table.schema), path=self._staged)
+        table = conform(table, with_encoded(self._without_name, table.schema), path=self.staged)
         self._keys.add(table.column(RECORD_KEY), new=new)
         self.rows += table.num_rows
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
-        if self._waiting_bytes >= self._group_bytes:
+        if self._waiting_bytes >= self._row_groups.most_bytes:
             self._flush()
 
     def _flush(self) -> None:
@@ -128,7 +137,7 @@ class BaseFileWriter:
             self._nan += product(range(self._groups, self._groups + written), leaves_with_nan(rows))
             self._groups += written
             self._writer.write_table(_as_opened(rows, self._writer.schema), row_group_size=ROW_GROUP_ROWS)
-            if self._large:
+            if self._row_groups.gives_back:
                 del waiting, rows
                 release_unused_memory()
 

@@ -17,7 +17,8 @@ from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import FileOptions, MergeRule
+from hoodie.model.names import join
+from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.storage.base import Storage
 
 _SAMPLE_ROWS = 1024
@@ -25,30 +26,21 @@ _SAMPLE_ROWS = 1024
 
 
 def write_log_file(
-    storage: Storage,
-    staged: str,
-    *,
-    folder: str,
-    instant: str,
-    avro: Mapping[str, Any],
-    data: pa.Table,
-    deletes: pa.Table,
-    rule: MergeRule,
-    options: FileOptions,
+    storage: Storage, context: WriteContext, name: str, *, avro: Mapping[str, Any], data: pa.Table, deletes: pa.Table
 ) -> int:
-    """Write data blocks, then a delete block, as one file; gives its size in bytes.
+    """Write data blocks, then a delete block, as one file in the staging folder; gives its size in bytes.
 
     Args:
         avro: writer schema of the data, with the meta columns.
         data: rows with the meta columns, all of this instant and with one file name.
         deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering fields' columns (null: always wins).
     """
-    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
-    gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, rule))
-    with open_staged(storage, staged, folder=folder) as file:
+    header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
+    gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule))
+    with open_staged(storage, join(context.staging, name), folder=context.staging) as file:
         return sum(
             file.write(block)
-            for block in encode_blocks(data, gone, header=header, avro=avro, options=options, same=_OF_ONE_WRITE)
+            for block in encode_blocks(data, gone, header=header, avro=avro, options=context.files, same=_OF_ONE_WRITE)
         )
 
 

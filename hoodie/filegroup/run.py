@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup.base_writer import BaseFileWriter
+from hoodie.filegroup.base_writer import BaseFileWriter, RowGroups
 from hoodie.filegroup.changes import read_changes
 from hoodie.filegroup.chunks import matched_rows, new_rows
 from hoodie.filegroup.conform import conform
@@ -126,18 +126,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
         )
     )
     final = join(task.partition_path, name)
-    staged = join(context.staging, name)
-    size = write_log_file(
-        storage,
-        staged,
-        folder=context.staging,
-        instant=context.instant,
-        avro=avro_of(context),
-        data=stamped,
-        deletes=deleted,
-        rule=context.rule,
-        options=context.files,
-    )
+    size = write_log_file(storage, context, name, avro=avro_of(context), data=stamped, deletes=deleted)
     stat = WriteStat(
         file_id=task.file_id,
         partition_path=task.partition_path,
@@ -153,7 +142,9 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
         log_files=(*(log.name for log in file_slice.logs), name),
     )
     result = WriteResult(
-        stat, StagedFile(staged, final, "APPEND"), ranges_of_rows(stamped, commit_time=context.instant)
+        stat,
+        StagedFile(join(context.staging, name), final, "APPEND"),
+        ranges_of_rows(stamped, commit_time=context.instant),
     )
     if not copies:
         return result
@@ -376,18 +367,14 @@ class NewBaseFile:
         token = str(WriteToken(number, _STAGE, attempt))
         self.name = format_base_file(BaseFileName(self.file_id, token, context.instant))
         self.final = join(self.partition_path, self.name)
-        self.staged = join(context.staging, self.name)  # no folder of its own: names tell the task and its attempt
+        large = file_slice is not None and file_slice.base is not None and file_slice.base.size_bytes > MAPPED_BYTES
         self.out = BaseFileWriter(
             storage,
-            self.staged,
-            folder=context.staging,
-            file_name=self.name,
-            schema=with_meta_fields(context.schema),
+            context,
+            self.name,
             avro=avro_of(context),
-            options=context.files,
             more_rows=more_rows + (_entries_of(file_slice, context) if file_slice else 0),
-            large=file_slice is not None and file_slice.base is not None and file_slice.base.size_bytes > MAPPED_BYTES,
-            group_bytes=None if context.memory_bytes is None else context.memory_bytes // 4,
+            row_groups=RowGroups.of(large=large, memory_bytes=context.memory_bytes),
         )
 
     def __enter__(self) -> NewBaseFile:
@@ -416,7 +403,7 @@ def base_result(writer: NewBaseFile, marker: str, file_slice: FileSlice | None, 
         prev_base_file=file_slice.base.name if file_slice and file_slice.base else None,
         **counts,
     )
-    return WriteResult(stat, StagedFile(writer.staged, writer.final, marker), writer.out.ranges)
+    return WriteResult(stat, StagedFile(writer.out.staged, writer.final, marker), writer.out.ranges)
 
 
 def avro_of(context: WriteContext) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress, zip_longest
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -53,8 +54,8 @@ def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *,
     until, slices = _state(context, snapshot, options.as_of)
     if options.query is QueryType.READ_OPTIMIZED:
         slices = [s._replace(logs=()) for s in slices if s.base is not None]
-    visible = snapshot.timeline.visible(until)
-    return _plan(context, snapshot, slices, options, until=until, visible=visible, meta_columns=meta_columns)
+    chosen = _Chosen(slices, snapshot.timeline.visible(until), until)
+    return _plan(context, snapshot, chosen, options, meta_columns=meta_columns)
 
 
 def _reads_at(snapshot: Snapshot, options: ReadOptions) -> str | None:
@@ -91,17 +92,8 @@ def _plan_incremental(
         snapshot, options.begin, options.end, fallback=options.full_scan_fallback, table=context.storage.uri
     )
     # An incremental answer has the newest columns, whatever its end: its consumer goes on from there (as Hudi's does).
-    return _plan(
-        context,
-        snapshot,
-        found.slices,
-        options,
-        until=None,
-        visible=found.visible,
-        span=found.rows,
-        wholes=found.wholes,
-        meta_columns=meta_columns,
-    )
+    chosen = _Chosen(found.slices, found.visible, span=found.rows, wholes=found.wholes)
+    return _plan(context, snapshot, chosen, options, meta_columns=meta_columns)
 
 
 def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOptions, *, meta_columns: bool) -> ReadPlan:
@@ -135,23 +127,28 @@ def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOption
     return ReadPlan(tuple(tasks), read_context, output, found.counts)
 
 
+class _Chosen(NamedTuple):
+    """What a query is about, before its filter."""
+
+    slices: Sequence[FileSlice]
+    visible: VisibleInstants
+    until: str | None = None
+    """Whose columns are given; None: the newest ones."""
+    span: InstantRange | None = None
+    """Only rows that were committed in it."""
+    wholes: Sequence[WholeSlice | None] = ()
+    """By the slices, as `ReadTask` has them."""
+
+
 def _plan(
-    context: TableContext,
-    snapshot: Snapshot,
-    slices: Sequence[FileSlice],
-    options: ReadOptions,
-    *,
-    until: str | None,
-    visible: VisibleInstants,
-    span: InstantRange | None = None,
-    wholes: Sequence[WholeSlice | None] = (),
-    meta_columns: bool,
+    context: TableContext, snapshot: Snapshot, chosen: _Chosen, options: ReadOptions, *, meta_columns: bool
 ) -> ReadPlan:
     read_context, columns = _context_of(
-        context, snapshot, options, until=until, visible=visible, meta_columns=meta_columns
+        context, snapshot, options, until=chosen.until, visible=chosen.visible, meta_columns=meta_columns
     )
+    slices, wholes = chosen.slices, chosen.wholes
     tasks = [
-        ReadTask(file_slice, tuple(columns), span, whole)
+        ReadTask(file_slice, tuple(columns), chosen.span, whole)
         for file_slice, whole in zip_longest(slices, wholes[: len(slices)])
     ]
     # Where its log records hold some columns only, rows of a range are made of the whole slice.
