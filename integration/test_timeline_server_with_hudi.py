@@ -22,6 +22,7 @@ from tests.rows import rows_of
 from tests.servers.http_proxy import Failing, HttpProxy
 
 PARTITIONS = ("oslo", "rome", "not/there")
+PLAN_CLUSTERING = {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
 OVERWRITE = {"hoodie.datasource.write.operation": "insert_overwrite"}
 
 
@@ -113,6 +114,9 @@ def test_hudis_client_gets_the_same_of_tables_of_newer_versions(hudi, tmp_path, 
         check.append(compare(hudi, path, server, cities))
         write(range(2), 15, more=OVERWRITE)
         check.append(compare(hudi, path, server, cities))
+        write(range(20, 24), 16, more=PLAN_CLUSTERING)
+        check.append(compare(hudi, path, server, cities))
+        assert hoodie.open_table(path).pending_clusterings()
     assert min(check) > 40
     assert int(hoodie.open_table(path).config.version) == int(version)
 
