@@ -335,6 +335,7 @@ class _Incoming:
     def replace_in(self, batch: pa.RecordBatch, context: WriteContext) -> Iterator[pa.RecordBatch | pa.Table]:
         """The batch without the rows that lose, then the rows that take their place."""
         found = merge_with_stored(batch, self.newer, context.rule, self.met)
+        self.met[found.met] = True
         self.updated += found.merged.num_rows
         self.deleted += found.deleted
         yield found.kept

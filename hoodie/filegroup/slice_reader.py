@@ -164,6 +164,7 @@ class SliceMerge:
     def replaced(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows of the batch that stay, then the merged ones."""
         found = merge_with_stored(keep_rows(batch, None, self._span), self._newer, self._rule, self._met)
+        self._met[found.met] = True
         yield found.kept
         yield from found.merged.combine_chunks().to_batches()
 

@@ -36,6 +36,8 @@ class MergedBatch:
     """Stored rows that stay as they are."""
     merged: pa.Table
     """Rows that take the place of the others."""
+    met: np.ndarray
+    """Numbers of the newer records whose keys the batch is the first to hold."""
     deleted: int = 0
 
 
@@ -46,7 +48,7 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
     as they are (observed of Apache Hudi 1.2.0, integration/test_operations_with_hudi.py).
 
     Args:
-        met: bool for each key: batches before this one held it. The keys of this batch are added.
+        met: bool for each key: batches before this one held it.
     """
     at = positions_in(batch.column(RECORD_KEY), newer.keys)
     rows = np.flatnonzero(at >= 0)
@@ -56,9 +58,8 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
         first[entries[::-1]] = rows[::-1]  # of repeated indices numpy keeps the last assignment
         once = ~met[entries] & (first[entries] == rows)
         rows, entries = rows[once], entries[once]
-        met[entries] = True
     if not len(rows):
-        return MergedBatch(batch, newer.rows.slice(0, 0))
+        return MergedBatch(batch, newer.rows.slice(0, 0), entries)
     stored = ordering_of(batch, rule)
     if newer.ordering is None or stored is None:
         wins = np.ones(len(rows), dtype=bool)
@@ -76,7 +77,7 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
         merged = _merged(older, newer, entries[live], wins[live], rule)
     keep = np.ones(batch.num_rows, dtype=bool)
     keep[rows[replaced]] = False
-    return MergedBatch(batch.filter(pa.array(keep)), merged, deleted=int((replaced & dead).sum()))
+    return MergedBatch(batch.filter(pa.array(keep)), merged, entries, deleted=int((replaced & dead).sum()))
 
 
 def _merged(older: pa.Table, newer: Newer, entries: np.ndarray, wins: np.ndarray, rule: MergeRule) -> pa.Table:

@@ -56,7 +56,7 @@ def leaves_with_nan(rows: pa.Table) -> frozenset[int]:
     first = 0
     for i, field in enumerate(rows.schema):
         if has_floats(field.type):
-            _find_nan(rows.column(i).chunks, field.type, first, found)
+            found += _leaves_below_with_nan(rows.column(i).chunks, field.type, first)
         first += _leaves(field.type)
     return frozenset(found)
 
@@ -67,17 +67,17 @@ def _leaves(kind: pa.DataType) -> int:
     return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _find_nan(chunks: Sequence[Any], kind: pa.DataType, number: int, found: list[int]) -> None:
+def _leaves_below_with_nan(chunks: Sequence[Any], kind: pa.DataType, number: int) -> Iterator[int]:
     """The leaves below a column of this type are counted from `number`."""
     if pa.types.is_floating(kind):
         if any(pc.any(pc.is_nan(chunk)).as_py() for chunk in chunks):
-            found.append(number)
+            yield number
         return
     if not has_floats(kind):
         return
     below = [_children(chunk) for chunk in chunks]
     for i, child in enumerate(_kinds_below(kind)):
-        _find_nan([children[i] for children in below], child, number, found)
+        yield from _leaves_below_with_nan([children[i] for children in below], child, number)
         number += _leaves(child)
 
 

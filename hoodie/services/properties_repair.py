@@ -251,8 +251,9 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _summed(found: dict[str, PropertySource]) -> dict[str, PropertySource]:
+def _summed(known: Mapping[str, PropertySource]) -> dict[str, PropertySource]:
     """With the checksum of name and database, and both names of the ordering column."""
+    found = dict(known)
     stated = {key: each.value for key, each in found.items()}
     checksum = str(table_checksum(stated.get(_NAME, ""), stated.get(_DATABASE, "")))
     if stated.get(_CHECKSUM) != checksum:
