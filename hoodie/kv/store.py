@@ -200,6 +200,7 @@ def open_store(
     compression: str = NO_COMPRESSION,
     sync: str = "window",
     heartbeat_s: float = 60.0,
+    create: bool = True,
     storage_options: Mapping[str, str] | None = None,
 ) -> KeyValueStore:
     """Open a store, or make one where there is none.
@@ -218,10 +219,11 @@ def open_store(
         compression: of new HFiles: "none", "gz", "snappy", "lz4" or "zstd".
         heartbeat_s: on HDFS and object stores a writer gives a sign of life so often. One that has missed two may be taken for dead
             by others, if they were told the same.
+        create: False: open it only, as who reads does, and may come before who writes.
         sync: "window": a committed window outlives a power cut. "process": it outlives this process.
 
     Raises:
-        OptionError: a value makes no sense, or the store is another one.
+        OptionError: a value makes no sense, or the store is another one. TableNotFoundError: there is none, with `create=False`.
     """
     options = StoreOptions(
         flush_size, flush_interval_count, flush_bytes, max_wal_file_size, max_file_size, compression, sync
@@ -231,7 +233,9 @@ def open_store(
         return open_storage(f"{str(uri).rstrip('/')}/{folder}" if folder else str(uri), storage_options)
 
     concurrency = replace(CONCURRENCY, heartbeat_interval_s=_seconds(heartbeat_s))
-    return open_at(below, options, buckets=buckets, file_format=file_format, order=order, concurrency=concurrency)
+    return open_at(
+        below, options, buckets=buckets, file_format=file_format, order=order, concurrency=concurrency, create=create
+    )
 
 
 def open_at(
