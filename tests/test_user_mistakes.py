@@ -333,11 +333,23 @@ def test_bare_keys_and_a_condition_as_the_keys_of_a_delete(table):
         table.delete("id = 'a'")
 
 
-def test_a_rollback_of_what_is_not_pending_names_what_is(table):
+def test_a_rollback_of_what_is_not_there_names_what_could_be_rolled_back(table):
+    newest = table.upsert([{"id": "a", "part": "x", "val": 1}]).instant
     with pytest.raises(
-        InstantNotFoundError, match=r"no instant 123 .* only pending writes are rolled back, and there are none"
+        InstantNotFoundError,
+        match=rf"no instant 123 .* is the newest commit, {newest}, and pending writes: there are none",
     ):
         table.rollback("123")
+
+
+def test_a_compaction_that_was_scheduled_is_not_rolled_back(table):
+    table.upsert(ROWS)
+    planned = table.schedule_compaction()
+    for dry_run in (True, False):
+        with pytest.raises(
+            InstantNotFoundError, match=rf"{planned}.* is the plan of a compaction, .*compaction run PATH` runs it"
+        ):
+            table.rollback(planned, dry_run=dry_run)
 
 
 def test_missing_key_columns_say_how_to_give_them(table):

@@ -122,7 +122,8 @@ def is_completed(context: TableContext, instant_time: str) -> bool:
 
 
 def preview_rollback(context: TableContext, instant_time: str | None) -> RestoreResult:
-    """What a rollback would take back: of the newest commit, of a pending write, or of all whose writer is dead.
+    """What a rollback would take back: of the newest commit, of a pending write or a plan that can be dropped, or of all writes whose
+    writer is dead.
 
     Raises:
         InstantNotFoundError, CommitConflictError: as the rollback itself.
@@ -135,9 +136,10 @@ def preview_rollback(context: TableContext, instant_time: str | None) -> Restore
         require_newest(context, snapshot, found)
         before = [i.time for i in timeline.commits if i != found]
         return preview(context, snapshot, [found.time], to=before[-1] if before else None)
-    if instant_time is not None:
+    planned = timeline.find(instant_time or "", Action.CLUSTERING, Action.LOGCOMPACTION)
+    if instant_time is not None and planned is None:
         pending_write(context.active, timeline, instant_time, table=context.storage.uri)
-    wanted = [i for i in timeline.pending_writes if instant_time in (None, i.time)]
+    wanted = [planned] if planned else [i for i in timeline.pending_writes if instant_time in (None, i.time)]
     dead = [i.time for i in reversed(wanted) if life_of(i.time, context) is Life.DEAD]
     return preview(context, snapshot, dead, to=timeline.commits[-1].time if timeline.commits else None)
 

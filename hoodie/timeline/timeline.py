@@ -263,9 +263,10 @@ class Timeline:
         )
 
     def not_pending(self, time: str, *, table: str) -> str:
-        """A sentence for whoever wants to roll back an instant that is not there; it names those that are pending."""
+        """A sentence for whoever wants to roll back an instant that is not there; it names those that could be."""
         pending = ", ".join(each.time for each in self.pending_writes)
+        newest = f"the newest commit, {self.latest_commit.time}" if self.latest_commit else "the newest commit"
         return (
-            f"there is no instant {time} on the active timeline of table {table}; only pending writes are rolled back, and "
-            + (f"those are {pending}" if pending else "there are none")
+            f"there is no instant {time} on the active timeline of table {table}; what can be rolled back is {newest}, and pending "
+            f"writes: {pending or 'there are none'}"
         )

@@ -396,6 +396,9 @@ def test_a_plan_is_dropped_by_hand_and_not_while_it_is_run(kind):
     with pytest.raises(CommitConflictError, match="is being run by another process"):
         during_the_run(table, lambda: table.rollback(instant)).run_clustering()
     (left,) = table.pending_clusterings()
+    said = table.rollback(left.time, dry_run=True)
+    assert (said.undone, said.files, said.updated) == ((instant,), 0, 0)
+    assert table.pending_clusterings() == (left,)
     assert table.rollback(left.time) == [instant]
     assert table.pending_clusterings() == ()
     table.upsert(batch([Input("0-0", "a", 5, 9)]))

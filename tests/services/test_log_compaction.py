@@ -515,6 +515,7 @@ def test_what_a_dropped_one_left_never_counts():
     target = opened(storage, clock).timeline.commits[1].time
     time = died_when_published(storage, clock)
     opened(storage, clock).upsert(batch(LAST))  # its commit names the file that was left
+    assert opened(storage, clock).rollback(time, dry_run=True).undone == (time,)
     assert opened(storage, clock).rollback(time) == [time]
     assert not opened(storage, clock).timeline.pending()
     opened(storage, clock).restore(target)
