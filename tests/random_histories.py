@@ -330,13 +330,13 @@ class Histories(RuleBasedStateMachine):
     @rule(which=st.integers(0, 10**6))
     def savepoint(self, which):
         readable = [time for time in self.known if time >= self.kept_from and time not in self._savepoints()]
-        if readable and self.recovered:
+        if readable:
             self._table().savepoint(readable[which % len(readable)])
 
     @rule(which=st.integers(0, 10**6))
     def drop_savepoint(self, which):
         saved = self._savepoints()
-        if saved and self.recovered:  # it is refused while a restore stands that died
+        if saved:
             dropped = saved[which % len(saved)]
             # Its commit would have to leave where later ones were archived, and what it replaced may still be there.
             refused = CommitConflictError if self._archived_after(dropped) else ()

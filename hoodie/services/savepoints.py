@@ -20,6 +20,7 @@ from hoodie.model.results import Savepoint
 from hoodie.options.fits import check_version
 from hoodie.services.archiving import add_left_behind, take_off_left_behind
 from hoodie.services.cleaning import deciding
+from hoodie.services.restore_run import finish_restore
 from hoodie.timeline.pending import being_restored
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.same_table import require_same_table
@@ -38,6 +39,7 @@ def make_savepoint(context: TableContext, instant_time: str | None, comment: str
     """
     check_version(context.config)
     context = context.on_storage()
+    _finish_restores(context)
     for _ in range(_TRIES):
         snapshot = context.snapshot()
         commit = _commit(snapshot, instant_time, table=context.storage.uri)
@@ -70,6 +72,7 @@ def drop_savepoint(context: TableContext, instant_time: str) -> None:
         CommitConflictError: a restore is at work, commits were archived all the time, or its commit cannot be archived yet.
     """
     check_version(context.config)
+    _finish_restores(context)
     for _ in range(_TRIES):
         timeline = context.active.load()
         if _drop(context, timeline, instant_time, add_left_behind(context, timeline, instant_time)):
@@ -168,6 +171,16 @@ def _put(
 def _put_inflight(context: TableContext, inflight: Instant) -> None:
     if not context.active.exists(inflight):
         context.active.create(inflight)
+
+
+def _finish_restores(context: TableContext) -> None:
+    """Carry on a restore whose process died, and wait for one whose process lives.
+
+    Raises:
+        CommitConflictError: it is still being run after as long as one waits for the lock.
+    """
+    for restore in context.active.load().pending(Action.RESTORE):
+        finish_restore(context, restore)
 
 
 def _refuse_amid_restore(context: TableContext, timeline: Timeline) -> None:

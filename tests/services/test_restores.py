@@ -356,6 +356,41 @@ def test_writes_and_services_wait_for_a_restore_of_a_living_process_and_then_say
     assert {row[2] for row in snapshot_of(scene.fresh())} == {8}
 
 
+def died_when_planned(scene, target):
+    """A restore whose process died as soon as its plan stood."""
+    trial, clock = copy_of(scene.storage)
+    probe = FaultStorage(trial)
+    opened(probe, clock).restore(target)
+    (at,) = (call.n for call in probe.trace if call.path.endswith(".restore.requested"))
+    with pytest.raises(InjectedFault):
+        opened(FaultStorage(scene.storage, [Fault(at, "after")]), scene.clock).restore(target)
+
+
+def test_while_a_restore_that_died_stands_only_file_groups_that_are_left_are_shown():
+    scene = Scene("MERGE_ON_READ", turns=1)
+    shown = scene.table.files()
+    scene.table.insert(batch([Input("new", "c", 1, 1)]))
+    scene.table.upsert(batch([Input("new", "c", 2, 2)]))  # a log, of a slice whose base file is to go as well
+    died_when_planned(scene, scene.instants[0])
+    assert scene.fresh().files() == shown
+    scene.table.upsert(batch([Input("next", "d", 1, 1)]))
+    assert len(scene.fresh().files()) == len(shown) + 1
+
+
+def test_who_makes_or_drops_a_savepoint_finishes_a_restore_whose_process_died(kind):
+    for act in (lambda table: table.savepoint(), lambda table: table.drop_savepoint(table.savepoints()[-1].instant)):
+        scene = Scene(kind)
+        scene.table.savepoint(scene.instants[1])
+        died_when_planned(scene, scene.instants[2])
+        assert scene.fresh().timeline.pending(Action.RESTORE)
+        act(scene.fresh())
+        assert not scene.fresh().timeline.pending()
+        assert snapshot_of(scene.fresh()) == scene.rows[2]
+        saved = [each.instant for each in scene.fresh().savepoints()]
+        assert saved in ([], scene.instants[1:3])
+        assert leftovers(scene.storage) == stray_files(scene.storage, scene.table) == []
+
+
 def test_a_savepoint_that_stands_is_no_error_whatever_becomes_of_its_inflight_file(kind):
     scene = Scene(kind, turns=1)
     trial, clock = copy_of(scene.storage)
