@@ -145,7 +145,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
         Example:
             >>> sum(piece.size_bytes for piece in table.files())
         """
-        return self._context.ask(lambda snapshot: snapshot.view.latest_slices())
+        return self._context.ask(lambda snapshot: snapshot.view.counted_slices())
 
     def archived_instants(self) -> tuple[Instant, ...]:
         """The completed instants that were moved off the active timeline, oldest first."""

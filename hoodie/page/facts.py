@@ -154,7 +154,7 @@ def gather(context: TableContext) -> TableFacts:
 
 def _facts(context: TableContext, snapshot: Snapshot) -> TableFacts:
     config, zone = context.config, zone_of(context.config.timezone)
-    slices = snapshot.view.latest_slices()
+    slices = snapshot.view.counted_slices()
     by_partition: dict[str, list[FileSlice]] = defaultdict(list)
     for path in snapshot.view.partitions():
         by_partition[path] = []

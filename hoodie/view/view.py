@@ -248,6 +248,15 @@ class FileSystemView:
                 found.append(file_slice)
         return found
 
+    def counted_slices(self) -> list[FileSlice]:
+        """As `latest_slices`, without file groups of which no commit counts: what a write that was undone, or has not been completed,
+        left of them is logs. For those who show what there is; writers go on in such a group.
+        """
+        return [each for each in self.latest_slices() if each.base is not None or any(map(self._is_counted, each.logs))]
+
+    def _is_counted(self, log: LogFile) -> bool:
+        return log.committed_bytes is not None or self.timeline.sees(log.base_instant)
+
     def written_slices(self, partition_paths: Iterable[str]) -> list[FileSlice]:
         """As `latest_slices`, with files that are gone: for those who read none of them."""
         chosen = sorted(set(partition_paths))
