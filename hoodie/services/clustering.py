@@ -219,7 +219,7 @@ def check_order(schema: pa.Schema, order: Order, *, table: str) -> None:
     full = with_meta_fields(schema)
     for name in order.columns:
         if name not in full.names:
-            raise OptionError(f"clustering of table {table!r} by {no_column(name, schema.names)}")
+            raise OptionError(f"table {table!r} cannot be sorted by {name!r}: {no_column(name, schema.names)}")
         kind = full.field(name).type
         if not can_sort(kind):
             raise OptionError(

@@ -6,7 +6,7 @@ Witness: integration/test_compaction_with_hudi.py, where Apache Hudi plans the s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 
 from hoodie.errors import OptionError
@@ -36,11 +36,18 @@ def choose(candidates: Candidates, options: CompactionOptions, *, today: date) -
 
 
 def _by_function(candidates: Candidates, chooses: CompactionStrategy) -> list[CompactionCandidate]:
-    taken = list(dict.fromkeys(chooses(tuple(candidates))))
-    strange = next((each for each in taken if each not in candidates), None)
-    if strange is not None:
-        raise OptionError(f"the compaction strategy gave {strange!r}, which is none of the slices that it was given")
-    return taken
+    given: object = chooses(tuple(candidates))
+    if not isinstance(given, Iterable):
+        raise OptionError(
+            f"the compaction strategy gave {given!r}: a function gives those of the slices that are to be compacted, and an empty list "
+            "for none"
+        )
+    taken: dict[CompactionCandidate, None] = {}
+    for each in given:
+        if each not in candidates:
+            raise OptionError(f"the compaction strategy gave {each!r}, which is none of the slices that it was given")
+        taken[each] = None
+    return list(taken)
 
 
 def _bounded(candidates: Candidates, options: CompactionOptions) -> list[CompactionCandidate]:

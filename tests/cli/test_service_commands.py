@@ -109,7 +109,7 @@ def test_the_plan_of_a_clustering_is_dropped_by_a_rollback(table, run, capsys):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--sort-by", "fair"], "fair"),
+        (["--sort-by", "fair"], "cannot be sorted by 'fair': there is no column 'fair'"),
         (["--sort-by", "fare", "--layout", "spiral"], "spiral"),
         (["--where", "fare > 1"], "fare"),
         (["--target-file-mb", "0"], "target_file_mb"),

@@ -142,6 +142,12 @@ def test_a_function_that_makes_slices_up_is_an_error():
         chosen(Strategy.UNBOUNDED, [candidate("a")], chooses=lambda _: [candidate("b")])
 
 
+@pytest.mark.parametrize("given", [None, True, ["a"], [[]]])
+def test_a_function_that_gives_something_else_is_an_error_that_names_it(given):
+    with pytest.raises(OptionError, match=r"the compaction strategy gave .*slices"):
+        chosen(Strategy.UNBOUNDED, [candidate("a")], chooses=lambda _: given)
+
+
 # -- the option ----------------------------------------------------------------------------------------------------------
 
 
