@@ -20,7 +20,8 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_check import check_commit
 from hoodie.format.commit_json import commit_of
-from hoodie.format.log_block import LogBlock, scan_blocks
+from hoodie.format.cursor import i32
+from hoodie.format.log_block import LogBlock, encode_block, scan_blocks
 from hoodie.format.log_content import record_bounds
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.format.plan_avro import decode_entry
@@ -80,8 +81,33 @@ def decode_archived_commits(data: bytes, times: frozenset[str], *, path: str) ->
     return found
 
 
+def archive_without(data: bytes, times: frozenset[str], *, path: str) -> bytes:
+    """The content of a version 6 archive file without the entries of these instants; the others stay byte for byte.
+
+    Raises:
+        CorruptFileError: as `decode_archive_file`.
+    """
+    blocks = []
+    for block, records in _blocks(data, path=path):
+        kept = [record for record, entry in _decoded(block, records, (_TIME,), path=path) if entry[_TIME] not in times]
+        if len(kept) == len(records):
+            blocks.append(data[block.offset : block.offset + block.size_bytes])
+        elif kept:
+            framed = [part for record in kept for part in (i32(len(record)), record)]
+            content = b"".join([bytes(block.content[:4]), i32(len(kept)), *framed])
+            blocks.append(encode_block(block.kind, block.header, content))
+    return b"".join(blocks)
+
+
 def _entries(data: bytes, fields: tuple[str, ...], *, path: str) -> Iterator[dict[str, Any]]:
     """These fields of every entry. Entry by entry: there are a few for each commit, and their schema is far too wide for columns."""
+    for block, records in _blocks(data, path=path):
+        for _, entry in _decoded(block, records, fields, path=path):
+            yield entry
+
+
+def _blocks(data: bytes, *, path: str) -> Iterator[tuple[LogBlock, list[bytes]]]:
+    """The blocks, each with its records."""
     for block in scan_blocks(data):
         if not isinstance(block, LogBlock):
             raise CorruptFileError(
@@ -89,13 +115,23 @@ def _entries(data: bytes, fields: tuple[str, ...], *, path: str) -> Iterator[dic
             )
         if block.kind is not BlockKind.AVRO_DATA:
             raise CorruptFileError(f"{path} holds a {block.kind.name} block, which no archived timeline has")
-        schema = block.header.get(HeaderKey.SCHEMA, "").encode()
         content = bytes(block.content)
         try:
-            for start, end in zip(*record_bounds(content), strict=True):
-                yield decode_entry(ENTRY, schema, content[start:end], fields)
+            records = [content[start:end] for start, end in zip(*record_bounds(content), strict=True)]
         except CorruptFileError as exc:
             raise CorruptFileError(f"{path}: {exc}") from exc
+        yield block, records
+
+
+def _decoded(
+    block: LogBlock, records: Sequence[bytes], fields: tuple[str, ...], *, path: str
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    schema = block.header.get(HeaderKey.SCHEMA, "").encode()
+    try:
+        for record in records:
+            yield record, decode_entry(ENTRY, schema, record, fields)
+    except CorruptFileError as exc:
+        raise CorruptFileError(f"{path}: {exc}") from exc
 
 
 def decode_manifest(data: bytes, *, path: str) -> tuple[str, ...]:

@@ -294,6 +294,16 @@ def take_off_left_behind(context: TableContext, commit: Instant) -> None:
     _take_off(context, [commit])
 
 
+# -- commits that a restore undoes -------------------------------------------------------------------------------------
+
+
+def take_out_of_archive(context: TableContext, times: frozenset[str]) -> None:
+    """Commits that a restore undoes must not stay in the archive, where somebody put them who died before they had left: what is
+    archived counts as committed. The plan of the restore stands, so nobody archives them again.
+    """
+    _writer(context).take_out(times)
+
+
 def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Sequence[Instant]) -> None:
     """What cannot be done here costs room, and is done the next time."""
     storage = context.storage

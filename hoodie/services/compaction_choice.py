@@ -39,8 +39,8 @@ def _by_function(candidates: Candidates, chooses: CompactionStrategy) -> list[Co
     given: object = chooses(tuple(candidates))
     if not isinstance(given, Iterable):
         raise OptionError(
-            f"the compaction strategy gave {given!r}: a function gives those of the slices that are to be compacted, and an empty list "
-            "for none"
+            f"the compaction strategy gave {given!r}: a function gives those of the slices that are to be compacted, and an empty "
+            "list for none"
         )
     taken: dict[CompactionCandidate, None] = {}
     for each in given:

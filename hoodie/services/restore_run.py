@@ -21,6 +21,7 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, heartbeat_path, parse_log_file
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition
+from hoodie.services.archiving import take_out_of_archive
 from hoodie.services.undo_files import UndonePart, UndoTask, doomed_by, run_undo
 from hoodie.storage.base import FileInfo
 from hoodie.storage.many import for_each
@@ -99,6 +100,7 @@ def _carry_out(context: TableContext, restore_time: str, plan: RestorePlan) -> l
     if not active.exists(inflight):
         with suppress(CommitConflictError):  # another runner was quicker
             active.create(inflight)
+    take_out_of_archive(context, frozenset(time for time, _ in plan.instants))
     _take_off(context, plan)
     parts = _undo_files(context, restore_time, plan)
     _forget(context, restore_time, plan)

@@ -2,7 +2,7 @@
 
 The rules are those of Apache Hudi, which refuses to undo a savepointed commit, and a commit after which others were completed. Some
 more keep a table from losing rows: the files of the state to come must be there, nobody may be writing, and the commits that go
-must not be in the archive, where they would count for ever.
+must be on the active timeline: in the archive they would count for ever.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def plan_restore(context: TableContext, snapshot: Snapshot, target: str) -> Rest
     later = [i for i in timeline if _is_data(i) and sort_key(i.time) > sort_key(target)]
     refuse_savepointed(timeline, [i.time for i in later], table=table)
     refuse_at_work(context, snapshot, later)
-    _refuse_archived(snapshot, target, later, table=table)
     if later:
+        # Those that are on both timelines were put into the archive by somebody who died: a restore takes them out of it.
+        _refuse_archived(snapshot, target, left_in_both=timeline.completed_times, table=table)
         _require_files(snapshot, timeline.as_of(target), target, table=table)
     return RestorePlan(target, tuple((i.time, i.action) for i in reversed(later)))
 
@@ -70,7 +71,7 @@ def require_newest(context: TableContext, snapshot: Snapshot, instant: Instant) 
             f"instant {instant} of table {table} cannot be rolled back: it is the only commit on the active timeline, and all before "
             "it were archived"
         )
-    _refuse_archived(snapshot, before[-1] if before else None, [instant], table=table)
+    _refuse_archived(snapshot, before[-1] if before else None, table=table)
     if before:
         _require_files(snapshot, timeline.as_of(before[-1]), before[-1], table=table)
 
@@ -136,10 +137,12 @@ def _is_data(instant: Instant) -> bool:
     return instant.action in WRITES or instant.action in COMPLETES_AS
 
 
-def _refuse_archived(snapshot: Snapshot, target: str | None, later: Sequence[Instant], *, table: str) -> None:
-    """A commit that goes must be on the active timeline alone."""
+def _refuse_archived(
+    snapshot: Snapshot, target: str | None, *, left_in_both: frozenset[str] = frozenset(), table: str
+) -> None:
+    """A commit that goes must have left neither for the archive, nor be there."""
     after = sort_key(target) if target is not None else ""
-    if later and any(sort_key(i.time) > after for i in snapshot.archived.commits):
+    if any(sort_key(i.time) > after and i.time not in left_in_both for i in snapshot.archived.commits):
         raise InstantNotFoundError(
             f"commits of table {table} after {target} were archived, and cannot be undone any more. The state of a savepoint can be "
             "read as of its instant, and written into a new table"

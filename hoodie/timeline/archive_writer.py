@@ -7,6 +7,7 @@ timeline leaves them in both: the archive is read without them, and the next one
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 
 from hoodie.format.archive_entries import StateFile
@@ -67,6 +68,22 @@ class ArchiveWriter:
         self._storage.replace(paths[-1], b"".join(parts))
         for_each(self._storage.delete, paths[:-1], at_once=self._storage.at_once)
         return len(paths) - 1
+
+    def take_out(self, times: frozenset[str]) -> None:
+        """Remove every trace of some instants, which are on the active timeline still: who put them there has died since.
+
+        Reads the whole archive. May be done twice, and by two at once.
+        """
+        infos = self._infos()
+        for name in self._layout.archive_files(list(infos), self._read, path=self._full("")):
+            with suppress(FileNotFoundError):  # another one has put it together with others, or removed it
+                data = self._read(name)
+                if any(i.time in times for i in self._layout.archived_instants(data, path=self._full(name))):
+                    left = self._layout.archive_without(data, times, path=self._full(name))
+                    if left:
+                        self._storage.replace(infos[name].path, left)
+                    else:
+                        self._storage.delete(infos[name].path)
 
     def _has(self, name: str, files: Sequence[StateFile]) -> bool:
         there = self._layout.archived_instants(self._read(name), path=self._full(name))

@@ -12,6 +12,7 @@ from typing import Protocol
 from hoodie.errors import UnsupportedTableError
 from hoodie.format.archive import (
     archive_number,
+    archive_without,
     decode_archive_file,
     decode_archived_commits,
     decode_lsm_commits,
@@ -90,6 +91,14 @@ class Layout(Protocol):
         """
         ...
 
+    def archive_without(self, data: bytes, times: frozenset[str], *, path: str) -> bytes:
+        """The content of one file of the archive without these instants; empty where it has no others.
+
+        Raises:
+            UnsupportedTableError: as `encode_commit`. CorruptFileError: as `archived_instants`.
+        """
+        ...
+
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
         """Whether a file of the archive may have one of the instants, by its name."""
         ...
@@ -131,6 +140,9 @@ class InstantLayout:
 
     def archived_instants(self, data: bytes, *, path: str) -> Sequence[Instant]:
         return decode_archive_file(data, path=path)
+
+    def archive_without(self, data: bytes, times: frozenset[str], *, path: str) -> bytes:
+        return archive_without(data, times, path=path)
 
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
         return True
@@ -177,6 +189,9 @@ class CompletionLayout:
 
     def archived_instants(self, data: bytes, *, path: str) -> Sequence[Instant]:
         return decode_lsm_file(data, path=path)
+
+    def archive_without(self, data: bytes, times: frozenset[str], *, path: str) -> bytes:
+        raise UnsupportedTableError(_READ_ONLY)
 
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
         least, greatest = map(sort_key, lsm_range(name))

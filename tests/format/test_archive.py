@@ -9,6 +9,7 @@ import pytest
 from hoodie.errors import CorruptFileError
 from hoodie.format.archive import (
     archive_number,
+    archive_without,
     decode_archive_file,
     decode_archived_commits,
     decode_lsm_commits,
@@ -42,6 +43,16 @@ def test_the_metadata_of_version_6_are_those_of_the_commits_asked_for():
     assert [stat.path for stat in commit.stats()] == [
         "a/acd122d9-1c3c-44f5-9c4e-b1834240a109-0_0-645-959_20261121075812378.parquet"
     ]
+
+
+@pytest.mark.parametrize("gone", [[], TIMES[:1], TIMES[1:3], TIMES])
+def test_instants_are_taken_out_of_a_file_of_version_6_and_the_others_stay(gone):
+    left = archive_without(V6, frozenset(gone), path="f")
+    assert [i.time for i in decode_archive_file(left, path="f")] == [time for time in TIMES if time not in gone]
+    there = decode_archived_commits(V6, frozenset(TIMES) - {*gone}, path="f")
+    assert decode_archived_commits(left, frozenset(TIMES), path="f") == there
+    assert (left == V6) is (not gone)
+    assert (left == b"") is (gone == TIMES)
 
 
 @pytest.mark.parametrize("step", [1499])

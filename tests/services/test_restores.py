@@ -488,6 +488,40 @@ def test_archived_commits_are_not_undone(kind):
         scene.table.restore(saved)
 
 
+def test_commits_that_an_archiver_who_died_left_in_both_timelines_are_undone_and_leave_the_archive(kind):
+    scene = Scene(kind, turns=6)
+    scene.compact()
+    few = {"hoodie.compact.inline.max.delta.commits": "1"}
+    trial, clock = copy_of(scene.storage)
+    probe = FaultStorage(trial)
+    assert scene.instants[2] in opened(probe, clock).archive(few, min_commits=2).instants
+    put = next(call.n for call in probe.trace if "archive." in call.path)
+    with pytest.raises(InjectedFault):
+        opened(FaultStorage(scene.storage, [Fault(put, "after")]), scene.clock).archive(few, min_commits=2)
+    before = scene.fresh()
+    assert before._context.archived().commits
+    assert not before.archived_instants()
+    saved = before.savepoint(scene.instants[1])
+    start, _ = copy_of(scene.storage)
+    trial, clock = copy_of(start)
+    traced = FaultStorage(trial)
+    opened(traced, clock).restore(saved)
+    for fault in [None, *crash_points(traced.trace)][::9]:
+        storage, clock = copy_of(start)
+        if fault is None:
+            opened(storage, clock).restore(saved)
+        else:
+            with pytest.raises(InjectedFault):
+                opened(FaultStorage(storage, [fault]), clock).restore(saved)
+            opened(storage, clock).rollback()  # finishes what was begun
+            opened(storage, clock, cache=Cache()).restore(saved)
+        table = opened(storage, clock, cache=Cache())
+        assert snapshot_of(table) == scene.rows[1], fault
+        assert [each.instant for each in table.history(archived=True)] == scene.instants[:2], fault
+        assert {i.time for i in table._context.archived().commits} <= set(scene.instants[:2]), fault
+        assert leftovers(storage) == stray_files(storage, table) == []
+
+
 class BeyondASavepoint:
     """Commits with a file group each. The second has a savepoint, and those after it but the newest were archived."""
 
