@@ -352,6 +352,15 @@ def test_a_compaction_that_was_scheduled_is_not_rolled_back(table):
             table.rollback(planned, dry_run=dry_run)
 
 
+def test_a_clean_is_not_rolled_back(table):
+    for _ in range(3):
+        table.upsert(ROWS)
+        table.compact()
+    cleaned = table.clean(retain_commits=1).instant
+    with pytest.raises(InstantNotFoundError, match=rf"{cleaned}.clean .* cannot be rolled back: only commits"):
+        table.rollback(cleaned)
+
+
 def test_missing_key_columns_say_how_to_give_them(table):
     with pytest.raises(KeyFieldError, match=r"fix: +add the column to the data$"):
         table.upsert([{"part": "x", "val": 1}])

@@ -85,8 +85,8 @@ def pending_write(active: ActiveTimeline, timeline: Timeline, time: str, *, tabl
     instant = timeline.find(time, *WRITES, Action.LOGCOMPACTION)
     if instant is None and not any(active.rollback_target(r) == time for r in timeline if r.action is Action.ROLLBACK):
         other = timeline.find(time)
-        if other is not None and not other.is_completed:
-            raise InstantNotFoundError(f"instant {other} of table {table} cannot be rolled back: it is {_kept(other)}")
+        if other is not None:
+            raise InstantNotFoundError(f"instant {other} of table {table} cannot be rolled back: {_kept(other)}")
         raise InstantNotFoundError(timeline.not_pending(time, table=table))
     if instant is not None and instant.is_completed:
         raise InstantNotFoundError(
@@ -96,9 +96,11 @@ def pending_write(active: ActiveTimeline, timeline: Timeline, time: str, *, tabl
 
 
 def _kept(instant: Instant) -> str:
+    if instant.is_completed:
+        return "only commits and pending writes are"
     if instant.action is Action.COMPACTION:
-        return "the plan of a compaction, after which writers name their logs; `hoodie compaction run PATH` runs it"
-    return explain_pending(instant)
+        return "it is the plan of a compaction, after which writers name their logs; `hoodie compaction run PATH` runs it"
+    return f"it is {explain_pending(instant)}"
 
 
 def _plan(action: Action, time: str, table: str) -> str:
