@@ -17,6 +17,7 @@ from integration.history_values import UTC_MICROS, WIDER, named_inside, random_t
 Values = dict[str, Any]
 
 OURS, HUDI = "ours", "hudi"
+PAYLOADS = ("OverwriteWithLatestAvroPayload", "PartialUpdateAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload")
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 DELETED = "_hoodie_is_deleted"
 
@@ -62,13 +63,24 @@ CAPABILITIES: Mapping[str, Ability] = {
     "upsert+clean": Ability((HUDI,), weight=0.5),
 }
 """Operations. Steps named `upsert+x` are upserts of a kind, or after which the writer's service x runs."""
-WITHOUT_ROWS = frozenset({"schedule", "compact"})
+SERVICES: Mapping[str, Ability] = {
+    # Hudi's own clean and clustering come after an upsert.
+    "clean": Ability((OURS,), weight=2),
+    "cluster": Ability((OURS,), weight=2, only=lambda shape: shape.buckets is None),
+    # Not where rows are made of several records.
+    "log_compact": Ability((OURS,), (MOR,), weight=2, only=lambda shape: shape.payload in {None, PAYLOADS[0]}),
+    # Hudi's procedures and its client, as they are called here, would leave the metadata table behind.
+    "archive": Ability(weight=3, hudi=lambda shape: not shape.metadata),
+    "savepoint": Ability(weight=6, hudi=lambda shape: not shape.metadata),
+    "restore": Ability(weight=14, hudi=lambda shape: not shape.metadata),
+}
+"""What may stand between the writes of a history besides. A savepoint is of the newest commit, and a restore goes back to it."""
+WITHOUT_ROWS = frozenset({"schedule", "compact", *SERVICES})
 # Timestamps and binaries are left out: Hudi's bulk_insert makes other keys of them than its upsert.
 KEY_TYPES = (pa.string(), pa.int32(), pa.int64(), pa.date32(), pa.decimal128(9, 2), pa.float64())
 PARTITION_TYPES = (pa.string(), pa.int32(), pa.date32())
 # A date is left out: Hudi fails to write a delete that has one.
 ORDERING_TYPES = (pa.int32(), pa.int64(), pa.string(), UTC_MICROS, pa.float64())
-PAYLOADS = ("OverwriteWithLatestAvroPayload", "PartialUpdateAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload")
 KEY_TEXTS = ("k{}", "k:{}", "a,b:{}", "ü {}")
 PARTITION_TEXTS = ("p{}", "p{}/x=y", "ö {}%")
 
@@ -176,9 +188,9 @@ class History:
         return f"history of seed {self.seed}: {self.shape}\n{steps}"
 
 
-def random_history(seed: int, *, steps: int = 6) -> History:
-    """The history of a seed; a longer one begins as the shorter one does."""
-    return _Generator(seed).history(steps)
+def random_history(seed: int, *, steps: int = 6, services: bool = False) -> History:
+    """The history of a seed; a longer one begins as the shorter one does. `services`: a table of version 6, with `SERVICES`."""
+    return _Generator(seed, services).history(steps)
 
 
 @dataclass
@@ -186,6 +198,7 @@ class _Generator:
     """What has happened so far, as far as the next step depends on it."""
 
     seed: int
+    services: bool = False
     random: Random = field(init=False)
     schemas: list[pa.Schema] = field(init=False)
     fresh: int = 100
@@ -194,10 +207,12 @@ class _Generator:
     """Keys that some step may have removed."""
     frozen: set[tuple[Any, ...]] | None = None
     """While a compaction is pending: the keys that were removed before it was scheduled."""
+    saved: bool = False
+    """Whether there is a savepoint."""
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
-        self.shape = self._shape()
+        self.shape = replace(self._shape(), version=6) if self.services else self._shape()
         self.schemas = [self._schema()]
 
     def history(self, count: int) -> History:
@@ -277,13 +292,17 @@ class _Generator:
         random = self.random
         if random.random() < 0.12:
             self._evolve()
+        abilities = {**CAPABILITIES, **SERVICES} if self.services else CAPABILITIES
+        impossible = {
+            name for name, is_not in (("schedule", self.frozen is not None), ("restore", not self.saved)) if is_not
+        }
         able = [
             (writer, name)
-            for name, ability in CAPABILITIES.items()
+            for name, ability in abilities.items()
             for writer in ability.writers
-            if ability.allows(writer, self.shape) and not (self.frozen is not None and name == "schedule")
+            if ability.allows(writer, self.shape) and name not in impossible
         ]
-        weights = [CAPABILITIES[name].weight / len(CAPABILITIES[name].writers) for _, name in able]
+        weights = [abilities[name].weight / len(abilities[name].writers) for _, name in able]
         ((writer, name),) = random.choices(able, weights)
         rows = self._rows(name)
         columns = self._some_columns() if name in {"partial", "upsert+missing"} else None
@@ -301,6 +320,7 @@ class _Generator:
             self.frozen = set(self.removed)
         if operation in {"compact", "upsert+compact"}:
             self.frozen = None
+        self.saved |= operation == "savepoint"
         if operation in WITHOUT_ROWS:
             return ()
         if operation in {"insert", "bulk_insert"}:

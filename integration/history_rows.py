@@ -22,6 +22,8 @@ class ExpectedRows:
         self._rows: dict[Key, Values] = {}
         self._greatest: dict[Key, tuple[Any, ...]] = {}
         """The greatest ordering value of each key since its file group was made."""
+        self._saved: tuple[set[Key], dict[Key, Values], dict[Key, tuple[Any, ...]]] | None = None
+        """All of this as it was at the savepoint."""
 
     @property
     def rows(self) -> list[Values]:
@@ -44,6 +46,11 @@ class ExpectedRows:
             self._forget({self._partition(key_of(self.shape, row)) for row in step.rows})
         elif operation == "insert_overwrite_table":
             self._forget({self._partition(key) for key in self._greatest})
+        elif operation == "savepoint":
+            self._saved = self.unsure.copy(), self._rows.copy(), self._greatest.copy()
+        elif operation == "restore" and self._saved is not None:
+            unsure, rows, greatest = self._saved
+            self.unsure, self._rows, self._greatest = unsure.copy(), rows.copy(), greatest.copy()
         if operation.startswith("insert_overwrite"):
             self._upsert(step.rows)
 

@@ -10,19 +10,22 @@ from itertools import count
 
 import pytest
 
-from integration.histories import CAPABILITIES, History, random_history
+from integration.histories import CAPABILITIES, SERVICES, History, random_history
 from integration.history_run import Play, reduced
 from tests.effort import SOAK
 
 STEPS = 10 if SOAK else 6
 USUAL = range(20)
+SERVED_STEPS = 9
+USUAL_SERVED = range(10)
 TRIALS = 40
 """How many shorter histories are tried at most."""
 
 
-def seeds():
+def seeds(*, served=False):
     """Those of HOODIE_SEEDS, or the usual ones."""
-    chosen = os.environ.get("HOODIE_SEEDS") or ("1000-1199" if SOAK else f"0-{USUAL[-1]}")
+    usual = USUAL_SERVED if served else USUAL
+    chosen = os.environ.get("HOODIE_SEEDS") or ("1000-1199" if SOAK else f"0-{usual[-1]}")
     for part in chosen.split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
@@ -45,7 +48,16 @@ def play(hudi, tmp_path):
 
 @pytest.mark.parametrize("seed", list(seeds()))
 def test_all_readers_agree_after_a_random_history(play, seed):
-    history = random_history(seed, steps=STEPS)
+    check(play, random_history(seed, steps=STEPS))
+
+
+@pytest.mark.parametrize("seed", list(seeds(served=True)))
+def test_all_readers_agree_where_either_serves_the_table_between_the_writes(play, seed):
+    check(play, random_history(seed, steps=SERVED_STEPS, services=True))
+
+
+def check(play, history):
+    """Play it; shorten it where it fails."""
     found = play(history)
     if found:
         trials = iter(range(TRIALS))
@@ -57,6 +69,9 @@ def test_all_readers_agree_after_a_random_history(play, seed):
 def test_the_usual_seeds_play_everything_that_can_be_played():
     played = {step.operation for seed in USUAL for step in random_history(seed, steps=6).steps}
     assert played == set(CAPABILITIES)
+    histories = [random_history(seed, steps=SERVED_STEPS, services=True) for seed in USUAL_SERVED]
+    served = {(step.writer, step.operation) for history in histories for step in history.steps}
+    assert {(writer, name) for name, ability in SERVICES.items() for writer in ability.writers} <= served
 
 
 def test_a_seed_is_always_the_same_history():
