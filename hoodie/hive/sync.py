@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from hoodie.errors import HiveSyncError, SchemaError
@@ -23,6 +22,7 @@ from hoodie.hive.touched import Commits, Noted, Touched, partitions_with_rows
 from hoodie.hive.views import PATH, SCHEMA_PART, SCHEMA_PARTS, Description, View, describe, views_of
 from hoodie.metastore.connection import connected
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
+from hoodie.model.once import once
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.keys import HIVE_SYNC_AUTO_DATABASE, HIVE_SYNC_RECREATE, HIVE_SYNC_TABLE
 from hoodie.view.context import Snapshot, TableContext
@@ -77,11 +77,11 @@ class _Now:
         self._context = context
         self.snapshot: Snapshot = context.snapshot()
 
-    @cached_property
+    @once
     def commits(self) -> Commits:
         return Commits(self._context, self.snapshot)
 
-    @cached_property
+    @once
     def schema_json(self) -> str:
         found = table_schema_json(self.snapshot.active, self.snapshot.timeline, self.snapshot.properties)
         if found is None:

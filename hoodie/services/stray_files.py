@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
@@ -28,6 +27,7 @@ from hoodie.model.names import (
     parse_base_file,
     parse_log_file,
 )
+from hoodie.model.once import once
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import WRITES
 from hoodie.view.context import Snapshot, TableContext
@@ -144,14 +144,14 @@ class _Evidence:
     snapshot: Snapshot
     _logs: dict[str, _LogContent] = field(default_factory=dict)
 
-    @cached_property
+    @once
     def pending(self) -> frozenset[str]:
         """Instants that somebody is at, or that a rollback will look for."""
         context = self.context
         marks = context.liveness.marks() | context.publisher.remains()
         return frozenset(i.time for i in self.snapshot.timeline.pending()) | marks
 
-    @cached_property
+    @once
     def held(self) -> Mapping[str, str]:
         """Path, or bare name, of a file that somebody relies on -> who."""
         active, timeline = self.context.active, self.snapshot.timeline
@@ -184,7 +184,7 @@ class _Evidence:
             names = [full.rpartition("/")[2] for full in request.files_to_delete]
             yield from (join(request.partition_path, name) for name in (*names, *request.log_blocks))
 
-    @cached_property
+    @once
     def _archived(self) -> Mapping[str, Instant]:
         return {instant.time: instant for instant in self.snapshot.archived.instants if instant.action in WRITES}
 

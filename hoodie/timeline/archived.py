@@ -7,11 +7,11 @@ of versions 8 and 9 when an archived delta commit was completed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import join
+from hoodie.model.once import once
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import Storage
 from hoodie.timeline.layout import Layout
@@ -32,13 +32,13 @@ class ArchivedTimeline:
         self._folder = folder
         self._layout = layout
 
-    @cached_property
+    @once
     def files(self) -> tuple[str, ...]:
         """Names of the files with instants, oldest first; empty when nothing was archived."""
         names = [e.path.rpartition("/")[2] for e in self._storage.list(self._folder) if not e.is_folder]
         return self._layout.archive_files(names, self._read, path=self._full(""))
 
-    @cached_property
+    @once
     def instants(self) -> tuple[Instant, ...]:
         """Every archived instant, completed as they all are, sorted by time.
 
@@ -52,12 +52,12 @@ class ArchivedTimeline:
                 found[instant.time, instant.action] = instant
         return tuple(sorted(found.values(), key=lambda instant: (sort_key(instant.time), instant.action)))
 
-    @cached_property
+    @once
     def commits(self) -> tuple[Instant, ...]:
         """The archived writes, oldest first."""
         return tuple(i for i in self.instants if i.action in WRITES)
 
-    @cached_property
+    @once
     def completions(self) -> dict[str, str]:
         """Time -> completion time of the archived writes; there are none where instant times decide."""
         return {i.time: i.completion for i in self.commits if i.completion is not None}

@@ -99,7 +99,9 @@ def _kept(instant: Instant) -> str:
     if instant.is_completed:
         return "only commits and pending writes are"
     if instant.action is Action.COMPACTION:
-        return "it is the plan of a compaction, after which writers name their logs; `hoodie compaction run PATH` runs it"
+        return (
+            "it is the plan of a compaction, after which writers name their logs; `hoodie compaction run PATH` runs it"
+        )
     return f"it is {explain_pending(instant)}"
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TypeVar
 
 from hoodie.model.enums import Action
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, log_sort_key, parse_base_file, parse_log_file
+from hoodie.model.once import once
 from hoodie.model.payloads import CompactionOperation
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
@@ -36,7 +36,7 @@ class Questions:
         self._active = active
         self.timeline = view.timeline
 
-    @cached_property
+    @once
     def instants(self) -> tuple[Instant, ...]:
         """The timeline of Apache Hudi's views: completed writes and pending compactions."""
         return tuple(
@@ -169,7 +169,7 @@ class Questions:
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def _compactions(self) -> dict[FileGroupId, str]:
         return self._view.pending_compactions()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
+from hoodie.model.once import once
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
@@ -73,12 +74,12 @@ class Snapshot:
             else FileSystemView(listing(self.timeline), active, self.timeline, archived)
         )
 
-    @cached_property
+    @once
     def schema(self) -> pa.Schema | None:
         """Columns of the table without meta columns; None when neither a commit nor the table's creation stated them."""
         return table_schema(self.active, self.timeline, self.properties)
 
-    @cached_property
+    @once
     def pending_writes(self) -> tuple[Instant, ...]:
         """Pending instants that will bring rows: a clustering only moves them, and they keep their commit times."""
         return tuple(i for i in self.timeline.pending_writes if not self.active.is_pending_clustering(i))

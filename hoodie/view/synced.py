@@ -14,13 +14,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from threading import RLock
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedTableError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import SET_ASIDE, join
+from hoodie.model.once import once
 from hoodie.model.payloads import RestoreMetadata
 from hoodie.storage.base import FileInfo
 from hoodie.storage.many import for_each
@@ -411,7 +411,7 @@ class _Under:
     def uri(self) -> str:
         return self.synced.uri
 
-    @cached_property
+    @once
     def _unsettled(self) -> frozenset[str] | None:
         return self.synced.unsettled(self.timeline)
 

@@ -1,0 +1,37 @@
+"""Attributes that are worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class once(Generic[T]):
+    """An attribute that is worked out when it is first asked for, and kept: for what asks a storage.
+
+    `functools.cached_property` of Python 3.11 holds one lock for all objects while it works: a thread that waits for a slow store
+    would hold up every other thread and table of the process. Here two threads may work the same out at the same time.
+    """
+
+    def __init__(self, work_out: Callable[[Any], T]) -> None:
+        self._work_out = work_out
+        self._name = work_out.__name__
+        self.__doc__ = work_out.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        if instance is None:
+            return self
+        found = self._work_out(instance)
+        instance.__dict__[self._name] = found  # from now on it is found there, before this is asked
+        return found
