@@ -27,7 +27,7 @@ from tests.schedules import Schedule, in_turns
 
 pytestmark = in_memory("writers of a server are not stopped at its calls")
 
-SEEDS = 4000 if SOAK else 360
+SEEDS = 4000 if SOAK else 672
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 TABLES = {
     "copy-on-write": ("COPY_ON_WRITE", {}),
@@ -91,11 +91,12 @@ def done_in_turns(what: Deed, storage: Any, clock: FakeClock, schedule: Schedule
 
 
 @pytest.mark.parametrize("kind", TABLES)
-@in_shares(6)
+@in_shares(12)
 def test_the_rows_are_those_of_the_writes_one_after_the_other(kind, share):
     start = prepared(kind)
     switched = 0
-    for seed in share.of(range(SEEDS)):
+    seeds = share.of(range(SEEDS))
+    for seed in seeds:
         storage, clock = copy_of(start)
         chance, schedule = Random(seed), Schedule(seed)
         deeds = [deed(chance, 10 + number, kind) for number in range(chance.choice([2, 2, 3]))]
@@ -118,4 +119,4 @@ def test_the_rows_are_those_of_the_writes_one_after_the_other(kind, share):
         assert leftovers(storage) == [], shown
         assert stray_files(storage, table) == [], shown
         switched += schedule.switched
-    assert switched > SEEDS // 6
+    assert switched > len(seeds)
