@@ -60,6 +60,10 @@ class WriteOperation(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+MOVES_ROWS = (WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
+"""What they write was written before; their stats count it as inserted or updated."""
+
+
 class CleanPolicy(StrEnum):
     """What a clean keeps of the older versions of files; the words are Apache Hudi's."""
 

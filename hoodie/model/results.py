@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hoodie.model.enums import WriteOperation
+from hoodie.model.enums import MOVES_ROWS, WriteOperation
 from hoodie.model.html import html_pairs, html_rows
 from hoodie.model.payloads import WriteStat
 
@@ -78,8 +78,7 @@ class CommitResult:
     ) -> CommitResult:
         """The sums of a commit's write stats, as its metadata has them. `replaced`: file groups by partition path."""
         counted = list(stats)
-        # What a log compaction writes anew was written before, and its stats count it.
-        changes = counted if operation is not WriteOperation.LOG_COMPACT else []
+        changes = counted if operation not in MOVES_ROWS else []
         return cls(
             instant=instant,
             operation=operation,

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hoodie.errors import InstantNotFoundError, OptionError
-from hoodie.model.enums import ChangePart, WriteOperation
+from hoodie.model.enums import MOVES_ROWS, ChangePart
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, format_instant, parse_instant, sort_key
 from hoodie.model.names import parse_base_file
@@ -26,8 +26,6 @@ from hoodie.read.ranges import refuse_unfinished
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.undone import refuse_undone
 from hoodie.view.context import Snapshot
-
-_MOVES_ROWS = (WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
 
 
 class Step(NamedTuple):
@@ -80,7 +78,7 @@ def plan_changes(snapshot: Snapshot, begin: str | None, end: str | None, *, tabl
     # Newest first: the first commit that cannot be told any more is the earliest that a feed can begin after.
     for instant in sorted(timeline.completed_in(span), key=lambda each: sort_key(each.position), reverse=True):
         metadata = snapshot.active.read_commit(instant)
-        if metadata.operation in _MOVES_ROWS or instant.time in timeline.compactions:
+        if metadata.operation in MOVES_ROWS or instant.time in timeline.compactions:
             continue
         found = list(_steps(snapshot, instant, metadata))
         cleaned = next((group for group, step in found if step is None), None)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, InstantNotFoundError
-from hoodie.model.enums import Action, State, WriteOperation
+from hoodie.model.enums import MOVES_ROWS, Action, State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, parse_log_file
 from hoodie.model.payloads import RestorePlan
@@ -22,8 +22,6 @@ from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.retained import Retention
-
-_MOVING = (WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
 
 
 def plan_restore(context: TableContext, snapshot: Snapshot, target: str) -> RestorePlan:
@@ -175,7 +173,7 @@ def preview(context: TableContext, snapshot: Snapshot, undone: Sequence[str], *,
     logs = set()
     for metadata in snapshot.active.read_commits(commits):
         for stat in metadata.stats():
-            if metadata.operation not in _MOVING and not metadata.compacted:
+            if metadata.operation not in MOVES_ROWS and not metadata.compacted:
                 inserted, updated = inserted + stat.num_inserts, updated + stat.num_updates
                 deleted += stat.num_deletes
             log = parse_log_file(stat.path.rpartition("/")[2])

@@ -6,7 +6,7 @@ import pytest
 import hoodie
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.format.restore_plans import decode_restore_plan
-from hoodie.model.enums import Action
+from hoodie.model.enums import Action, WriteOperation
 from tests.golden_tables import copy_golden
 from tests.rows import rows_of, without
 
@@ -207,3 +207,17 @@ def test_partitions_that_apache_hudi_expired_are_those_that_we_would_have_expire
     assert {row["part"] for row in rows_of(before.scan().to_arrow())} == {"old", "untouched", "changed", "new"}
     assert before.expire_partitions(days=5).partitions == ("old", "untouched")
     assert {row["part"] for row in rows_of(before.scan().to_arrow())} == {"changed", "new"}
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [("v6_mor_clustered", WriteOperation.CLUSTER), ("v6_mor_compacted", WriteOperation.COMPACT)],
+)
+def test_what_only_moves_rows_says_of_none_that_it_was_changed(opened, name, operation):
+    table, _ = opened(name)
+    (found,) = (each for each in table.history() if each.operation is operation)
+    assert (found.inserted, found.updated, found.deleted) == (0, 0, 0)
+    assert found.files > 0
+    (ours,) = table.cluster() if operation is WriteOperation.CLUSTER else table.compact()
+    assert (ours.inserted, ours.updated, ours.deleted) == (0, 0, 0)
+    assert ours.files > 0
