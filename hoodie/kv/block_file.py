@@ -14,7 +14,6 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from hoodie.kv.binary import KEYS, Binary, listed
 from hoodie.kv.rows import NOTHING, SortedRows, between
 from hoodie.kv.settings import NO_COMPRESSION
 from hoodie.kv.wal_frames import Rows, frame_of, rows_frame
+from hoodie.model.once import once
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind
 
@@ -200,7 +200,7 @@ class _Reader:
     def close(self) -> None:
         """Nothing is held open."""
 
-    @cached_property
+    @once
     def _bloom(self) -> BloomFilter | None:
         if not self._bloom_place.length:
             return None
