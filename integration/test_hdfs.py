@@ -18,6 +18,7 @@ from hdfs_native import Client
 import hoodie
 from hoodie.cli.__main__ import main
 from hoodie.errors import StorageFullError
+from hoodie.model.names import heartbeat_path, parse_log_file
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.uri import open_storage
 from integration.hudi_client import ROOT, HudiPeer
@@ -238,6 +239,52 @@ def test_a_writer_that_is_killed_is_rolled_back_by_the_next(place: str, call: st
     assert not open_storage(place).exists(".hoodie/.hoodie_py/staging") or not [
         info for info in open_storage(place).list(".hoodie/.hoodie_py/staging") if info.is_folder
     ]
+
+
+HOLDS_OPEN = """
+import sys
+from hdfs_native import Client, WriteOptions
+writer = Client(sys.argv[1]).create(sys.argv[2], WriteOptions(create_parent=False, overwrite=False))
+writer.write(sys.stdin.buffer.read(int(sys.argv[3])))
+writer.hsync()
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_log_that_another_program_holds_open_stops_no_query_and_when_it_is_dead_the_next_write_closes_it(
+    storage: HdfsStorage,
+) -> None:
+    table = hoodie.create_table(storage.uri, rows(range(1), 0).schema, **CREATE)
+    first = table.upsert(rows(range(20), 1)).instant
+    second = table.upsert(rows(range(15, 20), 2), {"hoodie.python.mor.row.copies": False}).instant
+    before, pulled = seen(table.scan()), seen(table.changes(first))
+    instant = str(int(str(second)) + 1)
+    (log,) = [info.path for info in storage.list("p0") if parse_log_file(info.path.rpartition("/")[2])]
+    block = storage.read(log).replace(str(second).encode(), instant.encode())
+    held = log.replace(".log.1_", ".log.2_")
+    for state in ("requested", "inflight"):
+        storage.create_new(f".hoodie/{instant}.deltacommit.{state}", b"")
+    storage.touch(heartbeat_path(instant))
+    with started(HOLDS_OPEN, storage.uri, path_in(storage, held), str(len(block))) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.buffer.write(block)
+        process.stdin.flush()
+        assert process.stdout.readline() == "holds\n"
+        table = hoodie.open_table(storage.uri)
+        assert seen(table.scan()) == before
+        assert seen(table.changes(first, second)) == pulled
+        with pytest.raises(hoodie.CommitConflictError, match=instant):
+            table.upsert(rows(range(15, 20), 3))
+        process.send_signal(signal.SIGKILL)
+    storage.delete(heartbeat_path(instant))
+    table.upsert(rows(range(16, 17), 4))
+    assert storage.read(held) == block
+    expected = {int(str(row["id"])): row for row in before} | {16: rows(range(16, 17), 4).to_pylist()[0]}
+    assert seen(table.scan()) == [*expected.values()]
+    table.compact()
+    assert seen(table.scan()) == [*expected.values()]
 
 
 # -- Apache Hudi

@@ -6,7 +6,8 @@ that commit metadata states is an error and not skipped: only what lies behind c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -53,8 +54,12 @@ def live_blocks(
     holds: dict[str, set[str]] = {}
     odd = set()
     for log in counted.logs:
+        held = _blocks_of(storage, log, visible, at_once=at_once)
+        if held is None:
+            odd.add(log.path)
+            continue
         holds[log.path] = set()
-        for block in _whole_blocks(storage, log) if at_once else _block_heads(storage, log):
+        for block in held:
             instant = block.header.get(HeaderKey.INSTANT_TIME, "")
             if not is_instant_time(instant):
                 raise _damaged(storage, log, block, f"instant {instant!r}")
@@ -126,7 +131,7 @@ def changes_nothing(storage: Storage, log: LogFile, visible: VisibleInstants, am
     """
     if log.size_bytes > _SMALL or any(visible.sees(instant) for instant, _ in log.committed_entries):
         return False  # what a visible commit wrote here is looked for, and missed where it cannot be found
-    for block in _whole_blocks(storage, log):
+    for block in _blocks_of(storage, log, visible) or ():
         instant = block.header.get(HeaderKey.INSTANT_TIME, "")
         if block.kind is BlockKind.COMMAND:
             if block.header.get(HeaderKey.TARGET_INSTANT_TIME, "") in among:
@@ -188,6 +193,24 @@ def loaded_block(storage: Storage, block: LogBlock, path: str) -> LogBlock:
         raise missing_file_error(storage, path) from exc
     except CorruptFileError as exc:
         raise CorruptFileError(f"{path} of table {storage.uri}: {exc}") from exc
+
+
+def _blocks_of(
+    storage: Storage, log: LogFile, visible: VisibleInstants, *, at_once: bool = True
+) -> Sequence[LogBlock] | None:
+    """None: a writer holds the file open, so that it cannot be read, and nothing in it is of a commit."""
+    try:
+        return list(_whole_blocks(storage, log) if at_once else _block_heads(storage, log))
+    except OSError as exc:
+        if exc.errno == errno.EBUSY and _is_of_no_commit(log, visible):
+            return None
+        raise
+
+
+def _is_of_no_commit(log: LogFile, visible: VisibleInstants) -> bool:
+    """No active commit wrote it, and no archived one can have: all that is in it is younger than its slice."""
+    start = visible.start
+    return not log.committed_bytes and start is not None and sort_key(log.base_instant) >= sort_key(start)
 
 
 def _block_heads(storage: Storage, log: LogFile) -> Iterator[LogBlock]:

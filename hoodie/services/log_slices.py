@@ -4,6 +4,7 @@ when a plan is run.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -107,7 +108,13 @@ def is_explained(context: TableContext, file_slice: FileSlice, timeline: Timelin
     for item in file_slice.logs:
         if item.committed_bytes is not None:
             continue
-        for block in scan_blocks(context.storage.read(item.path)):
+        try:
+            data = context.storage.read(item.path)
+        except OSError as exc:
+            if exc.errno == errno.EBUSY:
+                return False  # on HDFS: somebody writes it at this moment
+            raise
+        for block in scan_blocks(data):
             if isinstance(block, LogBlock) and block.kind is not BlockKind.COMMAND:
                 instant = block.header.get(HeaderKey.INSTANT_TIME, "")
                 if instant in merging:

@@ -24,6 +24,7 @@ from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, parse_base_fi
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
+from hoodie.services.open_logs import end_open_logs
 from hoodie.services.undo_files import disarm, instants_in
 from hoodie.services.undo_rules import carries_on, preview, put_plan, require_newest
 from hoodie.timeline.pending import being_written, pending_write
@@ -43,7 +44,8 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
 
     Raises:
         InstantNotFoundError: the instant is completed, or not on the timeline at all.
-        CommitConflictError: its writer lives. UnsupportedTableError: the table is not of version 6.
+        CommitConflictError: its writer lives, or one of another program that may hold log files open.
+        UnsupportedTableError: the table is not of version 6.
     """
     check_version(context.config)
     with context.lock.held(context.lock_timeout_s):
@@ -67,6 +69,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
             _forget(context, instant_time, instant.action)
             return earlier.time
         if earlier is None:
+            end_open_logs(context, timeline, instant)
             rollback_time = context.clock.allot(timeline.latest_time)
             plan = plan_rollback(context, instant)
             context.active.create(Instant(rollback_time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))

@@ -39,6 +39,8 @@ _WHOLE_BYTES = 4 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 """Between looks whether a lease was recovered."""
+_RECOVERY_S = 120.0
+"""How long that may take; without the DataNodes of the file's last block it never ends."""
 _SETTLE_S = 2.0
 """How long a file may take, once it is closed, until the DataNodes have told the NameNode of its last block."""
 _SETTLE_PAUSE_S = 0.05
@@ -135,7 +137,8 @@ class HdfsStorage:
                 raise OSError(
                     errno.EBUSY,
                     f"a writer holds the file open: {size} of its {stated} bytes can be read. Read it again when that one has "
-                    "closed it; if the writer is dead, `hdfs debug recoverLease -path` closes it",
+                    "closed it; if the writer is dead, the next write or table.rollback() closes it, and so does "
+                    "`hdfs debug recoverLease -path`",
                     self._shown(absolute),
                 )
             time.sleep(_SETTLE_PAUSE_S)
@@ -175,8 +178,11 @@ class HdfsStorage:
         """Recovers the lease: the NameNode closes the file at a length that all DataNodes agree on, and refuses its writer."""
         absolute = self._absolute(path)
         pause_s = _FIRST_PAUSE_S
+        give_up_s = time.monotonic() + _RECOVERY_S
         with self._translated(absolute):
             while not self._client.recover_lease(absolute):
+                if time.monotonic() > give_up_s:
+                    raise self._error(errno.EBUSY, absolute, "its lease was not recovered: see that its DataNodes run")
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
