@@ -19,7 +19,7 @@ from hoodie.options.fits import check_writable
 from hoodie.options.services import ConcurrencyOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.inline import after_commit
-from hoodie.services.recovery import rollback_failed
+from hoodie.services.recovery import recover_before_write, rollback_failed
 from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline_server.embedded import embedded
@@ -98,7 +98,7 @@ class TableWriter:
         repeatable: bool,
         found_on: Timeline | None,
     ) -> CommitResult:
-        rollback_failed(context)
+        recover_before_write(context)
         result = self._loaded(context, records, schema, operation, options, engine) if repeatable else None
         if result is None:
             with staged_batch(
@@ -122,7 +122,7 @@ class TableWriter:
         """A write whose options say all of it: `delete_partition` with a list of partitions."""
         context, options = self._begun(operation, options)
         with embedded(context, options.embedded):
-            rollback_failed(context)
+            recover_before_write(context)
             result = self._attempts(context, batch_of_no_rows(context, operation), options)
             after_commit(context, options)
             return result

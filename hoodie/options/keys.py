@@ -33,8 +33,10 @@ from hoodie.options.merging import STRATEGIES
 from hoodie.options.values import (
     KEY_GENERATOR_CLASS,
     KEY_GENERATOR_TYPE,
+    ConcurrencyMode,
     DuplicatePolicy,
     Extractor,
+    FailedWritesPolicy,
     HiveViews,
     IndexType,
     KeyGeneratorType,
@@ -1115,6 +1117,21 @@ HEARTBEAT_MISSES = Key(
     "So many intervals without a heartbeat, and 5 seconds: then a writer on another machine, or of another program, counts as "
     "dead. A writer of ours that was paused for so many intervals refuses to commit.",
 )
+FAILED_WRITES = Key(
+    "hoodie.clean.failed.writes.policy",
+    choice({policy.value: policy for policy in FailedWritesPolicy}, known=("NEVER",)),
+    FailedWritesPolicy.EAGER,
+    "When the writes of dead writers are rolled back: `EAGER` before each write, `LAZY` by a table service or by `rollback()`. "
+    "Living writers are left alone in any case. Until a dead write is rolled back, incremental pulls end before it.",
+    also=("hoodie.cleaner.policy.failed.writes",),
+)
+CONCURRENCY_MODE = Key(
+    "hoodie.write.concurrency.mode",
+    choice({mode.value: mode for mode in ConcurrencyMode}, known=("NON_BLOCKING_CONCURRENCY_CONTROL",)),
+    None,
+    "Writers always expect others: each takes the table lock for moments, and conflicts are found for each file group. So both "
+    "values mean the same. Who grants the lock says `hoodie.write.lock.provider`.",
+)
 TAKES_TURNS = Key(
     "hoodie.write.concurrency.early.conflict.detection.enable",
     boolean(),
@@ -1559,6 +1576,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(CLUSTER_GROUPS, CLUSTER_SINGLE, CLUSTER_PARTITIONS, CLUSTER_REGEX, CLUSTER_SELECTED),
             *(CLUSTER_BEGIN, CLUSTER_END, CLUSTER_LOOKBACK, CLUSTER_SKIP, CLUSTER_UPDATES, *CLUSTER_CHECKS),
             METADATA_ENABLE,
+            *(CONCURRENCY_MODE, FAILED_WRITES),
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, TAKES_TURNS, LOCK_WAIT, LOCK_PROVIDER),
             *(STORAGE_LOCK_LEASE, STORAGE_LOCK_RENEWAL, FILESYSTEM_LOCK_PATH, FILESYSTEM_LOCK_EXPIRY),
             *(ZOOKEEPER_URL, ZOOKEEPER_PORT, ZOOKEEPER_BASE_PATH, ZOOKEEPER_LOCK_KEY),

@@ -394,6 +394,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,
             heartbeat_misses=get(keys.HEARTBEAT_MISSES),
             takes_turns=get(keys.TAKES_TURNS),
+            failed_writes=get(keys.FAILED_WRITES),
             lock_provider=get(keys.LOCK_PROVIDER),
             lock_timeout_s=get(keys.LOCK_WAIT) / 1000,
             storage_lease_s=get(keys.STORAGE_LOCK_LEASE),

@@ -8,7 +8,7 @@ from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import CleanPolicy, ExpiryStrategy, PartitionFilter, RowOrder, UpdateStrategy
 from hoodie.options import keys
 from hoodie.options.compaction import Strategy, Trigger
-from hoodie.options.values import LockProvider
+from hoodie.options.values import FailedWritesPolicy, LockProvider
 
 EXPIRY_MARGIN_S = 5.0
 """So much earlier a writer gives itself up than others do."""
@@ -143,6 +143,7 @@ class ConcurrencyOptions:
     heartbeat_interval_s: float = keys.HEARTBEAT_INTERVAL.default / 1000
     heartbeat_misses: int = keys.HEARTBEAT_MISSES.default
     takes_turns: bool = keys.TAKES_TURNS.default
+    failed_writes: FailedWritesPolicy = keys.FAILED_WRITES.default
     lock_provider: LockProvider = keys.LOCK_PROVIDER.default
     """Who grants the table lock; see `lock/providers.py`."""
     lock_timeout_s: float = keys.LOCK_WAIT.default / 1000

@@ -61,6 +61,22 @@ class OverwriteMode(StrEnum):
     DYNAMIC = "DYNAMIC"
 
 
+class ConcurrencyMode(StrEnum):
+    """Whether a writer expects others, in Apache Hudi's words."""
+
+    SINGLE_WRITER = "SINGLE_WRITER"
+    OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+
+
+class FailedWritesPolicy(StrEnum):
+    """When what dead writers left is taken back, in Apache Hudi's words."""
+
+    EAGER = "EAGER"
+    """Before each write."""
+    LAZY = "LAZY"
+    """By table services, and by who asks for it."""
+
+
 class MorInserts(StrEnum):
     """Where the new rows of a merge-on-read table go: one way so far, said in the table's properties all the same."""
 

@@ -1,6 +1,7 @@
 """What dead processes left: begun restores and rollbacks are finished, their writes rolled back, claims of services taken back.
 
-Done before each write and before each plan of a service. It knows the services by their table only: `catalog.SERVICES`.
+Done before each write, unless dead writes are left to the services, and before each plan of a service. It knows the services by
+their table only: `catalog.SERVICES`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, heartbeat_path
 from hoodie.options.fits import check_version
+from hoodie.options.values import FailedWritesPolicy
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
 from hoodie.services.restore_run import finish_restore
@@ -34,13 +36,25 @@ def recover(context: TableContext) -> list[str]:
     return undone
 
 
+def recover_before_write(context: TableContext) -> None:
+    """As `rollback_failed`; dead writes stay where the options leave them to the services.
+
+    What is begun is finished in any case: a restore, a rollback, and what dead runners of services have claimed.
+    """
+    _rollback_failed(context, dead_writes=context.concurrency.failed_writes is FailedWritesPolicy.EAGER)
+
+
 def rollback_failed(context: TableContext) -> list[str]:
-    """Roll back every pending write whose writer is dead; gives their instants. Done before each write.
+    """Roll back every pending write whose writer is dead; gives their instants. Done before each plan of a service.
 
     Raises:
         CommitConflictError: a writer that does not share our lock is working on the table right now, or a restore is.
         UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
     """
+    return _rollback_failed(context, dead_writes=True)
+
+
+def _rollback_failed(context: TableContext, *, dead_writes: bool) -> list[str]:
     check_version(context.config)
     names, snapshot = together(context.storage, partial(_names, context), context.snapshot)
     restores = snapshot.timeline.pending(Action.RESTORE)
@@ -52,8 +66,10 @@ def rollback_failed(context: TableContext) -> list[str]:
     dead = []
     for instant in timeline.pending_writes:
         match life_of(instant.time, context):
-            case Life.DEAD:
+            case Life.DEAD if dead_writes:
                 dead.append(instant)
+            case Life.DEAD:
+                continue
             case Life.FOREIGN_ALIVE:
                 raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
             case Life.ALIVE:

@@ -449,6 +449,7 @@ TEXTS = {
     keys.CLEAN_TRIGGER_COMMITS.name: "7",
     keys.CLEAN_INCREMENTAL.name: "false",
     keys.CLEAN_MULTIPLE.name: "true",
+    keys.FAILED_WRITES.name: "LAZY",
     "hoodie.keygen.timebased.timestamp.type": "SCALAR",
     "hoodie.keygen.timebased.timestamp.scalar.time.unit": "DAYS",
 }
