@@ -43,8 +43,8 @@ def open_object_store(uri: str, scheme: str, prefix: str, options: Mapping[str, 
     """The storage of the objects below a bucket's folder; `prefix` is that of the options of this kind of store.
 
     Raises:
-        OptionError: the package for object stores is not installed; no bucket or folder is named; the store knows no such
-            option, or it misfits.
+        OptionError: the package for object stores is not installed; no bucket or folder is named, or credentials with it; the
+            store knows no such option, or it misfits.
     """
     try:
         from obstore.exceptions import BaseError  # noqa: PLC0415 - an optional extra
@@ -52,13 +52,19 @@ def open_object_store(uri: str, scheme: str, prefix: str, options: Mapping[str, 
     except ImportError as exc:
         raise OptionError(f"{uri} lies in an object store, and reaching one needs: pip install 'hoodie[s3]'") from exc
     bucket, _, folder = uri.partition("://")[2].partition("/")
+    before, at, host = bucket.rpartition("@")
+    if at and (prefix != "azure" or ":" in before or "@" in before):  # not shown: it is mostly a key with its secret
+        raise OptionError(
+            f"an address takes no credentials: write {scheme}://{host}/{folder}, and give them as storage options such as "
+            f"{prefix}_{_COMMON[prefix][0]}, or in the environment"
+        )
     if not bucket or not folder.strip("/"):
         raise OptionError(f"{uri!r} names no folder in a bucket: write {scheme}://bucket/folder")
     client: dict[str, Any] = {}
     config: dict[str, Any] = {}
     for name, value in {**_environment(prefix), **options}.items():
         short = name.lower().removeprefix(f"{prefix}_")
-        (client if short in _CLIENT else config)[short if short in _CLIENT else name.lower()] = value
+        (client if short in _CLIENT else config)[short if short in _CLIENT else _as_obstore_says(name.lower())] = value
     if f"{prefix}_endpoint" in config:
         config.pop(f"{prefix}_endpoint_url", None)
     endpoint = next((str(value) for name, value in config.items() if "endpoint" in name), "")
@@ -72,6 +78,20 @@ def open_object_store(uri: str, scheme: str, prefix: str, options: Mapping[str, 
     except (BaseError, ValueError, TypeError) as exc:
         raise OptionError(_misfit(uri, prefix, config, str(exc).partition("\n")[0])) from None
     return ObjectStorage(uri, store, once, endpoint=endpoint, place=at, how={**client, **config})
+
+
+def _as_obstore_says(name: str) -> str:
+    """Azure's options begin with `azure_storage_` or with `azure_`, and some are known by one of the two only."""
+    short = name.removeprefix("azure_").removeprefix("storage_")
+    if not name.startswith("azure_") or short not in _AZURE_BEGINS:
+        return name
+    return f"{_AZURE_BEGINS[short]}_{short}"
+
+
+_AZURE_BEGINS = {
+    **dict.fromkeys(("account_name", "account_key", "sas_key", "sas_token", "use_emulator"), "azure_storage"),
+    **dict.fromkeys(("use_azure_cli", "federated_token_file"), "azure"),
+}
 
 
 def _environment(prefix: str) -> dict[str, str]:

@@ -42,8 +42,8 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
     scheme = scheme_of(text)
     if scheme not in (None, "file", "memory", "hdfs", *OBJECT_STORES):
         raise UnsupportedTableError(
-            f"cannot open {text!r}: there is no storage for the scheme {scheme!r}; supported are plain paths, file:///path, "
-            "memory://name, hdfs://host:port/path, s3://bucket/path, gs://bucket/path and az://container/path"
+            f"cannot open {_without_secrets(text)!r}: there is no storage for the scheme {scheme!r}; supported are plain paths, "
+            "file:///path, memory://name, hdfs://host:port/path, s3://bucket/path, gs://bucket/path and az://container/path"
         )
     settings: Any = options
     if settings is not None and not isinstance(settings, Mapping):
@@ -62,6 +62,13 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         return LocalStorage(os.path.expanduser(text))
     rest = text[len(scheme) + 1 :]
     return _open_file_uri(text, rest) if scheme == "file" else _open_memory_uri(text, rest)
+
+
+def _without_secrets(uri: str) -> str:
+    """As it may be shown: users with their passwords, and signatures behind a question mark, are left out."""
+    scheme, _, rest = uri.partition("://")
+    authority, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def scheme_of(uri: str) -> str | None:

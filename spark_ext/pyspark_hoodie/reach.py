@@ -26,8 +26,8 @@ _S3A = {
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
 _GOOGLE_KEYFILES = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
 _AZURE = {
-    "fs.azure.account.key": "azure_account_key",
-    "fs.azure.sas.fixed.token": "azure_sas_key",
+    "fs.azure.account.key": "azure_storage_account_key",
+    "fs.azure.sas.fixed.token": "azure_storage_sas_key",
     "fs.azure.account.oauth2.client.id": "azure_client_id",
     "fs.azure.account.oauth2.client.secret": "azure_client_secret",
 }
@@ -124,5 +124,5 @@ def _of_azure(container: str, host: str, said: Said) -> dict[str, str]:
         # https://login.microsoftonline.com/<tenant>/oauth2/token
         found["azure_tenant_id"] = login.partition("://")[2].split("/")[1]
     if found and host:
-        found["azure_account_name"] = host.partition(".")[0]
+        found["azure_storage_account_name"] = host.partition(".")[0]
     return found

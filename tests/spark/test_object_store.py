@@ -185,7 +185,7 @@ def test_writes_and_every_read(enabled, uri, table_type):
 
 
 AZURE = {
-    "fs.azure.account.key.lake.dfs.core.windows.net": "a key",
+    "fs.azure.account.key.lake.dfs.core.windows.net": "YSBrZXk=",
     "fs.azure.account.oauth2.client.id": "an id",
     "fs.azure.account.oauth2.client.endpoint": "https://login.microsoftonline.com/a-tenant/oauth2/token",
 }
@@ -209,8 +209,8 @@ AZURE = {
             "abfss://files@lake.dfs.core.windows.net/t",
             AZURE,
             {
-                "azure_account_name": "lake",
-                "azure_account_key": "a key",
+                "azure_storage_account_name": "lake",
+                "azure_storage_account_key": "YSBrZXk=",
                 "azure_client_id": "an id",
                 "azure_tenant_id": "a-tenant",
             },
@@ -224,6 +224,8 @@ AZURE = {
 )
 def test_what_hadoop_is_told_and_what_it_is_called_here(path, said, options):
     assert session_settings(path.partition("://")[0] if "://" in path else None, path, said.get) == options
+    if path.startswith("abfss"):
+        open_storage(path, options)  # obstore knows these names
 
 
 def test_options_of_the_storage_are_told_apart_by_how_they_begin():

@@ -12,6 +12,7 @@ import pytest
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage, forget_shared_memory_storage
+from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.uri import open_storage
 
 
@@ -184,3 +185,34 @@ def test_what_may_be_a_secret_in_an_hdfs_uri_or_its_options_is_not_shown() -> No
     with pytest.raises(OptionError, match=r"'password'.*begin with dfs\.") as caught:
         open_storage("hdfs://name:8020/t", {"password": "hush"})
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "instead"),
+    [
+        ("s3://AKID:a-secret@lake/trips", "s3://lake/trips"),
+        ("s3a://a-secret@lake/trips", "s3a://lake/trips"),
+        ("gs://user:a-secret@lake/trips", "gs://lake/trips"),
+        ("abfss://files:a-secret@account.dfs.core.windows.net/trips", "abfss://account"),
+        ("https://user:a-secret@host/trips", "https://host/trips"),
+        ("https://account.blob.core.windows.net/files/trips?sv=1&sig=a-secret", "https://account.blob"),
+        ("hdfs://user:a-secret@name:8020/trips", "hdfs://name:8020/trips"),
+    ],
+)
+def test_credentials_in_an_address_are_refused_and_not_shown(uri: str, instead: str) -> None:
+    with pytest.raises((OptionError, UnsupportedTableError)) as refused:
+        open_storage(uri)
+    assert "a-secret" not in str(refused.value)
+    assert instead in str(refused.value)
+
+
+@pytest.mark.parametrize("begins", ["azure", "azure_storage"])
+def test_options_of_azure_may_begin_in_either_way(begins: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The container before the account is no user either."""
+    uri = "abfss://files@account.dfs.core.windows.net/trips"
+    monkeypatch.setenv(f"{begins.upper()}_ACCOUNT_NAME", "of the environment")
+    given = {"account_name": "account", "account_key": "a2V5", "use_emulator": "false", "use_azure_cli": "false"}
+    storage = open_storage(uri, {f"{begins}_{name}": value for name, value in given.items()})
+    assert storage.uri == uri
+    assert isinstance(storage, ObjectStorage)
+    assert storage.how["azure_storage_account_name"] == "account"
