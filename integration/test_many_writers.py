@@ -11,7 +11,7 @@ import pytest
 from integration.many_writers.run import soak
 from tests.effort import SOAK
 
-SECONDS = {"zookeeper": 30, "zookeeper3": 20, "s3": 20, "hdfs": 20, "disk": 10}
+SECONDS = {"zookeeper": 60, "zookeeper3": 20, "s3": 20, "hdfs": 20, "disk": 10}
 SHARE = {"zookeeper": 8, "zookeeper3": 6, "s3": 8, "hdfs": 6, "disk": 2}
 """Minutes of the soak."""
 MERGE_ON_READ = 4
