@@ -1,6 +1,7 @@
 """The suites of writes, reads and services with their tables on a real S3 server and on HDFS: a sample.
 
-HOODIE_SOAK=1 runs them all.
+HOODIE_SOAK=1 runs them all, the random ones among them as long as `make integration` does: longer ones are in
+`test_suites_on_servers.py`.
 """
 
 import pytest
@@ -17,5 +18,6 @@ SOME = "MERGE_ON_READ and (overwrite or deleted)"
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_operations_do_there_what_they_do_in_memory(server: str, request: pytest.FixtureRequest) -> None:
-    ran = run(request, where(server, request), SUITES if SOAK else [*SAMPLE, "-k", SOME])
+    as_integration = {"HOODIE_SOAK": ""}  # histories of 18,000 steps for each kind of table take days on a server
+    ran = run(request, where(server, request) | as_integration, SUITES if SOAK else [*SAMPLE, "-k", SOME])
     assert ran.tests >= (300 if SOAK else 8)

@@ -169,6 +169,26 @@ def test_a_commit_is_later_by_the_second_than_the_slices_that_it_adds_to() -> No
     assert clock.now_s >= 1_764_000_001
 
 
+@pytest.mark.parametrize("begins", ["a compaction", "rows in a small file"])
+def test_a_commit_that_begins_a_slice_in_a_file_group_is_later_by_the_second_than_its_instant(begins: str) -> None:
+    """Stores tell seconds. Completed before its instant, its logs would be those of the older slice for Apache Hudi."""
+    clock = FakeClock(1_764_000_000.25)
+    storage = BucketStorage(clock=clock)
+    create(storage, table_type="MERGE_ON_READ")
+    opened(storage, clock).upsert(batch([Input("k", "a", 1, 1)]))
+    assert clock.now_s < 1_764_000_001, "there is no older slice"
+    if begins == "a compaction":
+        opened(storage, clock).upsert(batch([Input("k", "a", 2, 2)]))
+        clock.now_s = 1_764_000_005.25
+        (instant,) = [each.instant for each in opened(storage, clock).compact()]
+    else:
+        clock.now_s = 1_764_000_005.25
+        instant = opened(storage, clock).upsert(batch([Input("l", "a", 1, 1)])).instant
+        (piece,) = opened(storage, clock)._context.snapshot().view.latest_slices()
+        assert piece.base_instant == instant
+    assert clock.now_s >= 1_764_000_006, instant
+
+
 def test_the_command_line_takes_the_lock_that_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "t")
     hoodie.create_table(path, rows(0, 1, 0).schema, record_key="id", table_type=TYPES[1]).upsert(rows(0, 4, 1))

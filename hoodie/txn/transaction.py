@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError, LockError
 from hoodie.format.commit_json import decode_commit
-from hoodie.model.enums import Action, State
+from hoodie.model.enums import Action, State, TableType
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
@@ -241,7 +241,7 @@ class Transaction:
         """
         context = self.context
         metadata = replace(metadata, extra={**metadata.extra, **self.writer, NONCE: uuid.uuid4().hex})
-        context.clock.wait_until_passed(self.instant)
+        context.clock.wait_until_passed(self.instant, step_s=self._told_in_steps(metadata))
         self._wait_until_later_than_slices(footing.based_on)
         patience = Patience(context.lock_timeout_s)
         while True:
@@ -361,6 +361,15 @@ class Transaction:
         by = next((writer_of(theirs).who for i, theirs in others if i.time in reason), None)
         message = self._conflict(reason if by is None else f"{reason} (it was written by {by})")
         raise OutdatedPlanError(message, snapshot) if conflict.mends else CommitConflictError(message)
+
+    def _told_in_steps(self, metadata: CommitMetadata) -> float:
+        """The storage's step of modification times, where the completion must not look older than the instant; else 0.
+
+        Apache Hudi 1.x would put the log files of a slice that this begins into the slice before it.
+        """
+        logs = self.context.config.table_type is TableType.MERGE_ON_READ
+        begins = logs and any(stat.log_version is None and stat.prev_commit is not None for stat in metadata.stats())
+        return self.context.storage.time_step_s if begins else 0.0
 
     def _wait_until_later_than_slices(self, based_on: BasedOn) -> None:
         """Where modification times are told to the second, the completion must not look older than the slices that it adds to.
