@@ -5,34 +5,27 @@ Where the environment names a server (`tests/placed.py`), the tables are there, 
 
 import errno
 import shutil
-from functools import cache
 
 import pytest
 
 from hoodie.errors import CommitOutcomeUnknownError, HoodieError
 from hoodie.model.enums import Action as TimelineAction
-from hoodie.model.enums import TableType
-from hoodie.model.names import STAGING
-from hoodie.publish.copying import Decision, Said
 from hoodie.storage.faults import Fault, FaultStorage, crash_points
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.memory import MemoryStorage
-from tests.bucket import BucketStorage
-from tests.crash.actions import ACTIONS, MOVES_ROWS, Action, Views, crash, repair, told_by
+from tests.crash.actions import ACTIONS, MOVES_ROWS, Action, crash, repair
+from tests.crash.scenes import KINDS, chosen, is_decided, is_merge_on_read, scene_of
 from tests.effort import SOAK, long_but, soak_but
 from tests.memory_tables import (
-    FakeClock,
     Input,
     batch,
     copy_of,
     left_by,
     leftovers,
-    new_storage,
     opened,
     snapshot_of,
     stray_files,
 )
-from tests.placed import EVERY, SERVER, TRIED
+from tests.placed import EVERY, SERVER
 
 CALLS = {
     "copy-on-write upsert": 19,
@@ -100,49 +93,7 @@ NEXT = Input("next", "a", 1, 1)
 PLANNED = (TimelineAction.COMPACTION, TimelineAction.LOGCOMPACTION, TimelineAction.CLUSTERING)
 
 
-class Scene:
-    """An action's starting point, its calls, and what readers see before and after."""
-
-    def __init__(self, action: Action, kind: type[MemoryStorage]):
-        self.action = action
-        clock = FakeClock()
-        self.start = new_storage(clock, kind)
-        action.prepare(self.start, clock)
-        self._known = Views.of(opened(self.start, clock)).known()
-        self.before = self.seen(self.start, clock)
-        done, clock = copy_of(self.start)
-        traced = FaultStorage(done)
-        action.run(opened(traced, clock))
-        self.trace = traced.trace
-        self.after = self.seen(done, clock)
-
-    def seen(self, storage, clock):
-        """In memory the clock, and so the instants, are the same in every run."""
-        views = Views.of(opened(storage, clock))
-        return views if SERVER is None else views.told_by(self._known)
-
-    def rows(self, rows):
-        """As `seen` shows those of a snapshot."""
-        return tuple(rows) if SERVER is None else told_by(self._known, rows)
-
-    def points(self):
-        """The places to die at; on a server perhaps some of them."""
-        return chosen(list(crash_points(self.trace)))
-
-
-def chosen(places):
-    some = places[EVERY // 2 :: EVERY]
-    TRIED["places"] += len(some)
-    return some
-
-
-KINDS = {"memory": MemoryStorage, "bucket": BucketStorage} if SERVER is None else {SERVER: MemoryStorage}
 SHORT = IN_SHORT if SERVER is None else [(name, SERVER) for name in ACTIONS]
-
-
-@cache
-def scene_of(name: str, kind: str = next(iter(KINDS))) -> Scene:
-    return Scene(ACTIONS[name], KINDS[kind])
 
 
 @pytest.fixture(params=long_but(["merge-on-read upsert"], ACTIONS))
@@ -177,19 +128,6 @@ def test_scenes_show_something(scene):
         assert scene.before != scene.after
     if scene.action.name in MOVES_ROWS:
         assert scene.before.snapshot == scene.after.snapshot
-
-
-def is_decided(storage):
-    """Whether a write of a dead process is decided and has no completed file yet: then whoever comes next puts it."""
-    for info in storage.list(STAGING, recursive=True):
-        if info.path.endswith("/_decision"):
-            decision = Decision.decode(storage.read(info.path), path=info.path)
-            return decision.said is Said.COMPLETE and not storage.exists(decision.path)
-    return False
-
-
-def is_merge_on_read(storage):
-    return opened(storage).config.table_type is TableType.MERGE_ON_READ
 
 
 def recovered(scene, storage, clock, *, last_snapshot):

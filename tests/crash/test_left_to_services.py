@@ -6,7 +6,7 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path
 from tests.crash.actions import crash
-from tests.crash.test_every_step import KINDS, is_decided, is_merge_on_read, scene_of
+from tests.crash.scenes import KINDS, is_decided, is_merge_on_read, scene_of
 from tests.effort import long_but
 from tests.memory_tables import (
     Input,
