@@ -11,7 +11,8 @@ _HEAD = """# The key-value store: figures
 
 Made by `python -m benchmarks.key_values.run` on {made}. Machine: {machine}, one disk. Keys have 16 bytes, values 1,000
 random bytes unless a table says otherwise. "Keys a core" is keys for each second of CPU time, of all threads of the
-process. A window ends when its rows are on storage (`fsync`, on HDFS `hflush`). Time to make the data does not count.
+process. A window ends when its rows are on storage (`fsync`, on HDFS `hflush`). It has as many keys as come in so many
+seconds at 110,000 a second; they are put as fast as the store takes them. Time to make the data does not count.
 """
 
 

@@ -22,6 +22,8 @@ from benchmarks.key_values.stores import KINDS, Rows, Store, forget_files, keys_
 
 BATCH = 5_000
 VALUE_BYTES = 1_000
+RATE = 110_000
+"""Keys a second that come: so many are in a window of so many seconds, for each store."""
 RANGE_KEYS = 10_000
 RANGE_PUTS = 500_000
 """After so many puts the keys are of another range; in HDHT's benchmark, after a minute."""
@@ -85,8 +87,8 @@ def written_bytes() -> int:
 def run_windows(
     store: Store, batches: Iterator[Rows], *, window_s: float, reads: bool = False, first_window: int = 1
 ) -> dict[str, Any]:
-    """Puts, with windows that end after so many seconds of work; the last bytes are in files when it ends."""
-    clock, keys, window, ended_s = Clock(), 0, first_window, 0.0
+    """Puts, in windows of what comes in so many seconds; the last bytes are in files when it ends."""
+    clock, keys, window, ended = Clock(), 0, first_window, 0
     before = written_bytes()
     for rows in batches:
         with clock:
@@ -94,17 +96,19 @@ def run_windows(
                 store.look_up(rows)
             store.put_many(rows)
         keys += len(rows.keys)
-        if clock.wall_s - ended_s >= window_s:
+        if keys - ended >= window_s * RATE:
             with clock:
                 store.end_window(window)
-            window, ended_s = window + 1, clock.wall_s
+            window, ended = window + 1, keys
     with clock:
-        store.end_window(window)
+        if keys > ended:
+            store.end_window(window)
+            window += 1
         store.settle()
     return {
         "keys": keys,
-        "windows": window + 1 - first_window,
-        "next_window": window + 1,
+        "windows": window - first_window,
+        "next_window": window,
         "wall_s": clock.wall_s,
         "cpu_s": clock.cpu_s,
         "written": written_bytes() - before,

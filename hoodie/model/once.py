@@ -16,7 +16,7 @@ class once(Generic[T]):
     """
 
     def __init__(self, work_out: Callable[[Any], T]) -> None:
-        self._work_out = work_out
+        self.func = work_out
         self._name = work_out.__name__
         self.__doc__ = work_out.__doc__
 
@@ -32,6 +32,6 @@ class once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Self | T:
         if instance is None:
             return self
-        found = self._work_out(instance)
+        found = self.func(instance)
         instance.__dict__[self._name] = found  # from now on it is found there, before this is asked
         return found

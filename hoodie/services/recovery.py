@@ -79,10 +79,11 @@ def _rollback_failed(context: TableContext, *, dead_writes: bool) -> list[str]:
         _finish(context, rollback)
     undone = []
     for instant in dead:
-        # A writer that completed after the timeline was read looks dead: it is not at work any more.
+        # A writer that completed after the timeline was read looks dead: it is not at work any more. So does one that died when
+        # its commit was decided and not yet on the timeline: that landed, and was not undone.
         with suppress(InstantNotFoundError):
-            rollback_instant(context, instant.time)
-            undone.append(instant.time)
+            if rollback_instant(context, instant.time) is not None:
+                undone.append(instant.time)
     begun = [action for action, service in SERVICES.items() if not service.resumes]
     claims = [i for i in timeline.pending(*begun) if i.state is State.INFLIGHT] if begun else []
     for claimed in claims:
