@@ -20,8 +20,6 @@ _PAGES: Kind[IndexPage] = Kind("HFile index pages")
 _CHUNKS: Kind[memoryview] = Kind("HFile bloom chunks")
 _WINDOW_BYTES = 4 * 1024 * 1024
 """Neighbours are read together up to this."""
-_GAP_BYTES = 256 * 1024
-"""Over so much that nobody asked for a read goes on: bloom chunks and index pages stand among the data."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class Blocks:
     def many(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, CellBlock]]:
         """These data blocks in their order; those that are not in the cache are read with their neighbours, and kept."""
         wanted = [(entry, self.kept_cells(entry)) for entry in entries]
-        missing = windows([entry for entry, found in wanted if found is None])
+        missing = windows([entry for entry, found in wanted if found is None], gap_bytes=self.source.gap_bytes)
         read: deque[memoryview] = deque()
         for entry, found in wanted:
             if found is not None:
@@ -127,14 +125,17 @@ class Blocks:
         return self.source.read(start, last.offset + last.size_bytes - start)
 
 
-def windows(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Blocks to be read in one go each; a file whose index goes backwards gets a window for each step back."""
+def windows(entries: Iterable[Entry], *, gap_bytes: int) -> Iterator[list[Entry]]:
+    """Blocks to be read in one go each, over bloom chunks, index pages and other blocks between them.
+
+    A file whose index goes backwards gets a window for each step back.
+    """
     window: list[Entry] = []
     for entry in entries:
         if window:
             gap = entry.offset - (window[-1].offset + window[-1].size_bytes)
             size = entry.offset + entry.size_bytes - window[0].offset
-            if not 0 <= gap <= _GAP_BYTES or size > _WINDOW_BYTES:
+            if not 0 <= gap <= gap_bytes or size > _WINDOW_BYTES:
                 yield window
                 window = []
         window.append(entry)

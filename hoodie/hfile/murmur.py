@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,15 @@ def _finished(value: _Hashes) -> _Hashes:
     return value ^ value >> np.uint32(15)
 
 
+@lru_cache(maxsize=64)
+def murmur_of_row(row: bytes) -> tuple[int, int]:
+    """The same two of one row. Who asks several files asks them for one row after the other, so the last ones are kept."""
+    first = murmur(row, 0)
+    return first, murmur(row, first)
+
+
 def murmur(row: bytes, seed: int) -> int:
-    """The same of one row: for one, this is faster than numpy."""
+    """One of them: for one row, this is faster than numpy."""
     value = (seed ^ len(row)) & _MASK
     whole = len(row) & ~3
     for at in range(0, whole, 4):

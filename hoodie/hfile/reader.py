@@ -12,7 +12,7 @@ from hoodie.hfile.arrays import BINARY, as_binary, first_disorder
 from hoodie.hfile.block import BlockKind
 from hoodie.hfile.blocks import Blocks, windows
 from hoodie.hfile.lookup import look_up
-from hoodie.hfile.murmur import murmur
+from hoodie.hfile.murmur import murmur_of_row
 from hoodie.hfile.opened import open_hfile
 from hoodie.hfile.source import Source
 from hoodie.hfile.walk import entries_between, entry_of
@@ -88,7 +88,7 @@ class HFileReader:
             return
         count = 0
         last: bytes | None = None
-        for window in windows(entries_between(self._blocks, start or b"", stop)):
+        for window in windows(entries_between(self._blocks, start or b"", stop), gap_bytes=self._source.gap_bytes):
             cells = self._blocks.together(window)
             count += len(cells)
             if not len(cells):
@@ -114,8 +114,7 @@ class HFileReader:
         bits = len(chunk) * 8
         if not bits:
             return True
-        place = murmur(key, 0)
-        step = murmur(key, place)
+        place, step = murmur_of_row(key)
         for _ in range(bloom.hashes):
             bit = (place if place < 1 << 31 else (1 << 32) - place) % bits
             if not chunk[bit >> 3] >> (bit & 7) & 1:

@@ -9,6 +9,9 @@ from hoodie.errors import CorruptFileError
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import file_key
 
+_REMOTE_GAP_BYTES = 256 * 1024
+_LOCAL_GAP_BYTES = 16 * 1024
+
 
 class Source(Protocol):
     """Bytes that do not change."""
@@ -24,6 +27,11 @@ class Source(Protocol):
     @property
     def identity(self) -> Hashable:
         """Equal where the bytes are the same: what was decoded from them is kept under it."""
+        ...
+
+    @property
+    def gap_bytes(self) -> int:
+        """To read over so much that nobody asked for is quicker than to read once more."""
         ...
 
     def read(self, offset: int, length: int) -> memoryview:
@@ -44,6 +52,7 @@ class StorageSource:
         self.name = info.path
         self.size_bytes = info.size_bytes
         self.identity = file_key(storage, info)
+        self.gap_bytes = _REMOTE_GAP_BYTES if storage.is_remote else _LOCAL_GAP_BYTES
 
     def read(self, offset: int, length: int) -> memoryview:
         data = self._storage.read(self._path, offset, length)
@@ -62,6 +71,7 @@ class BufferSource:
         self.name = name
         self.size_bytes = len(self._data)
         self.identity = object()
+        self.gap_bytes = _REMOTE_GAP_BYTES  # nothing is copied
 
     def read(self, offset: int, length: int) -> memoryview:
         return self._data[offset : offset + length]
