@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,11 @@ from benchmarks.key_values.page import page
 
 PARTS = ("hdht", "beside", "s3", "growth")
 LOCAL = ("hoodie", "hoodie, blocks", "RocksDB", "LMDB", "SQLite")
-GROWING = ("hoodie", "RocksDB", "LMDB")
+GROWING = ("hoodie", "RocksDB")
 WINDOWS_S = (0.5, 5.0, 15.0)
 HDHT_KEYS = {0.5: 990_000, 5.0: 1_650_000, 15.0: 3_300_000}
 """For two windows and more."""
+GROWTH = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "KEY_VALUE.md"
 
@@ -104,8 +106,8 @@ def s3(runs: Runs, folder: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def growth(runs: Runs, folder: Path) -> None:
-    steps = [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000]
+def growth(runs: Runs, folder: Path, most: int) -> None:
+    steps = [step for step in GROWTH if step <= most]
     for store in GROWING:
         runs.run("growth", store, "growth", {"value_bytes": 100, "steps": steps, "gets": 300})
 
@@ -126,6 +128,7 @@ def _hdfs(folder: Path) -> Iterator[str | None]:
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("parts", nargs="*", default=PARTS[:3], help=f"of {', '.join(PARTS)} (growth takes an hour)")
+    parser.add_argument("--most", type=int, default=GROWTH[-1], help="keys up to which stores grow")
     parser.add_argument("--peers-python", type=Path, required=True, help="with rocksdict, lmdb and slatedb")
     parser.add_argument("--out", type=Path, default=Path("build/key-values.jsonl"))
     parser.add_argument("--folder", type=Path, help="on the disk to measure; default: a temporary folder")
@@ -134,8 +137,9 @@ def main(argv: Sequence[str]) -> int:
     _forget(args.out, args.parts)
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         runs = Runs(Path(folder), args.peers_python, args.out)
+        steps = {"hdht": hdht, "beside": beside, "s3": s3, "growth": partial(growth, most=args.most)}
         for part in args.parts:
-            {"hdht": hdht, "beside": beside, "s3": s3, "growth": growth}[part](runs, Path(folder))
+            steps[part](runs, Path(folder))
     lines = [json.loads(line) for line in args.out.read_text().splitlines()]
     PAGE.write_text(page(lines, made=datetime.now(UTC).date().isoformat(), machine=_machine()), encoding="utf-8")
     return 0

@@ -15,7 +15,7 @@ from hoodie.kv.binary import KEYS, VALUES, Binary, listed
 from hoodie.kv.data_files import DataFormat, DataReader
 from hoodie.kv.manifest import DataFile, Manifest
 from hoodie.kv.names import data_file
-from hoodie.kv.rows import NOTHING, SortedRows, merged
+from hoodie.kv.rows import NOTHING, SortedRows, merged, position
 from hoodie.kv.runs import cuts
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind
@@ -91,12 +91,12 @@ class Files:
         """The rows of these files in a range between two of their beginnings, where one file of each run lies at most."""
         here = [file for file in files if file.last >= start and (stop is None or file.first < stop)]
         here.sort(key=lambda file: file.run)
+        scans = [self.open(file).scan(start, stop) for file in here]
         if len(here) == 1 and not (drop_deletes and here[0].has_deletes):
-            yield from self.open(here[0]).scan(start, stop)
-        elif here:
-            rows = merged(
-                [_joined(list(self.open(file).scan(start, stop))) for file in here], drop_deletes=drop_deletes
-            )
+            yield from scans[0]
+            return
+        for parts in side_by_side(scans):
+            rows = merged(parts, drop_deletes=drop_deletes)
             if len(rows.keys):
                 yield rows
 
@@ -106,6 +106,21 @@ class Files:
         return self._cache.get(
             _OPEN, key, lambda: self._format.open(self._storage, path, self._cache), lambda _: _OPEN_BYTES
         )
+
+
+def side_by_side(scans: Sequence[Iterator[SortedRows]]) -> Iterator[Sequence[SortedRows]]:
+    """Rows of all scans up to some key, then of all up to the next one. A batch of each is in memory."""
+    waiting = [next(scan, None) for scan in scans]
+    while any(rows is not None for rows in waiting):
+        bound = min(rows.keys[-1].as_py() for rows in waiting if rows is not None)
+        parts = []
+        for number, rows in enumerate(waiting):
+            if rows is None:
+                continue
+            count = position(rows.keys, bound + b"\0")  # no key lies between these two
+            parts.append(rows.slice(0, count))
+            waiting[number] = rows.slice(count) if count < len(rows.keys) else next(scans[number], None)
+        yield parts
 
 
 def _joined(parts: Sequence[SortedRows]) -> SortedRows:
