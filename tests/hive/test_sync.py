@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,9 +20,10 @@ from hoodie.metastore.interface import interface
 from hoodie.model.hive_results import HiveSyncResult
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.values import Extractor, HiveViews
+from hoodie.services import upkeep
 from hoodie.table import HoodieTable
 from tests.effort import long_but
-from tests.metastore_tables import Catalog, Killed
+from tests.metastore_tables import ASKING, Catalog, Killed
 
 OPTIONS = HiveSyncOptions(table="trips")
 Root: TypeAlias = str | Path
@@ -490,6 +492,32 @@ def test_a_metastore_that_refuses_is_quoted_without_what_may_be_secret(root: Roo
     with pytest.raises(HiveSyncError, match=r"did not do create_table: PermissionError: read only") as caught:
         registered(t, catalog, secret)
     assert "s3cr3t" not in str(caught.value)
+
+
+def test_a_metastore_that_is_read_only_costs_a_warning_and_no_commit_and_the_next_commit_repairs_it(
+    root: Root, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(upkeep, "sync", partial(sync, connect=catalog.connect))
+    t = table_at(root)
+    said = {"enable": "true", "metastore.uris": "thrift://nobody:1", "database": catalog.database, "table": "trips"}
+    options = {f"hoodie.datasource.hive_sync.{name}": value for name, value in said.items()}
+
+    def refuse(call: str, n: int) -> None:
+        if call not in ASKING:
+            raise PermissionError("read only")
+
+    catalog.before = refuse
+    for city in ("rome", "oslo"):
+        caplog.clear()
+        t.upsert({"id": [city], "city": [city], "fare": [1], "ts": [1]}, options=options)
+        warned = [record.getMessage() for record in caplog.records if "metastore" in record.getMessage()]
+        assert len(warned) == 1
+        assert warned[0].startswith("the commit stands, but the registration in the Hive metastore after it failed")
+        assert "read only" in warned[0]
+    assert t.scan().count() == 2
+    catalog.before = lambda call, n: None
+    t.upsert({"id": ["lima"], "city": ["lima"], "fare": [1], "ts": [1]}, options=options)
+    assert cities(catalog) == {"rome", "oslo", "lima"}
 
 
 def test_the_time_of_all_calls_together_is_bounded(root: Root, catalog: Catalog) -> None:
