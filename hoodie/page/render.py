@@ -9,7 +9,7 @@ from importlib.resources import files
 from itertools import pairwise
 
 from hoodie.model.results import format_count, format_size
-from hoodie.page.facts import SERVICES, SIZE_STEPS_MB, Lane, PartitionFacts, TableFacts
+from hoodie.page.facts import SERVICES, SIZE_STEPS_MB, Lane, Mark, PartitionFacts, TableFacts
 from hoodie.page.picture import class_of, commit_bars, timeline_picture
 
 PARTITIONS_SHOWN = 100
@@ -47,9 +47,8 @@ def _sections(facts: TableFacts) -> Iterable[str]:
     if facts.consumers:
         yield _section("Consumers", _consumers(facts))
     if facts.written_bytes:
-        yield _section(
-            "Written by each commit", _legend(facts) + _wide(commit_bars(facts.marks)) + _amplification(facts)
-        )
+        legend = _legend(mark for mark in facts.marks if mark.bytes_written)
+        yield _section("Written by each commit", legend + _wide(commit_bars(facts.marks)) + _amplification(facts))
     yield _section("Partitions", _partitions(facts))
     yield _section("Sizes of file slices", _sizes(facts))
 
@@ -117,7 +116,7 @@ def _timeline(facts: TableFacts) -> str:
     title = f"{format_count(len(shown), 'instant')}{newest}"
     return (
         f"<p>{_text(_spread(facts))} The larger a mark, the more was written; a ring is not completed.</p>"
-        f"{_wide(timeline_picture(facts.marks))}"
+        f"{_legend(facts.marks, 'legend lanes')}{_wide(timeline_picture(facts.marks))}"
         f"<details><summary>{title}, as a table</summary>{_table(title, header, rows, numbers=3)}</details>"
     )
 
@@ -168,10 +167,12 @@ def _consumers(facts: TableFacts) -> str:
     return _table(f"{format_count(len(rows), 'named consumer')}, the furthest behind first", header, rows, numbers=1)
 
 
-def _legend(facts: TableFacts) -> str:
-    there = [lane for lane in Lane if any(mark.lane is lane and mark.bytes_written for mark in facts.marks)]
-    items = "".join(f'<li><span class="dot {class_of(lane)}"></span>{_text(lane.value)}</li>' for lane in there)
-    return f'<ul class="legend">{items}</ul>'
+def _legend(marks: Iterable[Mark], kind: str = "legend") -> str:
+    there = {mark.lane for mark in marks}
+    items = "".join(
+        f'<li><span class="dot {class_of(lane)}"></span>{_text(lane.value)}</li>' for lane in Lane if lane in there
+    )
+    return f'<ul class="{kind}">{items}</ul>'
 
 
 def _amplification(facts: TableFacts) -> str:

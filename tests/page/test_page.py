@@ -306,7 +306,9 @@ def test_a_browser_shows_it_without_a_sideways_scroll(tmp_path, width, name):
         "</body>",
         "<script>const all = document.documentElement, pictures = [...document.querySelectorAll('.newest')];"
         "parent.postMessage(JSON.stringify([innerWidth, all.scrollWidth <= innerWidth, document.querySelectorAll('section').length,"
-        "pictures.every(p => p.scrollWidth <= p.clientWidth || p.scrollLeft === 0), pictures.length]), '*')</script></body>",
+        "pictures.every(p => p.scrollWidth <= p.clientWidth || p.scrollLeft === 0), pictures.length,"
+        "document.querySelector('.lanes').checkVisibility(), pictures[0].scrollWidth > pictures[0].clientWidth"
+        "]), '*')</script></body>",
     )
     out.write_text(measured, encoding="utf-8")
     # No window of a browser is as narrow as a phone, but a frame in one is.
@@ -339,9 +341,11 @@ def test_a_browser_shows_it_without_a_sideways_scroll(tmp_path, width, name):
         check=True,
     )
     title = re.search(r"<title>(.*?)</title>", shown.stdout)
-    shown_width, fits, sections, newest, pictures = json.loads(title[1])
+    shown_width, fits, sections, newest, pictures, named, cut = json.loads(title[1])
     assert shown_width == width
     assert fits
     assert sections == html.count("<section")
     assert newest
     assert pictures == 2
+    assert named or not cut, "the names in the picture may be out of sight"
+    assert named == (width < 800)
