@@ -1,7 +1,8 @@
-"""How long planning a clean of a large table takes, and how much memory: 10,000 partitions, a million files, simulated metadata.
+"""How long archiving a large table takes, and planning its clean, and how much memory: 10,000 partitions, a million files,
+simulated metadata.
 
-`python -m benchmarks.clean_plan` prints a line for the incremental plan, which must not list the table, and one for the first plan
-of a table, which lists all of it.
+`python -m benchmarks.clean_plan` prints a line for archiving and one for the incremental plan, which must not list the table, and one
+for the first plan of a table, which lists all of it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import hoodie
@@ -17,7 +18,9 @@ from hoodie.format.service_plans import encode_clean_metadata
 from hoodie.model.enums import Action, CleanPolicy, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CleanPlan, CommitMetadata, WriteStat
+from hoodie.options.parse import parse_write_options
 from hoodie.options.services import CleaningOptions
+from hoodie.services.archiving import archive
 from hoodie.services.cleaning import plan_clean
 from hoodie.storage.base import FileInfo
 from hoodie.storage.uri import open_storage
@@ -74,8 +77,8 @@ class Simulated:
         return AllFiles.of(info for number in range(PARTITIONS) for info in self._files(number))
 
 
-def _table(listing: Simulated, *, cleaned: bool) -> TableContext:
-    uri = f"{listing.uri}-{cleaned}"
+def _table(listing: Simulated, *, name: str, cleaned: bool) -> TableContext:
+    uri = f"{listing.uri}-{name.replace(' ', '-').replace(',', '')}"
     hoodie.create_table(uri, {"id": "string", "day": "string"}, record_key="id", partition_by="day")
     context = open_at(open_storage(uri)).writer.context
     for number, time_ in enumerate(_times()):
@@ -100,21 +103,33 @@ def _table(listing: Simulated, *, cleaned: bool) -> TableContext:
     return replace(context, listing=listing)
 
 
+def _measured(what: str, act: Callable[[TableContext], object], *, cleaned: bool = True) -> None:
+    listing = Simulated()
+    context = _table(listing, name=what, cleaned=cleaned)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.perf_counter()
+    did = act(context)
+    took = time.perf_counter() - started
+    grew = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    sys.stdout.write(
+        f"{what}: {took:.2f} s, {grew:.0f} MB more; {did}; listed {listing.partitions:,} partitions, "
+        f"the table {listing.whole} times\n"
+    )
+
+
+def _cleans(context: TableContext) -> str:
+    planned = plan_clean(context, context.snapshot(), CleaningOptions())
+    return f"{planned.plan.count if planned else 0:,} files to delete"
+
+
+def _archives(context: TableContext) -> str:
+    return f"{len(archive(context, parse_write_options({}).write).instants):,} instants archived"
+
+
 def main() -> None:
-    for cleaned in (True, False):
-        listing = Simulated()
-        context = _table(listing, cleaned=cleaned)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        started = time.perf_counter()
-        planned = plan_clean(context, context.snapshot(), CleaningOptions())
-        took = time.perf_counter() - started
-        grew = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-        what = "incremental" if cleaned else "first, of the whole table"
-        files = planned.plan.count if planned else 0
-        sys.stdout.write(
-            f"{what}: {took:.2f} s, {grew:.0f} MB more; {files:,} files to delete; listed {listing.partitions:,} partitions, "
-            f"the table {listing.whole} times\n"
-        )
+    _measured("archiving", _archives)
+    _measured("clean, incremental", _cleans)
+    _measured("clean, first, of the whole table", _cleans, cleaned=False)
 
 
 if __name__ == "__main__":
