@@ -27,8 +27,6 @@ from hoodie.storage.cache import Cache
 
 log = logging.getLogger("hoodie")
 
-READERS_S = 600.0
-"""So long a file stays that is not needed any more."""
 _STATES_KEPT = 4
 
 
@@ -172,7 +170,7 @@ class Flusher:
     def _go_on(self, manifest: Manifest) -> None:
         """Make it the next state, and remove what nobody needs since a while."""
         now_s = self._storage.now_s()
-        doomed = [name for name, since_s in manifest.gone if now_s - since_s >= READERS_S]
+        doomed = [name for name, since_s in manifest.gone if now_s - since_s >= self._options.keep_replaced_s]
         manifest = replace(
             manifest, number=manifest.number + 1, gone=tuple(each for each in manifest.gone if each[0] not in doomed)
         )

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from hoodie.errors import CorruptFileError, OptionError, TableChangedError
+from hoodie.errors import CorruptFileError, MissingFileError, OptionError, TableChangedError
 from hoodie.kv.binary import KEYS, VALUES, Binary, listed
 from hoodie.kv.data_files import DataFormat
 from hoodie.kv.looking import Files
@@ -72,14 +72,23 @@ class BucketReader:
 
         Returns:
             Record batches of `key` (binary) and `value` (large binary).
+
+        Raises (while it is read):
+            MissingFileError: the scan took longer than the writer keeps files that it has merged.
         """
         if prefix is not None:
             if start is not None or stop is not None or self._order.encode is not None:
                 raise OptionError("prefix goes alone, and with the lexicographic order")
             start, stop = prefix, _after(prefix)
         low, high = (None if key is None else self._order.stored(key) for key in (start, stop))
-        for rows in self._current().scan(low, high):
-            yield pa.record_batch([self._order.shown_many(rows.keys), rows.values.cast(VALUES)], ["key", "value"])
+        try:
+            for rows in self._current().scan(low, high):
+                yield pa.record_batch([self._order.shown_many(rows.keys), rows.values.cast(VALUES)], ["key", "value"])
+        except FileNotFoundError as exc:
+            raise MissingFileError(
+                f"a data file of {self._storage.uri} is gone, which the scan began with ({exc}). Its writer keeps files that it has "
+                "merged for keep_replaced_s seconds: scan again, or let it keep them for longer"
+            ) from exc
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         """All keys and values in order."""

@@ -13,6 +13,7 @@ from hoodie.errors import CorruptFileError, OptionError
 
 MB = 1024 * 1024
 NO_COMPRESSION = "none"
+_YEAR_S = 366 * 86_400
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class StoreOptions:
     max_file_size: int = 128 * MB
     compression: str = NO_COMPRESSION
     """Of new data files."""
+    keep_replaced_s: float = 600.0
+    """So long a data file stays that was merged or purged, for readers that have not yet seen what took its place."""
     sync: str = "window"
     """"window": a window is on storage, a power cut included, when `end_window` returns. "process": it outlives the process."""
 
@@ -68,5 +71,8 @@ class StoreOptions:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise OptionError(f"{name}={value!r} is no whole number above 0")
+        kept_s: object = self.keep_replaced_s
+        if not isinstance(kept_s, int | float) or not 0 <= kept_s <= _YEAR_S:
+            raise OptionError(f"keep_replaced_s={self.keep_replaced_s!r} is no number of seconds from 0 to a year")
         if self.sync not in ("window", "process"):
             raise OptionError(f'sync={self.sync!r} is neither "window" nor "process"')

@@ -198,6 +198,7 @@ def open_store(
     *,
     flush_bytes: int = 256 << 20,
     compression: str = NO_COMPRESSION,
+    keep_replaced_s: float = 600.0,
     sync: str = "window",
     heartbeat_s: float = 60.0,
     create: bool = True,
@@ -217,6 +218,8 @@ def open_store(
         max_file_size: bytes of a data file.
         flush_bytes: so many bytes of keys and values in memory are written. Twice as many may be there while that goes on.
         compression: of new HFiles: "none", "gz", "snappy", "lz4" or "zstd".
+        keep_replaced_s: so many seconds data files stay that were merged or purged, for readers. A scan that takes
+            longer fails; single look-ups go on with the newest state.
         heartbeat_s: on HDFS and object stores a writer gives a sign of life so often. One that has missed two may be taken for dead
             by others, if they were told the same.
         create: False: open it only, as who reads does, and may come before who writes.
@@ -226,7 +229,14 @@ def open_store(
         OptionError: a value makes no sense, or the store is another one. TableNotFoundError: there is none, with `create=False`.
     """
     options = StoreOptions(
-        flush_size, flush_interval_count, flush_bytes, max_wal_file_size, max_file_size, compression, sync
+        flush_size,
+        flush_interval_count,
+        flush_bytes,
+        max_wal_file_size,
+        max_file_size,
+        compression,
+        keep_replaced_s,
+        sync,
     )
 
     def below(folder: str) -> Storage:

@@ -140,6 +140,7 @@ def test_a_store_is_what_it_was_made_as(tmp_path):
     for wrong in (
         {"buckets": 0},
         {"compression": "lzw"},
+        {"keep_replaced_s": -1},
         {"file_format": "blocks", "compression": "zstd"},
         {"file_format": "none"},
         {"order": "none"},

@@ -6,16 +6,24 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 import hoodie.kv
-from hoodie.errors import CommitOutcomeUnknownError, HoodieError, LockError, OptionError, StoreFencedError
+from hoodie.errors import (
+    CommitOutcomeUnknownError,
+    HoodieError,
+    LockError,
+    MissingFileError,
+    OptionError,
+    StoreFencedError,
+)
 from hoodie.kv.manifest import read_newest
 from hoodie.kv.settings import StoreOptions
 from tests.bucket import BucketStorage
-from tests.kv.stores import KINDS, Place, abandon, binary, committed
+from tests.kv.stores import KINDS, SMALL, Place, abandon, binary, committed
 
 BUCKET = "buckets-00000001/00000"
 
@@ -146,6 +154,30 @@ def test_keys_that_only_grow_are_never_rewritten():
         assert {file.run for file in files} == {1}
         assert writer._flusher.written_bytes == sum(file.size_bytes for file in files)
         assert writer.files.manifest.gone == ()
+
+
+def test_files_that_were_merged_stay_for_readers_as_long_as_is_said():
+    place = Place()
+    for keep_replaced_s in (600.0, 0.0):
+        options = replace(SMALL, keep_replaced_s=keep_replaced_s)
+        with place.store(options, buckets=1).writer(0) as writer:
+            for n in range(2):
+                writer.put_many(binary([b"%03d" % each for each in range(200)]), binary([b"v%d" % n] * 200))
+                writer.end_window((writer.last_window or 0) + 1)
+                writer.flush()
+            reader = place.store().reader(0, max_age_s=None)
+            scan = reader.scan()
+            next(scan)
+            writer.compact()
+            writer.put(b"z", b"z")
+            writer.end_window(writer.last_window + 1)
+            writer.flush()  # with the next state what nobody needs goes
+            if keep_replaced_s:
+                assert sum(batch.num_rows for batch in scan) > 0
+            else:
+                with pytest.raises(MissingFileError, match="keep_replaced_s seconds: scan again"):
+                    list(scan)
+            assert reader.get(b"007") == b"v1"
 
 
 def test_windows_are_told_apart_by_their_numbers():
