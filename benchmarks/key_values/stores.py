@@ -76,7 +76,7 @@ class Hoodie:
 
         self._store = open_at(
             lambda folder: open_storage(f"{self._place}/{folder}" if folder else self._place),
-            StoreOptions(sync=self._sync),
+            StoreOptions(sync=self._sync, keep_replaced_s=5.0),
             buckets=1,
             file_format=self._format,
             cache=Cache(),
