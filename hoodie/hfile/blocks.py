@@ -64,11 +64,12 @@ class Blocks:
 
     def chunk(self, entry: Entry) -> memoryview:
         """The bits of a part of the bloom filter."""
-
-        def load() -> memoryview:
-            return self.content(entry, (BlockKind.BLOOM_CHUNK,))
-
-        return self.cache.get(_CHUNKS, (self.source.identity, entry.offset), load, len)
+        key = (self.source.identity, entry.offset)
+        found = self.cache.find(_CHUNKS, key)
+        if found is None:
+            found = self.content(entry, (BlockKind.BLOOM_CHUNK,))
+            self.cache.put(_CHUNKS, key, found, len(found))
+        return found
 
     def content(self, entry: Entry, kinds: Sequence[BlockKind]) -> memoryview:
         """The content of one block, read by itself."""

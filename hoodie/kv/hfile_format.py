@@ -87,10 +87,11 @@ class _Reader:
                     f"HFile {source.name}: its meta block {_DELETED} does not decode: {exc}"
                 ) from exc
         self._hidden = SortedRows(deleted, pa.nulls(len(deleted), VALUES))
+        self._hides = len(deleted) > 0
 
     def get(self, key: bytes) -> tuple[bool, bytes | None]:
-        deleted = self._hidden.keys
-        if len(deleted):
+        if self._hides:
+            deleted = self._hidden.keys
             at = position(deleted, key)
             if at < len(deleted) and deleted[at].as_py() == key:
                 return True, None
@@ -103,7 +104,7 @@ class _Reader:
         values: Any = self._reader.get_many(keys.keys).cast(VALUES)
         there = values.is_valid()
         found = SortedRows(keys.keys.filter(there), values.filter(there))
-        if not len(self._hidden.keys):
+        if not self._hides:
             return found
         gone = keys.keys.filter(pc.is_in(keys.keys, value_set=self._hidden.keys))
         return merged([found, SortedRows(gone, pa.nulls(len(gone), VALUES))], drop_deletes=False)

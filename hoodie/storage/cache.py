@@ -64,11 +64,12 @@ class Cache:
         return process_cache, ()
 
     def find(self, kind: Kind[V], key: Hashable) -> V | None:
+        at = (kind, key)
         with self._lock:
-            entry = self._entries.get((kind, key))
+            entry = self._entries.get(at)
             if entry is None:
                 return None
-            self._entries.move_to_end((kind, key))
+            self._entries.move_to_end(at)
             found: V = entry[0]
             return found
 
