@@ -20,6 +20,10 @@ _PAGES: Kind[IndexPage] = Kind("HFile index pages")
 _CHUNKS: Kind[memoryview] = Kind("HFile bloom chunks")
 _WINDOW_BYTES = 4 * 1024 * 1024
 """Neighbours are read together up to this."""
+_REMOTE_GAP_BYTES = 256 * 1024
+_LOCAL_GAP_BYTES = 16 * 1024
+_MANY_SHARE = 16
+"""Blocks that take more than this part of the cache are many."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,11 @@ class Blocks:
     source: Source
     opened: Opened
     cache: Cache
+
+    @property
+    def gap_bytes(self) -> int:
+        """To read over so much that nobody asked for is quicker than to read once more."""
+        return _REMOTE_GAP_BYTES if self.source.is_remote else _LOCAL_GAP_BYTES
 
     def cells(self, entry: Entry) -> CellBlock:
         """A data block."""
@@ -78,9 +87,16 @@ class Blocks:
             return content_of(_expected(decode_block(data), entry, kinds), self.opened.trailer.compression)
 
     def many(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, CellBlock]]:
-        """These data blocks in their order; those that are not in the cache are read with their neighbours, and kept."""
+        """These data blocks in their order; those that are not in the cache are read with their neighbours.
+
+        They are kept, but where they are many on a disk: the next ones would push them out before they are asked for again, and
+        with them what is asked for more often.
+        """
         wanted = [(entry, self.kept_cells(entry)) for entry in entries]
-        missing = windows([entry for entry, found in wanted if found is None], gap_bytes=self.source.gap_bytes)
+        absent = [entry for entry, found in wanted if found is None]
+        missing = windows(absent, gap_bytes=self.gap_bytes)
+        size = sum(entry.size_bytes for entry in absent)
+        keeps = self.source.is_remote or size <= self.cache.capacity_bytes // _MANY_SHARE
         read: deque[memoryview] = deque()
         for entry, found in wanted:
             if found is not None:
@@ -93,6 +109,9 @@ class Blocks:
             with naming(self.source, f"the block at byte {entry.offset}"):
                 block = _expected(decode_block(read.popleft()), entry, (BlockKind.DATA,))
                 content = content_of(block, self.opened.trailer.compression)
+                if not keeps:
+                    yield entry, decode_cells(content, self.opened.cells, [(0, len(content))])
+                    continue
             # A copy of its own: what is kept must not hold the whole window.
             yield entry, self._keep(entry, memoryview(bytes(content)))
 

@@ -88,7 +88,7 @@ class HFileReader:
             return
         count = 0
         last: bytes | None = None
-        for window in windows(entries_between(self._blocks, start or b"", stop), gap_bytes=self._source.gap_bytes):
+        for window in windows(entries_between(self._blocks, start or b"", stop), gap_bytes=self._blocks.gap_bytes):
             cells = self._blocks.together(window)
             count += len(cells)
             if not len(cells):

@@ -9,9 +9,6 @@ from hoodie.errors import CorruptFileError
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import file_key
 
-_REMOTE_GAP_BYTES = 256 * 1024
-_LOCAL_GAP_BYTES = 16 * 1024
-
 
 class Source(Protocol):
     """Bytes that do not change."""
@@ -30,8 +27,8 @@ class Source(Protocol):
         ...
 
     @property
-    def gap_bytes(self) -> int:
-        """To read over so much that nobody asked for is quicker than to read once more."""
+    def is_remote(self) -> bool:
+        """A read takes a request, so that it pays to read over gaps, and to keep what was read."""
         ...
 
     def read(self, offset: int, length: int) -> memoryview:
@@ -52,7 +49,7 @@ class StorageSource:
         self.name = info.path
         self.size_bytes = info.size_bytes
         self.identity = file_key(storage, info)
-        self.gap_bytes = _REMOTE_GAP_BYTES if storage.is_remote else _LOCAL_GAP_BYTES
+        self.is_remote = storage.is_remote
 
     def read(self, offset: int, length: int) -> memoryview:
         data = self._storage.read(self._path, offset, length)
@@ -71,7 +68,7 @@ class BufferSource:
         self.name = name
         self.size_bytes = len(self._data)
         self.identity = object()
-        self.gap_bytes = _REMOTE_GAP_BYTES  # nothing is copied
+        self.is_remote = False
 
     def read(self, offset: int, length: int) -> memoryview:
         return self._data[offset : offset + length]

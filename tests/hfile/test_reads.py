@@ -108,6 +108,25 @@ def test_a_scan_reads_its_range_alone():
     assert length < 70 * 1024
 
 
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_many_blocks_at_once_push_nothing_out_of_the_cache_of_a_disk(is_remote):
+    source = Counted(hfile(LARGE))
+    source.is_remote = is_remote
+    reader = HFileReader(source, Cache(16 * 1024 * 1024))
+    few = binaries(key for key, _ in LARGE[:300])  # five blocks of 64 KB
+    assert reader.get_many(few).null_count == 0
+    source.taken()
+    assert reader.get_many(few).null_count == 0
+    assert source.taken() == []
+    many = binaries(key for key, _ in LARGE[::50])  # all 47 blocks
+    for _ in range(2):
+        source.taken()
+        assert reader.get_many(many).to_pylist() == [value for _, value in LARGE[::50]]
+    assert bool(source.taken()) is not is_remote
+    assert reader.get_many(few).null_count == 0
+    assert source.taken() == []
+
+
 def test_two_files_in_one_cache_are_not_mixed_up():
     cache = Cache()
     first = HFileReader(BufferSource(hfile(numbered(50), SMALL), "a"), cache)
