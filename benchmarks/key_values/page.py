@@ -97,8 +97,10 @@ def _table(lines: Sequence[Line]) -> Iterator[str]:
 
 def _growth(lines: Sequence[Line]) -> Iterator[str]:
     yield "## As a store grows\n"
-    yield "Keys in no order, values of 100 bytes, in batches of 5,000 and windows of half a second. Each row tells of the"
-    yield "step up to so many keys. hoodie is told to keep files that were merged for five seconds instead of ten minutes.\n"
+    size = lines[0]["told"]["value_bytes"]
+    yield f"Keys in no order, values of {size} bytes, in batches of 5,000 and windows of half a second. Each row tells of"
+    yield "the step up to so many keys. hoodie is told to keep files that were merged for five seconds instead of ten"
+    yield "minutes.\n"
     yield "| keys | store | keys/s | keys a core | first get, µs | bytes to disk for each byte put | MB on disk | most memory, MB |"
     yield "|---|---|---|---|---|---|---|---|"
     for line in sorted(lines, key=lambda line: line["found"]["stop"]):

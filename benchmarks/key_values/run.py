@@ -106,10 +106,10 @@ def s3(runs: Runs, folder: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def growth(runs: Runs, folder: Path, most: int) -> None:
+def growth(runs: Runs, folder: Path, most: int, value_bytes: int) -> None:
     steps = [step for step in GROWTH if step <= most]
     for store in GROWING:
-        runs.run("growth", store, "growth", {"value_bytes": 100, "steps": steps, "gets": 300})
+        runs.run("growth", store, "growth", {"value_bytes": value_bytes, "steps": steps, "gets": 300})
 
 
 @contextmanager
@@ -128,6 +128,7 @@ def _hdfs(folder: Path) -> Iterator[str | None]:
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("parts", nargs="*", default=PARTS[:3], help=f"of {', '.join(PARTS)} (growth takes an hour)")
+    parser.add_argument("--value-bytes", type=int, default=16, help="of the values of growing stores")
     parser.add_argument("--most", type=int, default=GROWTH[-1], help="keys up to which stores grow")
     parser.add_argument("--peers-python", type=Path, required=True, help="with rocksdict, lmdb and slatedb")
     parser.add_argument("--out", type=Path, default=Path("build/key-values.jsonl"))
@@ -137,7 +138,12 @@ def main(argv: Sequence[str]) -> int:
     _forget(args.out, args.parts)
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         runs = Runs(Path(folder), args.peers_python, args.out)
-        steps = {"hdht": hdht, "beside": beside, "s3": s3, "growth": partial(growth, most=args.most)}
+        steps = {
+            "hdht": hdht,
+            "beside": beside,
+            "s3": s3,
+            "growth": partial(growth, most=args.most, value_bytes=args.value_bytes),
+        }
         for part in args.parts:
             steps[part](runs, Path(folder))
     lines = [json.loads(line) for line in args.out.read_text().splitlines()]
