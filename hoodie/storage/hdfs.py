@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from xml.etree import ElementTree
 
@@ -39,6 +40,8 @@ _WHOLE_BYTES = 4 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 """Between looks whether a lease was recovered."""
+_ANSWER_S = 60.0
+"""For the end of a sync of a log."""
 _RECOVERY_S = 120.0
 """How long that may take; without the DataNodes of the file's last block it never ends."""
 _SETTLE_S = 2.0
@@ -518,6 +521,7 @@ class _Log:
         self._storage = storage
         self._absolute = absolute
         self._writer = writer
+        self._is_stuck = False
 
     def write(self, parts: Sequence[bytes | memoryview]) -> None:
         with self._storage._translated(self._absolute):
@@ -525,14 +529,35 @@ class _Log:
 
     def sync(self, *, durable: bool = True) -> None:
         with self._storage._translated(self._absolute):
-            if durable:
-                self._writer.hsync()
-            else:
-                self._writer.flush()
+            self._answered(self._writer.hsync if durable else self._writer.flush)
 
     def close(self) -> None:
-        with self._storage._translated(self._absolute):
-            self._writer.close()
+        if not self._is_stuck:
+            with self._storage._translated(self._absolute):
+                self._answered(self._writer.close)
+
+    def _answered(self, call: Callable[[], object]) -> None:
+        """Not for ever: hdfs-native waits without end for DataNodes that were told to take no more, as when a lease was recovered."""
+        ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+        def run() -> None:
+            try:
+                call()
+            except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
+                ended.put(exc)
+            else:
+                ended.put(None)
+
+        threading.Thread(target=run, name="hoodie-hdfs-log", daemon=True).start()
+        try:
+            failed = ended.get(timeout=_ANSWER_S)
+        except Empty:
+            self._is_stuck = True
+            raise self._storage._error(
+                errno.ETIMEDOUT, self._absolute, f"the DataNodes have not answered for {_ANSWER_S:g} seconds"
+            ) from None
+        if failed is not None:
+            raise failed
 
 
 class _Input(io.RawIOBase):

@@ -1,0 +1,51 @@
+"""A log on HDFS whose DataNodes do not answer any more."""
+
+import threading
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from hoodie.storage import hdfs
+
+
+class Silent:
+    """As hdfs-native after the lease of a paused writer was recovered."""
+
+    def __init__(self):
+        self.closed = False
+
+    def hsync(self):
+        threading.Event().wait()
+
+    def flush(self):
+        raise OSError("refused")
+
+    def close(self):
+        self.closed = True
+
+
+def log_of(writer):
+    storage = SimpleNamespace(
+        _translated=lambda _: nullcontext(), _error=lambda number, path, why: OSError(number, why, path)
+    )
+    return hdfs._Log(storage, "/t/wal/1", writer)
+
+
+def test_a_sync_that_is_never_answered_is_an_error_and_the_log_is_let_go(monkeypatch):
+    monkeypatch.setattr(hdfs, "_ANSWER_S", 0.05)
+    writer = Silent()
+    log = log_of(writer)
+    with pytest.raises(OSError, match="have not answered for"):
+        log.sync()
+    log.close()
+    assert not writer.closed, "that would wait, too"
+
+
+def test_what_is_answered_is_told():
+    writer = Silent()
+    log = log_of(writer)
+    with pytest.raises(OSError, match="refused"):
+        log.sync(durable=False)
+    log.close()
+    assert writer.closed
