@@ -68,7 +68,7 @@ demo: $(STAMP) ## write, change and read back a table of New York flights
 # Spark's tests apart, a file after the other: each process has a session of its own, which its files share.
 test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests -m 'not spark and not long' -n 2
-	$(VENV)/bin/python -m pytest tests -m 'spark and not long' -n 2 --dist loadfile
+	$(VENV)/bin/python -m pytest tests/spark -m 'spark and not long' -n 2 --dist loadfile
 
 integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HBASE_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers

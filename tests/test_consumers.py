@@ -14,6 +14,7 @@ from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_poin
 from hoodie.storage.local import LocalStorage
 from tests.begun import begun
 from tests.bucket import BucketStorage
+from tests.effort import long_but
 from tests.memory_tables import Input, batch, copy_of, create, new_table, opened
 from tests.storages import EVERY
 
@@ -419,7 +420,7 @@ def state(storage):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", long_but(["move"], ACTS))
 def test_stopped_at_every_call_the_place_is_the_old_one_or_the_new_one(act, kind, tmp_path):
     traced = FaultStorage(scene(kind, tmp_path / "traced"))
     before = state(traced)
