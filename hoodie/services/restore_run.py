@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -101,8 +101,9 @@ def _carry_out(context: TableContext, restore_time: str, plan: RestorePlan) -> l
         with suppress(CommitConflictError):  # another runner was quicker
             active.create(inflight)
     take_out_of_archive(context, frozenset(time for time, _ in plan.instants))
+    named = _named(context, plan)
     _take_off(context, plan)
-    parts = _undo_files(context, restore_time, plan)
+    parts = _undo_files(context, restore_time, plan, named)
     _forget(context, restore_time, plan)
     metadata = RestoreMetadata(
         started=restore_time,
@@ -124,6 +125,18 @@ def _keys(plan: RestorePlan) -> frozenset[tuple[str, Action]]:
     return frozenset((time, COMPLETES_AS.get(action, action)) for time, action in plan.instants)
 
 
+def _named(context: TableContext, plan: RestorePlan) -> dict[str, int]:
+    """Path -> size of the files that the commits say they wrote.
+
+    One that was left would count again as soon as the timeline begins later: its instant would be taken for an archived one.
+    """
+    undone = _keys(plan)
+    commits = [commit for commit in context.active.load_all().commits if (commit.time, commit.action) in undone]
+    return {
+        stat.path: stat.file_size_bytes for commit in context.active.read_commits(commits) for stat in commit.stats()
+    }
+
+
 def _take_off(context: TableContext, plan: RestorePlan) -> None:
     """Undo the commits for every reader, newest first."""
     files = context.active.state_files(_keys(plan))
@@ -139,16 +152,23 @@ def _take_off(context: TableContext, plan: RestorePlan) -> None:
             context.storage.delete(path)
 
 
-def _undo_files(context: TableContext, restore_time: str, plan: RestorePlan) -> list[UndonePart]:
+def _undo_files(
+    context: TableContext, restore_time: str, plan: RestorePlan, named: Mapping[str, int]
+) -> list[UndonePart]:
     undone = frozenset(time for time, _ in plan.instants)
     committed = context.snapshot().view.committed
     tasks = []
     found = context.listing.all_files()
-    touched = [path for path in found.partitions if _has_work(found.files.get(path, ()), undone)]
+    by_partition: dict[str, dict[str, int]] = {}
+    for path, size in named.items():
+        by_partition.setdefault(path.rpartition("/")[0], {})[path] = size
+    partitions = dict.fromkeys((*found.partitions, *by_partition))
+    touched = [path for path in partitions if path in by_partition or _has_work(found.files.get(path, ()), undone)]
     for start in range(0, len(touched), _PARTITIONS_A_TASK):
         chunk = tuple(touched[start : start + _PARTITIONS_A_TASK])
         sizes = {path: size for each in chunk for path, size in committed.of(each).sizes.items() if _is_log(path)}
-        tasks.append(UndoTask(chunk, undone, sizes))
+        told = {path: size for each in chunk for path, size in by_partition.get(each, {}).items()}
+        tasks.append(UndoTask(chunk, undone, sizes, told))
     run = partial(run_undo, context.storage, restore_time)
     results = context.engine.run(run, tasks, label=f"restore {context.config.name}") if tasks else []
     return [part for result in results for part in result]

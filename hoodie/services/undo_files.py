@@ -9,7 +9,7 @@ Every step may have been done before, or be done by another process at the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -32,6 +32,8 @@ class UndoTask:
     """Instant times."""
     committed: Mapping[str, int]
     """Path of a log file -> its size as commits that stay have it: in so many bytes there is nothing to disarm."""
+    named: Mapping[str, int] = field(default_factory=dict)
+    """Path of a file that an undone commit names -> its size. If a listing does not show it yet, it goes all the same."""
 
 
 class Disarmed(NamedTuple):
@@ -74,6 +76,7 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
         return parts.setdefault(instant, UndonePart(partition_path, instant))
 
     infos = [info for info in storage.list(partition_path) if not info.is_folder]
+    infos += _unlisted(storage, task.named, partition_path, {info.path for info in infos})
     doomed = []
     for info in infos:
         instant = doomed_by(_name(info), task.undone)
@@ -94,6 +97,17 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
             part_of(instant).disarmed += [Disarmed(_name(info), info.size_bytes, path, size) for info in found]
     for_each(storage.delete, doomed, at_once=storage.at_once)
     return parts.values()
+
+
+def _unlisted(
+    storage: Storage, named: Mapping[str, int], partition_path: str, listed: Container[str]
+) -> list[FileInfo]:
+    """The files of the partition that are there, and that its listing did not show."""
+    unseen = [path for path in named if path.rpartition("/")[0] == partition_path and path not in listed]
+    there = for_each(storage.exists, unseen, at_once=storage.at_once)
+    return [
+        FileInfo(path, named[path], 0.0, False, None) for path, is_there in zip(unseen, there, strict=True) if is_there
+    ]
 
 
 def instants_in(storage: Storage, path: str) -> frozenset[str]:

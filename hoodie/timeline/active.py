@@ -87,6 +87,8 @@ class ActiveTimeline:
         """Those that a listing of the timeline has shown; none is taken out again: a slow thread hides nothing from others."""
         self._kinds: dict[str, bool] = {}
         """Time of a pending replacecommit -> whether its plan is that of a clustering."""
+        self._made: str | None = None
+        """The file that this process put into the folder last."""
 
     def load(self) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names.
@@ -112,11 +114,16 @@ class ActiveTimeline:
         Who archives deletes completed instants one by one, oldest first. A listing that saw the first of them and not the second
         would show a hole, and rows of the second would not count. So where that may be, it is asked whether the first is still
         there: then nothing had been deleted before the listing ended. A restore begins with the last one.
+
+        Nor is one taken that does not show what this process has seen or made before, and what is still there.
         """
+        seen = self.last_loaded()
         for tried in range(_LISTED_AGAIN):
             if tried:
                 time.sleep(min(tried, 5) * _READ_PAUSE_S)
             timeline, names = self._load()
+            if self._is_older(timeline, names, seen):
+                continue
             if not timeline.commits:
                 return timeline
             first, last = timeline.commits[0], timeline.commits[-1]
@@ -126,8 +133,19 @@ class ActiveTimeline:
             elif not self._is_leaving(first, names) or self.exists(first):
                 return timeline
         raise HoodieError(
-            f"the timeline of table {self._storage.uri} could not be listed: instants are archived all the time; run it again"
+            f"the timeline of table {self._storage.uri} could not be listed: its files come and go all the time, or its storage"
+            " shows an old state of the folder; run it again"
         )
+
+    def _is_older(self, timeline: Timeline, names: frozenset[str], seen: Timeline | None) -> bool:
+        """Whether the listing shows an older state of the folder than this process knows of: no store should do that."""
+        made = self._made
+        if made is not None and made.rpartition("/")[2] not in names:
+            if self._storage.exists(made):
+                return True
+            self._made = None  # archived, or taken back
+        gone = seen.completed_times - timeline.completed_times if seen is not None and seen is not timeline else ()
+        return bool(gone) and seen is not None and self.exists(seen.commit_at[max(gone, key=sort_key)])
 
     def _is_leaving(self, commit: Instant, names: frozenset[str]) -> bool:
         """Whether the other states of a completed instant are gone: they go first."""
@@ -379,6 +397,7 @@ class ActiveTimeline:
         """
         with self._taken_is_conflict(instant):
             self._storage.create_new(self.path(instant), data, durable=durable)
+        self._made = self.path(instant)
 
     def complete(self, instant: Instant, data: bytes, publisher: Publisher, epoch: Hashable) -> None:
         """Reach the completed state of an instant that was begun with this publisher, and is in this epoch.
@@ -388,6 +407,7 @@ class ActiveTimeline:
         """
         with self._taken_is_conflict(instant):
             publisher.complete(instant.time, self.path(instant), data, epoch)
+        self._made = self.path(instant)
 
     def remove(self, instant: Instant) -> None:
         """Take back a state (rollback; failed compaction), if it is there."""
