@@ -16,9 +16,9 @@ from tests.random_histories import Histories
 @pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
 def test_any_history_reads_as_the_model_says(kind, ordering, more):
     machine = type("Machine", (Histories,), {"table_type": kind, "ordering": ordering})
-    examples, steps = (40, 24) if kind == "MERGE_ON_READ" else (14, 16)
+    examples, steps = (65, 30) if kind == "MERGE_ON_READ" else (25, 30)
     if not more:
-        examples //= 7
+        examples, steps = (5, 24) if kind == "MERGE_ON_READ" else (2, 16)
     elif SOAK:
         examples, steps = 2000, 60
     # File ids are random, so a failure does not always come again while hypothesis makes it smaller: only soaking does that.
