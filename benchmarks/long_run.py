@@ -36,7 +36,16 @@ KEYS = 50_000
 """Of each writer."""
 BATCH = 1_000
 PARTITIONS = 4
-OPTIONS = {"hoodie.compact.inline": "true"}
+OPTIONS = {
+    "hoodie.compact.inline": "true",
+    "hoodie.log.compaction.inline": "true",
+    "hoodie.clustering.inline": "true",
+    "hoodie.clustering.inline.max.commits": "20",
+    "hoodie.clustering.plan.strategy.sort.columns": "v",
+    # Of the two writers one may change rows that the other one clusters just then.
+    "hoodie.clustering.updates.strategy": "allow",
+}
+"""Cleaning and archiving are on by themselves."""
 WINDOW = 100
 _SHARE = 5
 """The others rest four times as long as they work."""

@@ -115,12 +115,15 @@ def _finish(context: TableContext, rollback: Instant) -> None:
 def take_back(context: TableContext, service: Service[object], instant_time: str) -> bool:
     """Take a dead runner's claim back: its instant is requested again, because a plan is never deleted.
 
-    False while its runner lives, or when it completed.
+    False while its runner lives, when it completed, or when others dropped the plan.
     """
     storage = context.storage
+    claim = Instant(instant_time, service.action, State.INFLIGHT)
     with context.lock.held(context.lock_timeout_s):
         if life_of(instant_time, context) is not Life.DEAD:
             return False
+        if not context.active.exists(claim):  # since the caller saw it others have taken it back, or dropped the plan
+            return context.active.exists(claim._replace(state=State.REQUESTED))
         context.publisher.fence(instant_time)
         if context.active.exists(
             Instant(instant_time, COMPLETES_AS.get(service.action, service.action), State.COMPLETED)
@@ -131,7 +134,7 @@ def take_back(context: TableContext, service: Service[object], instant_time: str
         storage.delete(heartbeat_path(instant_time))
         context.liveness.release(instant_time)
         # Last: it is by the claim that whoever comes next finds the rest, should this process die here.
-        context.active.remove(Instant(instant_time, service.action, State.INFLIGHT))
+        context.active.remove(claim)
     return True
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import join
 from hoodie.model.once import once
@@ -51,6 +52,19 @@ class ArchivedTimeline:
             for instant in self._layout.archived_instants(data, path=self._full(name)):
                 found[instant.time, instant.action] = instant
         return tuple(sorted(found.values(), key=lambda instant: (sort_key(instant.time), instant.action)))
+
+    def has_later(self, action: Action, time: str) -> bool:
+        """Whether an instant of the action after `time` was archived; no file is read beyond the newest that has one.
+
+        Raises:
+            CorruptFileError: as `instants`.
+        """
+        key = sort_key(time)
+        return any(
+            instant.action is action and sort_key(instant.time) > key
+            for name, data in self._contents(lambda _: True)
+            for instant in self._layout.archived_instants(data, path=self._full(name))
+        )
 
     @once
     def commits(self) -> tuple[Instant, ...]:

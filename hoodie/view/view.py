@@ -6,7 +6,6 @@ a write goes on with what was listed before (`following`); reads list anew.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -389,15 +388,18 @@ class FileSystemView:
         for group, time in self.committed.replaced.items():
             if group.partition_path != partition_path or group in there:
                 continue
-            # Cleans are archived apart from commits: a savepoint may hold the replacecommit back, and not the clean.
-            archived = self._archived.instants if self._archived is not None else ()
-            known = itertools.chain(self.timeline, archived)
-            if not any(i.action is Action.CLEAN and sort_key(i.time) > sort_key(time) for i in known):
+            if not self._was_cleaned_after(time):
                 raise CorruptFileError(
                     f"{time}.{Action.REPLACECOMMIT} of table {self._listing.uri} replaced file group {group.file_id[:80]!r} in "
                     f"partition {partition_path!r}, of which nothing is there and nothing was cleaned: the metadata are damaged, "
                     "restore the file from a copy"
                 )
+
+    def _was_cleaned_after(self, time: str) -> bool:
+        """Mostly the timeline says it. But cleans are archived apart from commits, which a savepoint may hold back."""
+        if any(i.action is Action.CLEAN and sort_key(i.time) > sort_key(time) for i in self.timeline):
+            return True
+        return self._archived is not None and self._archived.has_later(Action.CLEAN, time)
 
 
 def _but(timeline: Timeline, clean: str) -> tuple[Instant, ...]:

@@ -13,7 +13,9 @@ from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_pl
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import RollbackMetadata, RollbackPlan, RollbackRequest
+from hoodie.services.clustering import CLUSTERING
 from hoodie.services.inline import wait_for_background
+from hoodie.services.recovery import take_back
 from hoodie.storage.cache import Cache
 from hoodie.table import HoodieTable
 from hoodie.txn.transaction import Transaction
@@ -403,6 +405,14 @@ def test_a_plan_is_dropped_by_hand_and_not_while_it_is_run(kind):
     assert table.pending_clusterings() == ()
     table.upsert(batch([Input("0-0", "a", 5, 9)]))
     assert leftovers(storage) == []
+
+
+def test_whoever_comes_late_to_a_dead_claim_finds_what_others_made_of_it(kind):
+    _storage, _, table = filled(kind)
+    instant = table.schedule_clustering(sort_by="val")
+    assert take_back(table._context, CLUSTERING, instant), "others have taken it back: it is requested"
+    table.rollback(instant)
+    assert not take_back(table._context, CLUSTERING, instant), "others have dropped it"
 
 
 def test_files_of_a_pending_clustering_are_not_cleaned_and_replaced_ones_are(kind):

@@ -31,9 +31,13 @@ VERBS = (
 
 
 class Counted(MemoryStorage):
-    """Counts its calls."""
+    """Counts its calls, and the files of the archive that are read."""
 
-    calls = 0
+    calls = archive_files = 0
+
+    def read(self, path, offset=0, length=None):
+        self.archive_files += path.startswith(".hoodie/history/")
+        return super().read(path, offset, length)
 
     def __getattribute__(self, name):
         if name in VERBS:
@@ -69,6 +73,10 @@ def test_with_all_services_calls_instants_and_files_stay_what_they_were(kind):
     changes = opened(storage, clock, cache=Cache()).changes(since=position)
     replica |= {row["id"]: row["val"] for row in changes.to_arrow().to_pylist()}
     assert {row[0]: row[2] for row in snapshot_of(opened(storage, clock, cache=Cache()))} == expected == replica
+    before = storage.archive_files
+    assert before
+    snapshot_of(opened(storage, clock, cache=Cache()))
+    assert storage.archive_files == before, "a snapshot needs nothing of the archive, which grows for ever"
     for counted in (calls, instants, files):
         assert max(counted[WARM:]) <= 1.15 * counted[WARM - 1], (calls, instants, files)
     assert len(first.history(archived=True)) > len(first.history()) + WINDOW * WARM
