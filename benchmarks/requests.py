@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from hoodie.storage import object_store
 from hoodie.storage.cache import Cache
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.table import HoodieTable, create_at, open_at
+from hoodie.txn.transaction import Transaction
 
 _KINDS = {
     "get": "GET",
@@ -48,6 +50,8 @@ class Counting:
 
     def __init__(self) -> None:
         self.made: Counter[str] = Counter()
+        self.of_commit: Counter[str] = Counter()
+        """What the newest commit made of them, from the lock to the completed instant."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = getattr(obstore, name)
@@ -66,6 +70,25 @@ class Counting:
         found = list(chunks)
         self.made["LIST"] += max(1, -(-sum(map(len, found)) // _PAGE))
         return found
+
+
+@contextmanager
+def commits_of(counting: Counting) -> Iterator[None]:
+    """Within it `of_commit` is counted."""
+    commit = Transaction.commit
+
+    def counted(transaction: Transaction, *args: Any, **how: Any) -> Any:
+        before = Counter(counting.made)
+        try:
+            return commit(transaction, *args, **how)
+        finally:
+            counting.of_commit = counting.made - before
+
+    Transaction.commit = counted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Transaction.commit = commit  # type: ignore[method-assign]
 
 
 class Shape(NamedTuple):
@@ -132,8 +155,11 @@ def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
     found = []
     for name, act in acts:
         counting.made.clear()
-        act()
+        with commits_of(counting):
+            act()
         found.append((name, Counter(counting.made)))
+        if name == "upsert":
+            found.append(("of which its commit", Counter(counting.of_commit)))
     if shape.services:
         counting.made.clear()
         for n in range(_AVERAGED):

@@ -233,6 +233,7 @@ def test_requests_of_an_upsert_do_not_grow_with_the_commits_nor_with_the_partiti
     for other, act in (
         (many, "upsert"),
         (wide, "upsert"),
+        (wide, "of which its commit"),
         (wide, "upsert of a new process"),
         (wide, "pull of two commits"),
     ):
