@@ -96,7 +96,9 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     if plan.start is not None:
         delete_late_files(context, timeline, start=plan.start)
     gone = _delete(context, plan, options)
-    _tidy(context, writer, plan, gone)
+    merged = _tidy(context, writer, plan, gone)
+    if merged or len(gone) < len(plan.instants):
+        _take_out_undone(context, writer, timeline)
     return ArchiveResult(
         tuple(each.time for each in gone), plan.start, result.held_by, seconds=time.monotonic() - started
     )
@@ -304,8 +306,17 @@ def take_out_of_archive(context: TableContext, times: frozenset[str]) -> None:
     _writer(context).take_out(times)
 
 
-def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Sequence[Instant]) -> None:
-    """What cannot be done here costs room, and is done the next time."""
+def _take_out_undone(context: TableContext, writer: ArchiveWriter, before: Timeline) -> None:
+    """A restore that came meanwhile may have looked through the archive before this process put its instants there."""
+    known = {i.time for i in before if i.action is Action.RESTORE}
+    restores = [i for i in context.active.load_all() if i.action is Action.RESTORE and i.time not in known]
+    undone = frozenset(time for restore in restores for time, _ in context.active.planned_to_undo(restore))
+    if undone:
+        writer.take_out(undone)
+
+
+def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Sequence[Instant]) -> bool:
+    """Whether archive files were put together. What cannot be done here costs room, and is done the next time."""
     storage = context.storage
     try:
         times = {each.time for each in gone}
@@ -313,9 +324,10 @@ def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Seque
             if info.is_folder and info.path.rpartition("/")[2] in times:
                 storage.delete_folder(info.path)
         _drop_row_copies(context, plan.start)
-        writer.merge()
+        return writer.merge() > 0
     except OSError as exc:
         log.warning("leftovers of archived instants of table %s stay until the next time: %s", storage.uri, exc)
+        return True
 
 
 def _drop_row_copies(context: TableContext, start: str | None) -> None:

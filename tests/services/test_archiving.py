@@ -324,6 +324,60 @@ def test_two_that_archive_at_once_do_it_once(kind, monkeypatch):
     assert len(table.archived_instants()) == len(met[1].instants)
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_what_a_restore_undoes_while_it_is_archived_stays_in_no_archive(kind, monkeypatch, moment):
+    storage, clock, table = written(kind, 9)
+    saved = table.timeline.commits[2].time
+    kept = plain(table.scan(as_of=saved, meta_columns=True))
+    other = elsewhere(storage, clock)
+    add = ArchiveWriter.add
+
+    def meet(self, files, *, timeline):
+        if moment == "after":
+            add(self, files, timeline=timeline)
+        other.savepoint(saved)
+        other.restore(saved)
+        if moment == "before":
+            add(self, files, timeline=timeline)
+
+    monkeypatch.setattr(ArchiveWriter, "add", meet)
+    table.archive(min_commits=2)
+    there = elsewhere(storage, clock)
+    assert snapshot_of(there) == kept
+    assert max(r.instant for r in there.history(archived=True)) == saved
+    assert all(i.time <= saved for i in there.archived_instants())
+
+
+def test_what_a_restore_undoes_while_archive_files_are_put_together_stays_in_none(kind, monkeypatch):
+    """Instants that an archiver who died left on both timelines."""
+    storage, clock, table = written(kind, 9)
+    saved = table.timeline.commits[-5].time
+    kept = plain(table.scan(as_of=saved, meta_columns=True))
+    other = elsewhere(storage, clock)
+    table.archive(min_commits=len(table.timeline.commits) - 2)
+    monkeypatch.setattr(archiving, "_delete", lambda *_: ())
+    table.archive(min_commits=2)
+    monkeypatch.undo()
+    merge, replace = ArchiveWriter.merge, MemoryStorage.replace
+
+    def restored_first(self, path, data):
+        monkeypatch.undo()
+        other.savepoint(saved)
+        other.restore(saved)
+        replace(self, path, data)
+
+    def of_all(self):
+        monkeypatch.setattr(MemoryStorage, "replace", restored_first)
+        return merge(self, files=2)
+
+    monkeypatch.setattr(ArchiveWriter, "merge", of_all)
+    table.upsert(rows(9))
+    assert table.archive(min_commits=len(table.timeline.commits) - 2).instants
+    there = elsewhere(storage, clock)
+    assert snapshot_of(there) == kept
+    assert max(r.instant for r in there.history(archived=True)) == saved
+
+
 def test_a_savepoint_that_is_made_while_it_is_archived_keeps_its_commit(kind, monkeypatch):
     storage, _, table = written(kind, 9)
     saved = table.timeline.commits[2]
