@@ -73,6 +73,8 @@ class _Pull:
         self._until = span.end or ""
         self._fallback = fallback
         self._table = table
+        # While they are there: what is pending now may be done and archived, plan and all, before the archive was looked through.
+        _ = snapshot.view.pending_compaction_plans
         self._archived = self._archived_commits()
         self._then = self._timeline.completed_by(self._until, self._archived)
 

@@ -204,7 +204,7 @@ class ActiveTimeline:
         except FileNotFoundError:
             if self._history is None:
                 raise
-            archived = ArchivedTimeline(self._storage, self._history, layout=self._layout)
+            archived = ArchivedTimeline(self._storage, self._history, layout=self._layout, cache=self._cache)
             try:
                 return archived.read_commits([instant])[instant.time]
             except InstantNotFoundError:

@@ -6,7 +6,8 @@ of versions 8 and 9 when an archived delta commit was completed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action
@@ -14,10 +15,15 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import join
 from hoodie.model.once import once
 from hoodie.model.payloads import CommitMetadata
-from hoodie.storage.base import Storage
+from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.cache import Cache, Kind, file_key
 from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import WRITES
 
+T = TypeVar("T")
+
+INSTANTS: Kind[tuple[Instant, ...]] = Kind("archived instants")
+_INSTANT_BYTES = 300
 _LISTED_AGAIN = 5
 
 
@@ -28,16 +34,19 @@ class _GoneError(CorruptFileError):
 class ArchivedTimeline:
     """Instants in the archive folder, read when they are asked for and kept. One per snapshot."""
 
-    def __init__(self, storage: Storage, folder: str, *, layout: Layout) -> None:
+    def __init__(self, storage: Storage, folder: str, *, layout: Layout, cache: Cache) -> None:
         self._storage = storage
         self._folder = folder
         self._layout = layout
+        self._cache = cache
+        self._listed: Mapping[str, FileInfo] = {}
 
     @once
     def files(self) -> tuple[str, ...]:
         """Names of the files with instants, oldest first; empty when nothing was archived."""
-        names = [e.path.rpartition("/")[2] for e in self._storage.list(self._folder) if not e.is_folder]
-        return self._layout.archive_files(names, self._read, path=self._full(""))
+        listed = self._storage.list(self._folder)
+        self._listed = {info.path.rpartition("/")[2]: info for info in listed if not info.is_folder}
+        return self._layout.archive_files(list(self._listed), self._read, path=self._full(""))
 
     @once
     def instants(self) -> tuple[Instant, ...]:
@@ -48,8 +57,8 @@ class ArchivedTimeline:
         """
         # A writer that died between archiving and tidying archives the same instants again.
         found: dict[tuple[str, str], Instant] = {}
-        for name, data in self._contents(lambda _: True):
-            for instant in self._layout.archived_instants(data, path=self._full(name)):
+        for instants in self._newest_first(lambda _: True, self._instants_of):
+            for instant in instants:
                 found[instant.time, instant.action] = instant
         return tuple(sorted(found.values(), key=lambda instant: (sort_key(instant.time), instant.action)))
 
@@ -62,8 +71,8 @@ class ArchivedTimeline:
         key = sort_key(time)
         return any(
             instant.action is action and sort_key(instant.time) > key
-            for name, data in self._contents(lambda _: True)
-            for instant in self._layout.archived_instants(data, path=self._full(name))
+            for instants in self._newest_first(lambda _: True, self._instants_of)
+            for instant in instants
         )
 
     @once
@@ -84,7 +93,8 @@ class ArchivedTimeline:
         """
         wanted = {i.time: i.action for i in instants}
         found: dict[str, CommitMetadata] = {}
-        for name, data in self._contents(lambda name: self._layout.may_hold(name, wanted)) if wanted else ():
+        contents = self._newest_first(lambda name: self._layout.may_hold(name, wanted), self._content_of)
+        for name, data in contents if wanted else ():
             found = self._layout.archived_commits(data, wanted, path=self._full(name)) | found
             if len(found) == len(wanted):
                 break
@@ -95,19 +105,33 @@ class ArchivedTimeline:
                 )
         return found
 
-    def _contents(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-        """Names and contents of the files that are wanted, newest first. What a writer puts together meanwhile may come twice."""
+    def _newest_first(self, is_wanted: Callable[[str], bool], look: Callable[[str], T]) -> Iterator[T]:
+        """A look into each file that is wanted, by its name. What a writer puts together meanwhile may come twice."""
         for again in reversed(range(_LISTED_AGAIN)):
             try:
                 for name in reversed(self.files):
                     if is_wanted(name):
-                        yield name, self._read(name)
+                        yield look(name)
             except _GoneError:
                 if not again:
                     raise
                 self.__dict__.pop("files", None)
             else:
                 return
+
+    def _content_of(self, name: str) -> tuple[str, bytes]:
+        return name, self._read(name)
+
+    def _instants_of(self, name: str) -> tuple[Instant, ...]:
+        """Decoded once in a process: the archive grows for ever, and who pulls may come every second."""
+
+        def load() -> tuple[Instant, ...]:
+            return tuple(self._layout.archived_instants(self._read(name), path=self._full(name)))
+
+        info = self._listed.get(name)
+        if info is None:
+            return load()  # a manifest names it; where it is gone that is the error
+        return self._cache.get(INSTANTS, file_key(self._storage, info), load, lambda each: _INSTANT_BYTES * len(each))
 
     def _read(self, name: str) -> bytes:
         try:

@@ -266,7 +266,9 @@ class TableContext:
 
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""
-        return ArchivedTimeline(self.storage, self.config.history_folder, layout=LAYOUTS[self.config.version])
+        return ArchivedTimeline(
+            self.storage, self.config.history_folder, layout=LAYOUTS[self.config.version], cache=self.cache
+        )
 
     @property
     def rule(self) -> MergeRule:

@@ -72,6 +72,12 @@ def test_with_all_services_calls_instants_and_files_stay_what_they_were(kind):
         files[-1] = max(files[-1], sum(1 for info in storage.list("", recursive=True) if not info.is_folder))
     changes = opened(storage, clock, cache=Cache()).changes(since=position)
     replica |= {row["id"]: row["val"] for row in changes.to_arrow().to_pylist()}
+    pulling, before = opened(storage, clock, cache=Cache()), storage.archive_files
+    assert pulling.archived_instants()
+    first_look = storage.archive_files - before
+    assert first_look
+    assert pulling.archived_instants()
+    assert storage.archive_files - before == first_look, "who looks again reads only what came since"
     assert {row[0]: row[2] for row in snapshot_of(opened(storage, clock, cache=Cache()))} == expected == replica
     before = storage.archive_files
     assert before

@@ -5,6 +5,7 @@ import pytest
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
+from hoodie.storage.cache import Cache
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.layout import BY_COMPLETION, BY_INSTANT
 from tests.golden_tables import FOLDER
@@ -19,7 +20,7 @@ def archive(source, *, layout, without=()):
     for file in source.iterdir():
         if file.name not in without:
             storage.create_new(f"h/{file.name}", file.read_bytes())
-    return storage, ArchivedTimeline(storage, "h", layout=layout)
+    return storage, ArchivedTimeline(storage, "h", layout=layout, cache=Cache())
 
 
 @pytest.mark.parametrize(("source", "layout", "count"), [(V6, BY_INSTANT, 4), (V9, BY_COMPLETION, 7)])
@@ -41,7 +42,7 @@ def test_completion_times_are_known_in_layout_2():
 
 @pytest.mark.parametrize("layout", [BY_INSTANT, BY_COMPLETION])
 def test_without_an_archive_there_is_nothing(layout):
-    found = ArchivedTimeline(new_storage(FakeClock()), "nowhere", layout=layout)
+    found = ArchivedTimeline(new_storage(FakeClock()), "nowhere", layout=layout, cache=Cache())
     assert found.files == found.instants == found.commits == ()
     assert found.read_commits(()) == {}
 
@@ -50,22 +51,36 @@ def test_the_manifest_that_the_version_file_names_counts():
     storage, found = archive(V9, layout=BY_COMPLETION, without={"_version_"})
     assert len(found.files) == 3  # without it the greatest
     storage.create_new("h/_version_", b"1\n")
-    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION).files) == 1
+    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION, cache=Cache()).files) == 1
     storage.replace("h/_version_", b"77")
-    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION).files) == 3
+    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION, cache=Cache()).files) == 3
 
 
 def test_files_of_the_folder_that_no_manifest_lists_do_not_count():
     storage, _ = archive(V9, layout=BY_COMPLETION)
     storage.create_new("h/20270101000000000_20270101000000001_0.parquet", b"half written")
-    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION).instants) == 8
+    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION, cache=Cache()).instants) == 8
 
 
 def test_instants_that_were_archived_twice_count_once():
     storage, once = archive(V6, layout=BY_INSTANT)
     (name,) = once.files
     storage.create_new("h/.commits_.archive.2_1-0-1", storage.read(f"h/{name}"))
-    assert ArchivedTimeline(storage, "h", layout=BY_INSTANT).instants == once.instants
+    assert ArchivedTimeline(storage, "h", layout=BY_INSTANT, cache=Cache()).instants == once.instants
+
+
+@pytest.mark.parametrize(("source", "layout"), [(V6, BY_INSTANT), (V9, BY_COMPLETION)])
+def test_the_instants_of_a_file_are_decoded_once_in_a_process(source, layout):
+    storage, first = archive(source, layout=layout)
+    cache = Cache()
+    first = ArchivedTimeline(storage, "h", layout=layout, cache=cache)
+    assert first.instants
+    for name in first.files:
+        storage.delete(f"h/{name}")
+    second = ArchivedTimeline(storage, "h", layout=layout, cache=cache)
+    second.__dict__["files"] = first.files  # as if it had listed them before
+    second._listed = first._listed
+    assert second.instants == first.instants
 
 
 def test_a_file_that_is_gone_is_an_error_that_names_it():
