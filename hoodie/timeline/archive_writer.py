@@ -21,6 +21,10 @@ SMALL_BYTES = 20 * 1024 * 1024
 _LOOKED_INTO_BYTES = 1024 * 1024
 MERGE_FILES = 10
 """So many of them at once."""
+_FEW = 8
+"""Files smaller than this part of that are put together by themselves: a large one is not written again for each few that come."""
+APART = 3
+"""So many of the newest stay by themselves: who pulls reads them for a few commits, and should not read all that is archived."""
 
 
 class ArchiveWriter:
@@ -47,24 +51,23 @@ class ArchiveWriter:
                 continue
             return
 
-    def merge(self, *, files: int = MERGE_FILES, small_bytes: int = SMALL_BYTES) -> int:
-        """Put the oldest small files into one, as soon as there are so many; gives how many went.
+    def merge(self, *, files: int = MERGE_FILES, small_bytes: int = SMALL_BYTES, apart: int = APART) -> int:
+        """Put the oldest small files into one, as soon as there are so many beside the newest; gives how many went.
 
         What is put together stands in the last of them before the others go. So nothing is lost, whoever dies or is late.
         """
         infos = self._infos()
-        small: list[FileInfo] = []
-        for name in self._layout.archive_files(list(infos), self._read, path=self._full("")):
-            if infos[name].size_bytes >= small_bytes:
-                small.clear()
-                continue
-            small.append(infos[name])
-            if len(small) >= files or sum(info.size_bytes for info in small) >= small_bytes:
-                break
-        if len(small) < 2 or (len(small) < files and sum(info.size_bytes for info in small) < small_bytes):
+        names = self._layout.archive_files(list(infos), self._read, path=self._full(""))
+        old = [infos[name] for name in names[: len(names) - apart]]
+        small = _run_of(old, files, below=small_bytes // _FEW, enough_bytes=small_bytes)
+        small = small or _run_of(old, 2 * files, below=small_bytes, enough_bytes=small_bytes)
+        if len(small) < 2:
             return 0
         paths = [info.path for info in small]
-        parts = for_each(self._storage.read, paths, at_once=self._storage.at_once)
+        try:
+            parts = for_each(self._storage.read, paths, at_once=self._storage.at_once)
+        except FileNotFoundError:
+            return 0  # another process puts the same ones together
         self._storage.replace(paths[-1], b"".join(parts))
         for_each(self._storage.delete, paths[:-1], at_once=self._storage.at_once)
         return len(paths) - 1
@@ -100,3 +103,16 @@ class ArchiveWriter:
 
     def _full(self, name: str) -> str:
         return f"{self._storage.uri.rstrip('/')}/{join(self._folder, name)}"
+
+
+def _run_of(infos: Sequence[FileInfo], files: int, *, below: int, enough_bytes: int) -> Sequence[FileInfo]:
+    """The first files that follow one another, are smaller than that, and are so many, or come to enough bytes; else none."""
+    run: list[FileInfo] = []
+    for info in infos:
+        if info.size_bytes >= below:
+            run.clear()
+            continue
+        run.append(info)
+        if len(run) >= files or sum(each.size_bytes for each in run) >= enough_bytes:
+            return run
+    return ()

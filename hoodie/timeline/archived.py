@@ -6,7 +6,7 @@ of versions 8 and 9 when an archived delta commit was completed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
@@ -24,6 +24,11 @@ T = TypeVar("T")
 
 INSTANTS: Kind[tuple[Instant, ...]] = Kind("archived instants")
 _INSTANT_BYTES = 300
+COMMIT: Kind[CommitMetadata] = Kind("archived commit")
+_STAT_BYTES = 4000
+"""What a commit says of one file takes about so much in memory, with the names of all its logs."""
+_FEW = 100
+"""So many commits are kept for who pulls from a little before the active timeline; a look at all of them would displace the rest."""
 _LISTED_AGAIN = 5
 
 
@@ -93,9 +98,17 @@ class ArchivedTimeline:
         """
         wanted = {i.time: i.action for i in instants}
         found: dict[str, CommitMetadata] = {}
-        contents = self._newest_first(lambda name: self._layout.may_hold(name, wanted), self._content_of)
-        for name, data in contents if wanted else ():
-            found = self._layout.archived_commits(data, wanted, path=self._full(name)) | found
+        for time in wanted:
+            kept = self._cache.find(COMMIT, self._key(time))
+            if kept is not None:
+                found[time] = kept
+        left = {time: action for time, action in wanted.items() if time not in found}
+        contents = self._newest_first(lambda name: self._layout.may_hold(name, left), self._content_of)
+        for name, data in contents if left else ():
+            for time, metadata in self._layout.archived_commits(data, left, path=self._full(name)).items():
+                found.setdefault(time, metadata)
+                if len(left) <= _FEW:
+                    self._cache.put(COMMIT, self._key(time), metadata, _STAT_BYTES * sum(1 for _ in metadata.stats()))
             if len(found) == len(wanted):
                 break
         for time, action in wanted.items():
@@ -104,6 +117,9 @@ class ArchivedTimeline:
                     f"instant {time}.{action} is not in the archived timeline {self._full('')} of the table"
                 )
         return found
+
+    def _key(self, time: str) -> Hashable:
+        return self._storage.identity, self._folder, time
 
     def _newest_first(self, is_wanted: Callable[[str], bool], look: Callable[[str], T]) -> Iterator[T]:
         """A look into each file that is wanted, by its name. What a writer puts together meanwhile may come twice."""

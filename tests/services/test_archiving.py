@@ -15,7 +15,7 @@ from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline.active import LISTED_AT_ONCE, ActiveTimeline
-from hoodie.timeline.archive_writer import ArchiveWriter
+from hoodie.timeline.archive_writer import APART, MERGE_FILES, ArchiveWriter
 from hoodie.timeline.layout import BY_INSTANT
 from tests.bucket import BucketStorage
 from tests.effort import in_shares, long_but
@@ -79,7 +79,7 @@ def test_the_timeline_does_not_grow_without_end(kind):
     assert len(table.timeline.commits) <= 6
     assert len([name for name in names(storage) if name[0].isdigit()]) <= 3 * 7
     assert {row[2] for row in snapshot_of(elsewhere(storage, clock))} == {39}
-    assert len(storage.list(HISTORY)) <= 10
+    assert len(storage.list(HISTORY)) <= MERGE_FILES + APART
 
 
 def test_rows_history_and_pulls_are_as_they_were(kind):
@@ -251,7 +251,7 @@ def test_a_file_that_came_after_its_write_was_rolled_back_does_not_come_alive():
 @in_shares(3)
 def test_an_archiver_that_dies_anywhere_loses_nothing_and_the_next_one_ends_it(kind, store, share, monkeypatch):
     merge = ArchiveWriter.merge
-    monkeypatch.setattr(ArchiveWriter, "merge", lambda self: merge(self, files=3))
+    monkeypatch.setattr(ArchiveWriter, "merge", lambda self: merge(self, files=3, apart=0))
     clock = FakeClock()
     start = new_storage(clock, store)
     create(start, table_type=kind)
@@ -368,7 +368,7 @@ def test_what_a_restore_undoes_while_archive_files_are_put_together_stays_in_non
 
     def of_all(self):
         monkeypatch.setattr(MemoryStorage, "replace", restored_first)
-        return merge(self, files=2)
+        return merge(self, files=2, apart=0)
 
     monkeypatch.setattr(ArchiveWriter, "merge", of_all)
     table.upsert(rows(9))
@@ -464,7 +464,7 @@ def test_small_files_are_put_together_and_nothing_is_lost(kind):
     for turn in range(3, 30):
         table.upsert(rows(turn))
         table.archive(min_commits=2)
-    assert len(storage.list(HISTORY)) <= 10
+    assert len(storage.list(HISTORY)) <= MERGE_FILES + APART
     times = [i.time for i in archived(storage)]
     assert len(times) == len(set(times))
     assert len(elsewhere(storage, clock).history(archived=True)) >= 30
@@ -478,10 +478,31 @@ def test_a_reader_of_the_archive_meets_files_that_are_put_together(kind):
     reader = elsewhere(storage, clock)._context.archived()
     before = reader.files
     assert len(before) > 2
-    ArchiveWriter(storage, HISTORY, layout=BY_INSTANT).merge(files=len(before))
+    ArchiveWriter(storage, HISTORY, layout=BY_INSTANT).merge(files=len(before), small_bytes=10_000_000, apart=0)
     assert len(storage.list(HISTORY)) == 1
     assert len(reader.instants) == len(archived(storage))
     assert reader.files == before[-1:]
+
+
+@pytest.mark.parametrize("sizes", [[100], [100, 100, 20_000]], ids=["alike", "some large"])
+def test_files_are_few_and_the_newest_stay_small_and_each_byte_is_written_again_a_few_times(sizes):
+    storage, small_bytes = MemoryStorage(), 50_000
+    writer = ArchiveWriter(storage, HISTORY, layout=BY_INSTANT)
+    written = again = 0
+    for number in range(1, 3001):
+        data = bytes(sizes[number % len(sizes)])
+        storage.create_new(f"{HISTORY}/{BY_INSTANT.archive_name(number)}", data)
+        written += len(data)
+        before = {info.path: info.mtime_s for info in storage.list(HISTORY)}
+        if writer.merge(small_bytes=small_bytes):
+            (changed,) = (i for i in storage.list(HISTORY) if i.mtime_s != before[i.path])
+            again += changed.size_bytes
+        infos = {int(info.path.rpartition(".")[2].partition("_")[0]): info for info in storage.list(HISTORY)}
+        newest = [infos[n].size_bytes for n in sorted(infos)][-APART:]
+        assert max(newest) <= max(sizes), number
+    assert sum(info.size_bytes for info in storage.list(HISTORY)) == written
+    assert len([info for info in storage.list(HISTORY) if info.size_bytes < small_bytes]) <= 3 * MERGE_FILES + APART
+    assert again <= 12 * written
 
 
 def test_large_files_stay_as_they_are(kind):
@@ -491,7 +512,7 @@ def test_large_files_stay_as_they_are(kind):
         table.archive(min_commits=2)
     writer = ArchiveWriter(storage, HISTORY, layout=BY_INSTANT)
     before = storage.list(HISTORY)
-    assert writer.merge(files=2, small_bytes=10) == 0
+    assert writer.merge(files=2, small_bytes=10, apart=0) == 0
     assert storage.list(HISTORY) == before
 
 
