@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from hoodie.errors import CommitConflictError, LockError
@@ -94,7 +95,8 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     writer = _writer(context)
     _add(context, writer, plan.instants)
     if plan.start is not None:
-        delete_late_files(context, timeline, start=plan.start)
+        with _told_of_others(context):
+            delete_late_files(context, timeline, start=plan.start)
     gone = _delete(context, plan, options)
     merged = _tidy(context, writer, plan, gone)
     if merged or len(gone) < len(plan.instants):
@@ -207,18 +209,29 @@ def _keys(instants: Iterable[Instant]) -> frozenset[tuple[str, Action]]:
 def _add(context: TableContext, writer: ArchiveWriter, instants: Iterable[Instant]) -> None:
     storage, clock = context.storage, context.clock
     found = context.active.state_files(_keys(instants))
-    try:
+    with _told_of_others(context):
         contents = for_each(storage.read, [info.path for _, info in found], at_once=storage.at_once)
-    except FileNotFoundError as exc:
-        raise CommitConflictError(
-            f"another process archives the timeline of table {storage.uri} right now; nothing was lost, and what is left over is "
-            "archived the next time"
-        ) from exc
     files = [
         StateFile(instant, content, format_instant(clock.wall(info.mtime_s)))
         for (instant, info), content in zip(found, contents, strict=True)
     ]
     writer.add(files, timeline=f"{storage.uri.rstrip('/')}/{context.config.timeline_folder}")
+
+
+@contextmanager
+def _told_of_others(context: TableContext) -> Iterator[None]:
+    """A file of the timeline that is gone is in the archive by now.
+
+    Raises:
+        CommitConflictError: it is.
+    """
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise CommitConflictError(
+            f"another process archives the timeline of table {context.storage.uri} right now; nothing was lost, and what is left "
+            "over is archived the next time"
+        ) from exc
 
 
 def _delete(context: TableContext, plan: _Plan, options: WriteOptions) -> tuple[Instant, ...]:

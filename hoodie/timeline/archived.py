@@ -27,7 +27,7 @@ _INSTANT_BYTES = 300
 COMMIT: Kind[CommitMetadata] = Kind("archived commit")
 _STAT_BYTES = 4000
 """What a commit says of one file takes about so much in memory, with the names of all its logs."""
-_FEW = 100
+_FEW = 1000
 """So many commits are kept for who pulls from a little before the active timeline; a look at all of them would displace the rest."""
 _LISTED_AGAIN = 5
 
