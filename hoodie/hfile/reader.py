@@ -57,14 +57,19 @@ class HFileReader:
         entry = self._opened.metas.get(name.encode())
         return None if entry is None else bytes(self._blocks.content(entry, (BlockKind.META,)))
 
-    def get(self, key: bytes) -> bytes | None:
-        """The value of a key, None where the file does not have it."""
+    def get(self, key: bytes, *, is_likely: bool = True) -> bytes | None:
+        """The value of a key, None where the file does not have it.
+
+        `is_likely`: a block that is in the cache is looked into at once, without a look at the filter.
+        """
+        if not is_likely and not self._may_hold(key):
+            return None
         entry = entry_of(self._blocks, key)
         if entry is None:
             return None
         cells = self._blocks.kept_cells(entry)
         if cells is None:
-            if not self._may_hold(key):
+            if is_likely and not self._may_hold(key):
                 return None
             cells = self._blocks.cells(entry)
         return cells.find(key)

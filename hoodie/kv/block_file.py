@@ -143,7 +143,7 @@ class _Reader:
         self._offsets: list[int] = listed(index["offset"])
         self._lengths: list[int] = listed(index["length"])
 
-    def get(self, key: bytes) -> tuple[bool, bytes | None]:
+    def get(self, key: bytes, *, is_likely: bool = True) -> tuple[bool, bytes | None]:
         number = bisect_right(self._firsts, key) - 1
         if number < 0:
             return False, None

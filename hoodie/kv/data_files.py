@@ -36,8 +36,11 @@ class DataReader(Protocol):
         CorruptFileError: what is needed of it is damaged. FileNotFoundError: it is gone.
     """
 
-    def get(self, key: bytes) -> tuple[bool, bytes | None]:
-        """Whether the file has the key, and its value; None: it says that the key is deleted."""
+    def get(self, key: bytes, *, is_likely: bool = True) -> tuple[bool, bytes | None]:
+        """Whether the file has the key, and its value; None: it says that the key is deleted.
+
+        `is_likely`: most keys that are asked for are there, so that a filter may be asked last.
+        """
         ...
 
     def get_many(self, keys: SortedRows) -> SortedRows:

@@ -89,13 +89,13 @@ class _Reader:
         self._hidden = SortedRows(deleted, pa.nulls(len(deleted), VALUES))
         self._hides = len(deleted) > 0
 
-    def get(self, key: bytes) -> tuple[bool, bytes | None]:
+    def get(self, key: bytes, *, is_likely: bool = True) -> tuple[bool, bytes | None]:
         if self._hides:
             deleted = self._hidden.keys
             at = position(deleted, key)
             if at < len(deleted) and deleted[at].as_py() == key:
                 return True, None
-        value = self._reader.get(key)
+        value = self._reader.get(key, is_likely=is_likely)
         return value is not None, value
 
     def get_many(self, keys: SortedRows) -> SortedRows:

@@ -32,6 +32,8 @@ class Files:
         self._storage = storage
         self._format = data_format
         self._cache = cache
+        self._opened: dict[str, DataReader] = {}
+        """By name. The cache would be asked for each file of each get, which takes a tenth of it."""
 
     @cached_property
     def _runs(self) -> Sequence[tuple[list[bytes], list[DataFile]]]:
@@ -44,10 +46,11 @@ class Files:
         return found
 
     def get(self, key: bytes) -> bytes | None:
-        for firsts, files in self._runs:
+        oldest = len(self._runs) - 1
+        for at, (firsts, files) in enumerate(self._runs):
             number = bisect_right(firsts, key) - 1
             if number >= 0 and key <= files[number].last:
-                is_there, value = self.open(files[number]).get(key)
+                is_there, value = self.open(files[number]).get(key, is_likely=at == oldest)
                 if is_there:
                     return value
         return None
@@ -101,11 +104,14 @@ class Files:
                 yield rows
 
     def open(self, file: DataFile) -> DataReader:
-        path = data_file(file.name)
-        key = (self._storage.identity, path, file.size_bytes, file.made_s)
-        return self._cache.get(
-            _OPEN, key, lambda: self._format.open(self._storage, path, self._cache), lambda _: _OPEN_BYTES
-        )
+        found = self._opened.get(file.name)
+        if found is None:
+            path = data_file(file.name)
+            key = (self._storage.identity, path, file.size_bytes, file.made_s)
+            found = self._opened[file.name] = self._cache.get(
+                _OPEN, key, lambda: self._format.open(self._storage, path, self._cache), lambda _: _OPEN_BYTES
+            )
+        return found
 
 
 def side_by_side(scans: Sequence[Iterator[SortedRows]]) -> Iterator[Sequence[SortedRows]]:

@@ -64,7 +64,8 @@ def test_rows_come_back(data_format, rows, parts, asked, bounds):
     reader = data_format.open(written(data_format, rows, parts), "data/f", Cache())
     assert [row for part in reader.scan(None, None) for row in plain(part)] == sorted(rows.items())
     for key in {*asked, *rows}:
-        assert reader.get(key) == ((True, rows[key]) if key in rows else (False, None))
+        for is_likely in (False, True):
+            assert reader.get(key, is_likely=is_likely) == ((True, rows[key]) if key in rows else (False, None))
     keys = sorted({*asked, *rows})
     found = reader.get_many(SortedRows(pa.array(keys, pa.binary()), NOTHING.values))
     assert plain(found) == [(key, rows[key]) for key in keys if key in rows]
