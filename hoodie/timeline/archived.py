@@ -106,7 +106,9 @@ class ArchivedTimeline:
         contents = self._newest_first(lambda name: self._layout.may_hold(name, left), self._content_of)
         for name, data in contents if left else ():
             for time, metadata in self._layout.archived_commits(data, left, path=self._full(name)).items():
-                found.setdefault(time, metadata)
+                if time in found:
+                    continue  # archived twice
+                found[time] = metadata
                 if len(left) <= _FEW:
                     self._cache.put(COMMIT, self._key(time), metadata, _STAT_BYTES * sum(1 for _ in metadata.stats()))
             if len(found) == len(wanted):
