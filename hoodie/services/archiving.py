@@ -19,7 +19,7 @@ from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
 from hoodie.format.archive_entries import StateFile
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import Instant, format_instant, sort_key
+from hoodie.model.instant import Instant, format_instant, is_instant_time, sort_key
 from hoodie.model.names import COMPLETES_AS, MARKERS, parse_base_file, parse_log_file
 from hoodie.model.results import ArchiveResult
 from hoodie.options.fits import check_version
@@ -334,7 +334,10 @@ def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Seque
     try:
         times = {each.time for each in gone}
         for info in storage.list(MARKERS):
-            if info.is_folder and info.path.rpartition("/")[2] in times:
+            name = info.path.rpartition("/")[2]
+            # Nothing that is pending lies before the start: such a marker came when its write had been rolled back.
+            is_late = plan.start is not None and is_instant_time(name) and sort_key(name) < sort_key(plan.start)
+            if info.is_folder and (name in times or is_late):
                 storage.delete_folder(info.path)
         _drop_row_copies(context, plan.start)
         return writer.merge() > 0

@@ -103,6 +103,16 @@ def test_rows_history_and_pulls_are_as_they_were(kind):
     assert {row[2] for row in snapshot_of(elsewhere(storage, clock))} == {10}
 
 
+def test_a_marker_that_came_late_goes_with_the_instants_of_its_time(kind):
+    storage, _, table = written(kind, 9)
+    first, last = table.timeline.commits[0].time, table.timeline.commits[-1].time
+    undone, young = f"{int(first) + 1}", f"{int(last) + 1}"
+    for instant in (undone, young):
+        storage.create_new(f".hoodie/.temp/{instant}/a/f.parquet.marker.CREATE", b"")
+    table.archive(min_commits=4)
+    assert [info.path for info in storage.list(".hoodie/.temp")] == [f".hoodie/.temp/{young}"]
+
+
 def test_a_dry_run_says_what_would_leave_and_changes_nothing(kind):
     storage, _, table = written(kind, 9)
     before = storage.snapshot()
