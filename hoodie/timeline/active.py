@@ -144,8 +144,10 @@ class ActiveTimeline:
             if self._storage.exists(made):
                 return True
             self._made = None  # archived, or taken back
-        gone = seen.completed_times - timeline.completed_times if seen is not None and seen is not timeline else ()
-        return bool(gone) and seen is not None and self.exists(seen.commit_at[max(gone, key=sort_key)])
+        if seen is None:
+            return False
+        gone = seen.completed_times - timeline.completed_times
+        return bool(gone) and self.exists(seen.commit_at[max(gone, key=sort_key)])
 
     def _is_leaving(self, commit: Instant, names: frozenset[str]) -> bool:
         """Whether the other states of a completed instant are gone: they go first."""

@@ -58,7 +58,7 @@ class ArchiveWriter:
         """
         infos = self._infos()
         names = self._layout.archive_files(list(infos), self._read, path=self._full(""))
-        old = [infos[name] for name in names[: len(names) - apart]]
+        old = [infos[name] for name in names[: max(0, len(names) - apart)]]
         small = _run_of(old, files, below=small_bytes // _FEW, enough_bytes=small_bytes)
         small = small or _run_of(old, 2 * files, below=small_bytes, enough_bytes=small_bytes)
         if len(small) < 2:
