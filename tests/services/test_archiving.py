@@ -106,7 +106,7 @@ def test_rows_history_and_pulls_are_as_they_were(kind):
 def test_a_marker_that_came_late_goes_with_the_instants_of_its_time(kind):
     storage, _, table = written(kind, 9)
     first, last = table.timeline.commits[0].time, table.timeline.commits[-1].time
-    undone, young = f"{int(first) + 1}", f"{int(last) + 1}"
+    undone, young = f"{int(first) - 1}", f"{int(last) + 1}"
     for instant in (undone, young):
         storage.create_new(f".hoodie/.temp/{instant}/a/f.parquet.marker.CREATE", b"")
     table.archive(min_commits=4)
