@@ -281,7 +281,7 @@ class LocalStorage:
         except OSError:
             return time.time()  # a reader of a table that was never written from here, or is read-only for it
         try:
-            return os.fstat(descriptor).st_mtime
+            return _mtime_s(os.fstat(descriptor))
         finally:
             os.close(descriptor)
             os.unlink(probe)
@@ -457,7 +457,16 @@ def _sync_folder(absolute: str) -> None:
 def _file_info(path: str, status: os.stat_result) -> FileInfo:
     is_folder = stat.S_ISDIR(status.st_mode)
     identity = status.st_mtime_ns, status.st_size, status.st_ino
-    return FileInfo(path, 0 if is_folder else status.st_size, status.st_mtime, is_folder, identity)
+    return FileInfo(path, 0 if is_folder else status.st_size, _mtime_s(status), is_folder, identity)
+
+
+def _mtime_s(status: os.stat_result) -> float:
+    """The time of modification, in whole microseconds.
+
+    A float of today's seconds is rounded to a quarter of a microsecond, and a `datetime` of it to a whole one: of a file
+    written just before the end of a millisecond they say the next, and Hudi, which cuts, another completion time than ours.
+    """
+    return status.st_mtime_ns // 1_000 / 1_000_000
 
 
 def _walk(absolute: str, prefix: str, *, recursive: bool) -> Iterator[FileInfo]:

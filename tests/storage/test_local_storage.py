@@ -10,12 +10,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
+from hoodie.model.instant import format_instant
 from hoodie.storage.local import LocalStorage, _link
 from hoodie.storage.paths import SCRATCH_FOLDER
+from hoodie.timeline.clock import Clock
 
 OTHER_FILE_SYSTEM = Path("/dev/shm")
 
@@ -33,6 +36,15 @@ def storage(root: Path) -> LocalStorage:
 def write(storage: LocalStorage, path: str, data: bytes) -> None:
     with storage.open_output(path) as stream:
         stream.write(data)
+
+
+def test_mtimes_are_cut_as_hudi_cuts_them_and_not_rounded(root: Path, storage: LocalStorage) -> None:
+    write(storage, "f", b"")
+    of_a_completion = [1_764_137_169_297_999_999, 1_764_137_169_297_999_500, 1_764_137_169_297_000_000]
+    for mtime_ns in of_a_completion:
+        os.utime(root / "f", ns=(mtime_ns, mtime_ns))
+        wall = Clock(storage.now_s, UTC).wall(storage.stat("f").mtime_s)
+        assert format_instant(wall) == "20251126060609297"
 
 
 def test_root_is_absolute_and_survives_pickling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
