@@ -8,9 +8,8 @@ another engine may go on for a while. While the instant lies on the active timel
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, State
@@ -18,6 +17,7 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import join, parse_base_file, parse_log_file
 from hoodie.services.undo_files import instants_in
 from hoodie.storage.base import FileInfo
+from hoodie.storage.many import for_each
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles
 from hoodie.view.context import TableContext
@@ -33,14 +33,17 @@ class _Undone:
     times: frozenset[str]
     """Those that are not on the timeline. Apache Hudi rolls a failed run of a service back and keeps its plan, so that such an instant
     may have been completed since, and archived."""
-    partitions: tuple[str, ...]
+    partitions: frozenset[str]
     """Where to look."""
     disarmed: frozenset[str] = frozenset()
     """Log files that were there, which stay."""
 
 
 def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) -> list[str]:
-    """Delete late files of instants before `start`, with which the timeline is to begin; gives their paths."""
+    """Delete late files of instants before `start`, with which the timeline is to begin; gives their paths.
+
+    Each partition is listed once, however many rollbacks looked after themselves there.
+    """
     gone: list[str] = []
     committed: CommittedFiles | None = None
 
@@ -49,24 +52,36 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
         """All of the archive is read for it, which grows without end: so a file has to have been found first."""
         return frozenset(i.time for i in context.archived().commits)
 
-    for undone in _undone_before(context, timeline, start):
-        since_s = context.active.reached_at(undone.by)
-        for partition_path in undone.partitions:
-            for info in context.storage.list(partition_path):
-                if info.is_folder:
-                    continue
-                name = info.path.rpartition("/")[2]
-                base = parse_base_file(name)
-                wrote = frozenset({base.instant}) & undone.times if base is not None else frozenset()
-                # A log does not say in its name who wrote it, and others go on in a slice that an undone write began. What a commit
-                # wrote, or what was there before, need not be opened.
-                if parse_log_file(name) and info.mtime_s >= since_s and info.path not in undone.disarmed:
+    @cache
+    def since_s(undone: _Undone) -> float:
+        return context.active.reached_at(undone.by)
+
+    found = _undone_before(context, timeline, start)
+    partitions = sorted({path for undone in found for path in undone.partitions})
+    storage = context.storage
+    for partition_path, infos in zip(
+        partitions, for_each(storage.list, partitions, at_once=storage.at_once), strict=True
+    ):
+        here = [undone for undone in found if partition_path in undone.partitions]
+        times = frozenset(time for undone in here for time in undone.times)
+        for info in infos:
+            if info.is_folder:
+                continue
+            name = info.path.rpartition("/")[2]
+            base = parse_base_file(name)
+            wrote = frozenset({base.instant}) & times if base is not None else frozenset()
+            # A log does not say in its name who wrote it, and others go on in a slice that an undone write began. What a commit
+            # wrote, or what was there before, need not be opened.
+            if parse_log_file(name):
+                late = [each for each in here if info.path not in each.disarmed and info.mtime_s >= since_s(each)]
+                if late:
                     committed = committed or context.snapshot().view.committed
-                    wrote = _wrote_late_log(context, committed, partition_path, info, undone.times)
-                if wrote and not wrote & archived():
-                    log.warning("%s of table %s came late: its write had been undone", info.path, context.storage.uri)
-                    context.storage.delete(info.path)
-                    gone.append(info.path)
+                    undone_then = frozenset(time for each in late for time in each.times)
+                    wrote = _wrote_late_log(context, committed, partition_path, info, undone_then)
+            if wrote and not wrote & archived():
+                log.warning("%s of table %s came late: its write had been undone", info.path, storage.uri)
+                storage.delete(info.path)
+                gone.append(info.path)
     return gone
 
 
@@ -81,30 +96,38 @@ def _wrote_late_log(
     return found if found <= times else frozenset()
 
 
-def _undone_before(context: TableContext, timeline: Timeline, start: str) -> Iterator[_Undone]:
+def _undone_before(context: TableContext, timeline: Timeline, start: str) -> list[_Undone]:
+    undoing = [
+        i
+        for i in timeline
+        if i.is_completed
+        and (i.action is Action.ROLLBACK or (i.action is Action.RESTORE and _is_passed_now(timeline, i, start)))
+    ]
+    read = partial(_undone_by, context)
     there = {i.time for i in timeline}
+    found = []
+    for each in for_each(read, undoing, at_once=context.storage.at_once):
+        times = frozenset(time for time in each.times if sort_key(time) < sort_key(start) and time not in there)
+        if times and each.by.action is Action.RESTORE:
+            found.append(replace(each, times=times, partitions=frozenset(context.listing.all_files().partitions)))
+        elif times:
+            found.append(replace(each, times=times))
+    return found
 
-    def left(times: Iterable[str]) -> frozenset[str]:
-        return frozenset(each for each in times if sort_key(each) < sort_key(start) and each not in there)
 
-    for undoing in timeline:
-        if not undoing.is_completed:
-            continue
-        begun = undoing._replace(state=State.REQUESTED)
-        try:
-            if undoing.action is Action.ROLLBACK:
-                plan = context.active.read_rollback_plan(undoing.time)
-                times = left([plan.instant])
-                partitions = {request.partition_path for request in plan.requests}
-                disarmed = {join(each.partition_path, name) for each in plan.requests for name in each.log_blocks}
-                if times:
-                    yield _Undone(begun, times, tuple(sorted(partitions)), frozenset(disarmed))
-            elif undoing.action is Action.RESTORE and _is_passed_now(timeline, undoing, start):
-                times = left(time for time, _ in context.active.read_restore_plan(undoing.time).instants)
-                if times:
-                    yield _Undone(begun, times, tuple(sorted(context.listing.all_files().partitions)))
-        except (FileNotFoundError, CorruptFileError):
-            continue
+def _undone_by(context: TableContext, undoing: Instant) -> _Undone:
+    """All that the plan names; nothing where that cannot be read. A restore names no partitions: it looked through all."""
+    begun = undoing._replace(state=State.REQUESTED)
+    try:
+        if undoing.action is Action.RESTORE:
+            undone = context.active.read_restore_plan(undoing.time).instants
+            return _Undone(begun, frozenset(time for time, _ in undone), frozenset())
+        plan = context.active.read_rollback_plan(undoing.time)
+    except (FileNotFoundError, CorruptFileError):
+        return _Undone(begun, frozenset(), frozenset())
+    partitions = frozenset(request.partition_path for request in plan.requests)
+    disarmed = frozenset(join(each.partition_path, name) for each in plan.requests for name in each.log_blocks)
+    return _Undone(begun, frozenset({plan.instant}), partitions, disarmed)
 
 
 def _is_passed_now(timeline: Timeline, restore: Instant, start: str) -> bool:

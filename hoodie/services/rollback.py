@@ -61,10 +61,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
             Instant(instant.time, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
         ):
             return None  # it landed at the last moment
-        earlier = next(
-            (r for r in timeline if r.action is Action.ROLLBACK and context.active.rollback_target(r) == instant_time),
-            None,
-        )
+        earlier = context.active.rollback_of(timeline, instant_time)
         if earlier is not None and earlier.is_completed:
             _forget(context, instant_time, instant.action)
             return earlier.time

@@ -378,6 +378,11 @@ class ActiveTimeline:
         except (FileNotFoundError, CorruptFileError):
             return None
 
+    def rollback_of(self, timeline: Timeline, instant_time: str) -> Instant | None:
+        """The rollback that undoes an instant, or has undone it; only those after the instant are looked at."""
+        after = [r for r in timeline if r.action is Action.ROLLBACK and sort_key(r.time) > sort_key(instant_time)]
+        return next((r for r in after if self.rollback_target(r) == instant_time), None)
+
     def read_cleaned(self, clean: Instant) -> tuple[CleanedPartition, ...]:
         """Which files a completed clean deleted."""
         path = self.path(clean._replace(state=State.COMPLETED))

@@ -83,7 +83,7 @@ def pending_write(active: ActiveTimeline, timeline: Timeline, time: str, *, tabl
         InstantNotFoundError: the instant is completed, or not on the timeline at all.
     """
     instant = timeline.find(time, *WRITES, Action.LOGCOMPACTION)
-    if instant is None and not any(active.rollback_target(r) == time for r in timeline if r.action is Action.ROLLBACK):
+    if instant is None and active.rollback_of(timeline, time) is None:
         other = timeline.find(time)
         if other is not None:
             raise InstantNotFoundError(f"instant {other} of table {table} cannot be rolled back: {_kept(other)}")
