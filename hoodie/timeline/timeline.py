@@ -151,7 +151,12 @@ class Timeline:
 
     def pending(self, *actions: Action) -> tuple[Instant, ...]:
         """Instants of these actions (all, when none is given) that are requested or inflight."""
-        return tuple(i for i in self.instants if not i.is_completed and (not actions or i.action in actions))
+        return tuple(i for i in self._unfinished if not actions or i.action in actions)
+
+    @cached_property
+    def _unfinished(self) -> tuple[Instant, ...]:
+        """Asked for some sixty times for a commit, and mostly none or one of all instants."""
+        return tuple(i for i in self.instants if not i.is_completed)
 
     @cached_property
     def pending_writes(self) -> tuple[Instant, ...]:
