@@ -208,6 +208,8 @@ def _recover(table: hoodie.HoodieTable) -> Iterator[str]:
         time.sleep(1)
     else:
         yield f"the table did not recover within {_RECOVERY_S:.0f} s: {problem}"
+    # Who could not take its mark away, because its credentials had expired, counts as alive until the mark is old.
+    time.sleep(table.writer.context.concurrency.heartbeat_expiry_s + 1)
     table.rollback()
 
 
@@ -220,11 +222,11 @@ def _history(table: hoodie.HoodieTable, way: Way, folder: Path, *, by_ordering: 
     chosen = kept[:: max(1, len(kept) // _SNAPSHOTS)]
     snapshots = [Snapshot(instant, read_as_of(table, instant)) for instant in [*chosen, *instants[-1:]]]
     reads = [
-        Read(note["began_s"], note["at_s"], _visible(note["visible"], instants), _rows(note["rows"]))
+        Read(note["began_s"], note["at_s"], _visible(note["visible"], note["start"], instants), _rows(note["rows"]))
         for note in _of(folder, "reader", "read")
     ]
-    visible, rows = read_now(table)
-    reads.append(Read(time.monotonic(), time.monotonic(), _visible(visible, instants), rows))
+    visible, start, rows = read_now(table)
+    reads.append(Read(time.monotonic(), time.monotonic(), _visible(visible, start, instants), rows))
     pulls = [Pull(note["since"], note["until"], _rows(note["rows"])) for note in _of(folder, "reader", "pull")]
     since = pulls[-1].until if pulls else None
     until, rows = read_pull(table, since)
@@ -249,10 +251,12 @@ def _history(table: hoodie.HoodieTable, way: Way, folder: Path, *, by_ordering: 
     )
 
 
-def _visible(seen: Collection[str], instants: Sequence[str]) -> frozenset[str]:
-    """The commits that a reader counted who saw these on the active timeline: what is older than all of them, too."""
-    start = min(seen, default="")
-    return frozenset(each for each in instants if each in seen or each < start)
+def _visible(seen: Collection[str], start: str | None, instants: Sequence[str]) -> frozenset[str]:
+    """The commits that a reader counted who saw these on the active timeline: what is older than that timeline, too.
+
+    It begins with a pending instant where that is the oldest, and a commit of that time came later.
+    """
+    return frozenset(each for each in instants if each in seen or each < (start or ""))
 
 
 def _rows(told: Sequence[Sequence[str]]) -> list[Row]:

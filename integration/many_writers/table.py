@@ -11,10 +11,11 @@ from hoodie.storage.uri import open_storage
 from integration.many_writers.history import Change, Commit, Row
 
 
-def read_now(table: hoodie.HoodieTable) -> tuple[frozenset[str], list[Row]]:
-    """All rows now, and the instants that they are of, as the active timeline has them: what is older counts, too."""
+def read_now(table: hoodie.HoodieTable) -> tuple[frozenset[str], str | None, list[Row]]:
+    """All rows now, the instants that they are of, and where the active timeline begins: what is older counts, too."""
     scan = table.scan(meta_columns=True)
-    return scan.plan.context.visible.completed, _rows(scan)
+    visible = scan.plan.context.visible
+    return visible.completed, visible.start, _rows(scan)
 
 
 def read_as_of(table: hoodie.HoodieTable, instant: str) -> list[Row]:

@@ -179,8 +179,8 @@ def _read(job: Job, journal: Journal, chance: random.Random) -> None:
             if number % 2:
                 table = _open(job)  # a reader that knows nothing of what it saw before
             began_s = time.monotonic()
-            visible, rows = read_now(table)
-            journal.note("read", began_s=began_s, visible=sorted(visible), rows=rows)
+            visible, start, rows = read_now(table)
+            journal.note("read", began_s=began_s, visible=sorted(visible), start=start, rows=rows)
             until, rows = read_pull(table, pulled)
             journal.note("pull", since=pulled, until=until, rows=rows)
             pulled = until

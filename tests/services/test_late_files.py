@@ -138,6 +138,40 @@ def test_archiving_does_not_read_the_archive_for_rollbacks_that_left_nothing(kin
     assert {row[2] for row in snapshot_of(elsewhere(storage, clock))} == {8}
 
 
+@DIES_UNDECIDED
+@pytest.mark.parametrize("kind", KINDS)
+def test_archiving_lists_a_partition_as_often_for_many_rollbacks_as_for_one(kind):
+    class Lists(FaultStorage):
+        def list(self, folder, *, recursive=False):
+            listed.append(folder)
+            return super().list(folder, recursive=recursive)
+
+    class DiesBeforePublishing(FaultStorage):
+        def create_new(self, path, data, *, via=None, durable=True):
+            if path.endswith("commit"):
+                raise InjectedFault("died")
+            super().create_new(path, data, via=via, durable=durable)
+
+    counts = {}
+    for rollbacks in (1, 5):
+        storage, clock, table = written(kind, 2)
+        for turn in range(rollbacks):
+            with pytest.raises(InjectedFault):
+                opened(DiesBeforePublishing(storage), clock).upsert(rows(50 + turn))
+            assert len(table.rollback()) == 1
+        for turn in range(2, 9):
+            table.upsert(rows(turn))
+        table.compact() if kind == "MERGE_ON_READ" else None
+        listed: list[str] = []
+        archived = elsewhere(Lists(storage), clock).archive(
+            {"hoodie.compact.inline.max.delta.commits": "1"}, min_commits=2
+        )
+        assert archived.instants
+        counts[rollbacks] = {each: listed.count(each) for each in "ab"}
+    assert counts[1] == counts[5]
+    assert counts[1]["a"] > 0
+
+
 @pytest.mark.parametrize("late_file", ["base", "log"])
 def test_a_file_of_a_commit_that_a_restore_undid_does_not_come_alive(late_file):
     kind = "COPY_ON_WRITE" if late_file == "base" else "MERGE_ON_READ"
