@@ -142,6 +142,7 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
         needed = held_for_compaction(timeline, trigger_commits=options.compaction.max_delta_commits)
         if needed is not None:
             yield needed
+        yield from _written_before_base(context, timeline)
     if options.cleaning.automatic or options.archiving.waits_for_cleans:
         # What was archived cannot be looked at any more by a clean, which would have to list the table.
         last = last_clean(context, timeline)
@@ -151,6 +152,31 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
     need = needed_by_consumers(context, timeline, hours=options.cleaning.consumer_hours)
     if need is not None:
         yield Hold(need.time, f"consumer {need.name!r}, which has not read it")
+
+
+def _written_before_base(context: TableContext, timeline: Timeline) -> Iterable[Hold]:
+    """The first delta commit that wrote a log of today's slices before their base file was there: while that compaction was
+    pending. Only its metadata say so, and look-ups have to read such logs (`FileSystemView.logs_before_base`).
+    """
+    if context.config.buckets is not None:
+        return  # nothing is looked up
+    wrote: dict[str, Instant] = {}
+    for commit, metadata in zip(timeline.commits, context.active.read_commits(timeline.commits), strict=True):
+        for stat in metadata.stats():
+            name = parse_log_file((stat.path or "").rpartition("/")[2])
+            base = parse_base_file(stat.base_file or "")
+            if name is not None and (base is None or base.instant != name.base_instant):
+                wrote[stat.path] = commit
+    if not wrote:
+        return
+    view = context.snapshot().view
+    there: set[str] = set()
+    for file_slice in view.latest_slices({path.rpartition("/")[0] for path in wrote}):
+        older = view.logs_before_base(file_slice)
+        there.update(log.path for log in (older.logs if older is not None else ()))
+    first = min((wrote[path] for path in there & wrote.keys()), key=lambda i: sort_key(i.time), default=None)
+    if first is not None:
+        yield Hold(first.time, f"logs of {first}, which came before the base file that a compaction put beside them")
 
 
 def _committed_beside_pending(context: TableContext, timeline: Timeline) -> Iterable[Hold]:

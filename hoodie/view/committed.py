@@ -143,10 +143,6 @@ class CommittedFiles:
                 return path
         return None
 
-    def written_onto(self, partition_path: str) -> Mapping[str, str]:
-        """Path of a log file -> name of the base file that its writer saw in its slice ("": none)."""
-        return self.of(partition_path).onto
-
     @property
     def replaced(self) -> Mapping[FileGroupId, str]:
         """File group -> instant of the completed replacecommit that replaced it."""

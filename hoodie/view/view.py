@@ -290,12 +290,19 @@ class FileSystemView:
 
         A key that was deleted before that compaction was scheduled and written again before it ran is in these logs and in
         no base file. None when there are no such logs.
+
+        Which base file a log was written onto, its commit says. Logs of archived commits are none of them: archiving waits for
+        those that are (`services/archiving.py`). Apache Hudi's archiving does not, and its look-ups read no logs at all.
         """
         if file_slice.base is None:
             return None
         base = file_slice.base
-        onto = self.committed.written_onto(file_slice.group.partition_path)
-        older = tuple(log for log in file_slice.logs if onto.get(log.path) != base.name)
+        said = self.committed.of(file_slice.group.partition_path)
+
+        def written_onto(log: LogFile) -> str:
+            return said.onto.get(log.path, "" if log.path in said.sizes else base.name)
+
+        older = tuple(log for log in file_slice.logs if written_onto(log) != base.name)
         return file_slice._replace(base=None, logs=older) if older else None
 
     def _then(self, until: str | Timeline | None) -> Timeline | None:

@@ -276,7 +276,7 @@ def test_onto_which_base_file_a_log_was_written():
 
     metadata = {1: stat(log("a", 1, 1), ""), 2: stat(log("a", 1, 2), "x.parquet"), 3: stat(base("a", 3), None)}
     committed, reads = committed_files(metadata, *map(commit, (1, 2, 3)))
-    assert committed.written_onto(PART) == {f"{PART}/{log('a', 1, 1)}": "", f"{PART}/{log('a', 1, 2)}": "x.parquet"}
+    assert committed.of(PART).onto == {f"{PART}/{log('a', 1, 1)}": "", f"{PART}/{log('a', 1, 2)}": "x.parquet"}
     assert reads == [1, 2, 3]
 
 
