@@ -78,7 +78,7 @@ compare:
 	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%) -n 2 --dist loadfile --durations=30
 
 alone:
-	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile
+	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile --durations=60
 	$(PEER)/bin/python -m pytest tests/spark -m smoke
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
 	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
