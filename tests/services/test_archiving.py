@@ -368,7 +368,8 @@ def test_what_a_restore_undoes_while_archive_files_are_put_together_stays_in_non
     monkeypatch.setattr(archiving, "_delete", lambda *_: ())
     table.archive(min_commits=2)
     monkeypatch.undo()
-    merge, replace = ArchiveWriter.merge, MemoryStorage.replace
+    kind_of_storage = type(storage)
+    merge, replace = ArchiveWriter.merge, kind_of_storage.replace
 
     def restored_first(self, path, data):
         monkeypatch.undo()
@@ -377,7 +378,7 @@ def test_what_a_restore_undoes_while_archive_files_are_put_together_stays_in_non
         replace(self, path, data)
 
     def of_all(self):
-        monkeypatch.setattr(MemoryStorage, "replace", restored_first)
+        monkeypatch.setattr(kind_of_storage, "replace", restored_first)
         return merge(self, files=2, apart=0)
 
     monkeypatch.setattr(ArchiveWriter, "merge", of_all)
