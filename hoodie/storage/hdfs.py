@@ -517,10 +517,11 @@ class _Output(io.RawIOBase):
 
 
 class _Log:
-    def __init__(self, storage: HdfsStorage, absolute: str, writer: FileWriter) -> None:
+    def __init__(self, storage: HdfsStorage, absolute: str, writer: FileWriter, *, answer_s: float = _ANSWER_S) -> None:
         self._storage = storage
         self._absolute = absolute
         self._writer = writer
+        self._answer_s = answer_s
         self._is_stuck = False
 
     def write(self, parts: Sequence[bytes | memoryview]) -> None:
@@ -550,11 +551,11 @@ class _Log:
 
         threading.Thread(target=run, name="hoodie-hdfs-log", daemon=True).start()
         try:
-            failed = ended.get(timeout=_ANSWER_S)
+            failed = ended.get(timeout=self._answer_s)
         except Empty:
             self._is_stuck = True
             raise self._storage._error(
-                errno.ETIMEDOUT, self._absolute, f"the DataNodes have not answered for {_ANSWER_S:g} seconds"
+                errno.ETIMEDOUT, self._absolute, f"the DataNodes have not answered for {self._answer_s:g} seconds"
             ) from None
         if failed is not None:
             raise failed

@@ -25,17 +25,16 @@ class Silent:
         self.closed = True
 
 
-def log_of(writer):
+def log_of(writer, **how):
     storage = SimpleNamespace(
         _translated=lambda _: nullcontext(), _error=lambda number, path, why: OSError(number, why, path)
     )
-    return hdfs._Log(storage, "/t/wal/1", writer)
+    return hdfs._Log(storage, "/t/wal/1", writer, **how)
 
 
-def test_a_sync_that_is_never_answered_is_an_error_and_the_log_is_let_go(monkeypatch):
-    monkeypatch.setattr(hdfs, "_ANSWER_S", 0.05)
+def test_a_sync_that_is_never_answered_is_an_error_and_the_log_is_let_go():
     writer = Silent()
-    log = log_of(writer)
+    log = log_of(writer, answer_s=0.05)
     with pytest.raises(OSError, match="have not answered for"):
         log.sync()
     log.close()
