@@ -17,7 +17,7 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import join, parse_base_file, parse_log_file
 from hoodie.services.undo_files import instants_in
 from hoodie.storage.base import FileInfo
-from hoodie.storage.many import for_each
+from hoodie.storage.many import for_each, in_turns
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles
 from hoodie.view.context import TableContext
@@ -59,9 +59,8 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
     found = _undone_before(context, timeline, start)
     partitions = sorted({path for undone in found for path in undone.partitions})
     storage = context.storage
-    for partition_path, infos in zip(
-        partitions, for_each(storage.list, partitions, at_once=storage.at_once), strict=True
-    ):
+    listed = in_turns(storage.list, partitions, at_once=storage.at_once)
+    for partition_path, infos in zip(partitions, listed, strict=True):
         here = [undone for undone in found if partition_path in undone.partitions]
         times = frozenset(time for undone in here for time in undone.times)
         for info in infos:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar, overload
 
@@ -59,3 +59,9 @@ def for_each(act: Callable[[T], A], items: Iterable[T], *, at_once: int) -> list
         return [act(item) for item in found]
     with ThreadPoolExecutor(min(at_once, len(found)), thread_name_prefix="hoodie-storage") as pool:
         return [future.result() for future in [pool.submit(act, item) for item in found]]
+
+
+def in_turns(act: Callable[[T], A], items: Sequence[T], *, at_once: int) -> Iterator[A]:
+    """As `for_each`, for many and large answers: those of so many items are there at a time."""
+    for start in range(0, len(items), at_once):
+        yield from for_each(act, items[start : start + at_once], at_once=at_once)

@@ -45,7 +45,7 @@ from hoodie.model.payloads import (
 from hoodie.publish.base import Publisher
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
-from hoodie.storage.many import for_each
+from hoodie.storage.many import in_turns
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.kept import kept_clean, kept_commit, kept_timeline, last_timeline
 from hoodie.timeline.layout import BY_INSTANT, Layout
@@ -229,9 +229,7 @@ class ActiveTimeline:
 
     def read_commits(self, instants: Sequence[Instant]) -> Iterator[CommitMetadata]:
         """`read_commit` of each, several at the same time where the storage is far away."""
-        at_once = self._storage.at_once
-        for start in range(0, len(instants), at_once):
-            yield from for_each(self.read_commit, instants[start : start + at_once], at_once=at_once)
+        return in_turns(self.read_commit, instants, at_once=self._storage.at_once)
 
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep what this process has just published, so that it is not read back to be parsed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from hoodie.storage.many import for_each, together
+from hoodie.storage.many import for_each, in_turns, together
 
 
 @dataclass
@@ -20,6 +20,22 @@ def test_answers_come_in_the_order_of_the_questions(at_once: int) -> None:
     assert together(Far(at_once), lambda: 1, lambda: "two", lambda: 3.0) == (1, "two", 3.0)
     assert for_each(str, range(20), at_once=at_once) == [str(n) for n in range(20)]
     assert for_each(str, [], at_once=at_once) == []
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_in_turns_no_more_is_asked_for_than_is_taken(at_once: int) -> None:
+    asked: list[int] = []
+
+    def ask(number: int) -> str:
+        asked.append(number)
+        return str(number)
+
+    answers = in_turns(ask, range(20), at_once=at_once)
+    assert asked == []
+    assert next(answers) == "0"
+    assert sorted(asked) == list(range(at_once))
+    assert [*answers] == [str(n) for n in range(1, 20)]
+    assert [*in_turns(ask, [], at_once=at_once)] == []
 
 
 @pytest.mark.parametrize("at_once", [1, 8])
