@@ -72,3 +72,28 @@ def test_both_archive_one_table_in_turns_and_read_what_the_other_archived(hudi, 
     assert again.instants
     turns.check("after we archived again")
     assert len(hoodie.open_table(turns.path).history(archived=True)) == len(told) + 4
+
+
+def test_a_key_that_only_a_log_before_its_base_file_has_is_there_once_after_archiving(hudi, tmp_path):
+    """It was deleted before a compaction was planned, and written again before that ran."""
+    turns = Turns(hudi, tmp_path / "trips", "MERGE_ON_READ")
+    turns.create()
+    turns.we_upsert(trips(range(8), fare=1, ts=10))
+    turns.we_delete(trips([0], fare=1, ts=11))
+    assert hoodie.open_table(turns.path).schedule_compaction() is not None
+    turns.table.upsert(trips([0], fare=2, ts=12))  # hudi-rs leaves out logs beside a pending compaction
+    again = hoodie.open_table(turns.path).timeline.commits[-1].time
+    hoodie.open_table(turns.path).run_compaction()
+    turns.check("the key is in a log only")
+    for turn in range(6):
+        turns.we_upsert(trips(range(1, 8), fare=turn, ts=20 + turn))
+    one_delta = {"hoodie.compact.inline.max.delta.commits": "1"}
+    held = hoodie.open_table(turns.path).archive(one_delta, min_commits=2)
+    assert held.instants
+    assert held.earliest <= again
+    turns.we_upsert(trips([0], fare=3, ts=30))
+    turns.check("archived up to it")
+    turns.we_compact()
+    assert hoodie.open_table(turns.path).archive(one_delta, min_commits=2).earliest > again
+    turns.we_upsert(trips(range(8), fare=4, ts=40))
+    turns.check("archived beyond it")
