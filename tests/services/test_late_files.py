@@ -30,6 +30,13 @@ def written(kind, turns):
     return storage, clock, table
 
 
+class DiesBeforePublishing(FaultStorage):
+    def create_new(self, path, data, *, via=None, durable=True):
+        if path.endswith("commit"):
+            raise InjectedFault("died")
+        super().create_new(path, data, via=via, durable=durable)
+
+
 def elsewhere(storage, clock):
     """The table as another process has it."""
     return opened(storage, clock, cache=Cache())
@@ -49,7 +56,7 @@ def test_a_late_file_does_not_come_alive_where_the_timeline_comes_to_begin_betwe
             others.append(opened(storage, clock).upsert(batch([Input("z", "z", 0, 0)])).instant)
         return publish(self, *args)
 
-    class DiesBeforePublishing(FaultStorage):
+    class DiesAfterOthers(FaultStorage):
         def create_new(self, path, data, *, via=None, durable=True):
             if path.endswith(".commit") and len(others) == 2 and others[1] not in path:
                 raise InjectedFault("died")
@@ -57,7 +64,7 @@ def test_a_late_file_does_not_come_alive_where_the_timeline_comes_to_begin_betwe
 
     monkeypatch.setattr(Attempt, "publish", published_beside_others)
     with pytest.raises(InjectedFault):
-        opened(DiesBeforePublishing(storage), clock).upsert(rows(50))
+        opened(DiesAfterOthers(storage), clock).upsert(rows(50))
     storage, clock = copy_of(storage)  # nothing of its marks is held any more
     table = opened(storage, clock)
     (dead,) = (i.time for i in table.timeline.pending_writes)
@@ -78,12 +85,6 @@ def test_a_late_file_does_not_come_alive_where_the_timeline_comes_to_begin_betwe
 @DIES_UNDECIDED
 def test_a_log_that_came_after_its_write_was_rolled_back_does_not_come_alive_and_those_that_were_there_stay():
     storage, clock, table = written("MERGE_ON_READ", 2)
-
-    class DiesBeforePublishing(FaultStorage):
-        def create_new(self, path, data, *, via=None, durable=True):
-            if path.endswith(".deltacommit"):
-                raise InjectedFault("died")
-            super().create_new(path, data, via=via, durable=durable)
 
     there = {i.path for i in storage.list("a")}
     with pytest.raises(InjectedFault):
@@ -115,12 +116,6 @@ def test_archiving_does_not_read_the_archive_for_rollbacks_that_left_nothing(kin
     """The archive grows without end, and rollbacks stay on the timeline for long."""
     storage, clock, table = written(kind, 2)
 
-    class DiesBeforePublishing(FaultStorage):
-        def create_new(self, path, data, *, via=None, durable=True):
-            if path.endswith("commit"):
-                raise InjectedFault("died")
-            super().create_new(path, data, via=via, durable=durable)
-
     with pytest.raises(InjectedFault):
         opened(DiesBeforePublishing(storage), clock).upsert(rows(50))
     for turn in range(2, 9):
@@ -140,17 +135,37 @@ def test_archiving_does_not_read_the_archive_for_rollbacks_that_left_nothing(kin
 
 @DIES_UNDECIDED
 @pytest.mark.parametrize("kind", KINDS)
+def test_late_files_of_several_undone_writes_in_one_partition_all_go(kind):
+    storage, clock, table = written(kind, 2)
+    late = {}
+    for turn in range(3):
+        there = {i.path for i in storage.list("a")}
+        with pytest.raises(InjectedFault):
+            opened(DiesBeforePublishing(storage), clock).upsert(rows(50 + turn))
+        (file,) = {i.path for i in storage.list("a")} - there
+        name = parse_log_file(file.rpartition("/")[2])
+        content = storage.read(file)
+        assert len(table.rollback()) == 1
+        again = f"a/{format_log_file(name._replace(version=90 + turn))}" if name else file
+        late[again] = content
+    for path, content in late.items():
+        storage.create_new(path, content)
+    for turn in range(2, 9):
+        table.upsert(rows(turn))
+        if turn == 5 and kind == "MERGE_ON_READ":
+            table.compact()
+    table.archive({"hoodie.compact.inline.max.delta.commits": "1"}, min_commits=2)
+    assert not [path for path in late if storage.exists(path)]
+    assert {row[2] for row in snapshot_of(elsewhere(storage, clock))} == {8}
+
+
+@DIES_UNDECIDED
+@pytest.mark.parametrize("kind", KINDS)
 def test_archiving_lists_a_partition_as_often_for_many_rollbacks_as_for_one(kind):
     class Lists(FaultStorage):
         def list(self, folder, *, recursive=False):
             listed.append(folder)
             return super().list(folder, recursive=recursive)
-
-    class DiesBeforePublishing(FaultStorage):
-        def create_new(self, path, data, *, via=None, durable=True):
-            if path.endswith("commit"):
-                raise InjectedFault("died")
-            super().create_new(path, data, via=via, durable=durable)
 
     counts = {}
     for rollbacks in (1, 5):

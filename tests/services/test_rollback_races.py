@@ -1,4 +1,4 @@
-"""Looking for dead writers while living ones complete."""
+"""Rolling back beside others: writers that complete, and rollbacks of the same instant."""
 
 from uuid import uuid4
 
@@ -6,12 +6,45 @@ import pytest
 
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.log_block import rollback_block
+from hoodie.model.enums import Action
 from hoodie.services.rollback import rollback_instant
 from hoodie.services.undo_files import disarm
+from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.write.publish import commit_metadata
 from tests.memory_tables import Input, batch, new_table, opened
+from tests.placed import in_memory
+
+
+class DiesBefore(FaultStorage):
+    """The process dies before it puts a file whose name ends so."""
+
+    def __init__(self, storage, ending):
+        super().__init__(storage)
+        self.ending = ending
+
+    def create_new(self, path, data, *, via=None, durable=True):
+        if path.endswith(self.ending):
+            raise InjectedFault("died")
+        super().create_new(path, data, via=via, durable=durable)
+
+
+@in_memory("a storage without renames has decided for the commit before it is on the timeline")
+def test_a_second_rollback_of_an_instant_goes_on_with_the_first_and_then_has_nothing_to_do():
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    table = opened(storage, clock)
+    table.upsert(batch([Input("a", "p")]))
+    with pytest.raises(InjectedFault):
+        opened(DiesBefore(storage, ".deltacommit"), clock).upsert(batch([Input("b", "p")]))
+    (dead,) = (i.time for i in table.timeline.pending_writes)
+    with pytest.raises(InjectedFault):
+        opened(DiesBefore(storage, ".rollback.inflight"), clock).rollback()
+    (begun,) = table.timeline.pending(Action.ROLLBACK)
+    assert rollback_instant(opened(storage, clock)._context, dead) == begun.time
+    assert rollback_instant(opened(storage, clock)._context, dead) is None
+    assert [i.time for i in table.timeline if i.action is Action.ROLLBACK] == [begun.time]
+    assert not table.timeline.pending()
 
 
 def test_a_writer_that_completes_after_the_timeline_was_read_is_not_taken_for_a_dead_one(monkeypatch):

@@ -135,5 +135,9 @@ def test_logs_that_were_written_before_the_base_file_of_their_slice():
     assert [found.name for found in older.logs] == [early]
     assert view.logs_before_base(file_slice._replace(logs=file_slice.logs[1:])) is None
     assert view.logs_before_base(file_slice._replace(base=None)) is None
+    table.commit(5, f"p/{log('a', 2, 4)}", kind="deltacommit")  # and does not say onto which base file
+    view = table.view()
+    (file_slice,) = view.latest_slices(["p"])
+    assert [found.name for found in view.logs_before_base(file_slice).logs] == [early, log("a", 2, 4)]
     of_an_archived_commit = file_slice.logs[1]._replace(name=log("a", 2, 3))
     assert view.logs_before_base(file_slice._replace(logs=(of_an_archived_commit,))) is None
