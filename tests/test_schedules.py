@@ -45,20 +45,31 @@ class Deed(NamedTuple):
     """What becomes of the rows."""
 
 
-def deed(chance: Random, number: int, kind: str) -> Deed:
-    rows = [Input(f"k{n}", "ab"[n % 2], number) for n in sorted(chance.sample(range(7), chance.randint(1, 3)))]
+def rows_and_deeds(chance: Random, number: int, keys_in_all: int) -> tuple[list[Input], Deed, Deed]:
+    """A few rows, and that they are upserted, or deleted."""
+    rows = [
+        Input(f"k{n}", "ab"[n % 2], number) for n in sorted(chance.sample(range(keys_in_all), chance.randint(1, 3)))
+    ]
     found = {row[:2]: row.val for row in rows}
     upsert = Deed("upsert", lambda table: table.upsert(batch(rows)), lambda old: {**old, **found})
+    delete = Deed(
+        "delete",
+        lambda table: table.delete(keys(rows)),
+        lambda old: {key: val for key, val in old.items() if key not in found},
+    )
+    return rows, upsert, delete
+
+
+def upsert_or_delete(chance: Random, number: int, kind: str) -> Deed:
+    _, upsert, delete = rows_and_deeds(chance, number, 9)
+    return upsert if chance.random() < 0.6 else delete
+
+
+def deed(chance: Random, number: int, kind: str) -> Deed:
+    rows, upsert, delete = rows_and_deeds(chance, number, 7)
     part = chance.choice("ab")
     own = [row for row in rows if row.part == part]
-    deeds = [
-        *[upsert] * 4,
-        Deed(
-            "delete",
-            lambda table: table.delete(keys(rows)),
-            lambda old: {key: val for key, val in old.items() if key not in found},
-        ),
-    ]
+    deeds = [*[upsert] * 4, delete]
     if own:
         deeds.append(
             Deed(
@@ -94,29 +105,42 @@ def done_in_turns(what: Deed, storage: Any, clock: FakeClock, schedule: Schedule
 @in_shares(12)
 def test_the_rows_are_those_of_the_writes_one_after_the_other(kind, share):
     start = prepared(kind)
-    switched = 0
     seeds = share.of(range(SEEDS))
-    for seed in seeds:
-        storage, clock = copy_of(start)
-        chance, schedule = Random(seed), Schedule(seed)
-        deeds = [deed(chance, 10 + number, kind) for number in range(chance.choice([2, 2, 3]))]
-        found = schedule.run([partial(done_in_turns, each, storage, clock, schedule) for each in deeds])
-        shown = (kind, seed, [each.name for each in deeds], found)
-        done = []
-        for each, result in zip(deeds, found, strict=True):
-            if isinstance(result, CommitConflictError):
-                continue  # it says that nothing was written
-            assert not isinstance(result, Exception), shown
-            if each.name not in ("compact", "cluster", "clean") and result.instant is not None:
-                done.append((result.instant, each))
-        expected: Rows = {row[:2]: 1 if row in FIRST[:2] else row.val for row in FIRST}
-        for _, each in sorted(done, key=lambda pair: pair[0]):
-            expected = each.applied(expected)
-        table = opened(storage, clock)
-        rows = snapshot_of(table)
-        assert {row[:2]: row[2] for row in rows} == expected, shown
-        assert len(rows) == len(expected), shown
-        assert leftovers(storage) == [], shown
-        assert stray_files(storage, table) == [], shown
-        switched += schedule.switched
-    assert switched > len(seeds)
+    assert sum(tried(start, kind, seed, deed, writers=(2, 2, 3)) for seed in seeds) > len(seeds)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@in_shares(5)
+def test_nor_do_five_writers_make_other_rows_who_mend_what_they_wrote_again_and_again(kind, share):
+    """One that is mended plans on what others did under greater instants, too, which then must not have met it."""
+    start = prepared(kind)
+    seeds = share.of(range(SEEDS // 4))
+    assert sum(tried(start, kind, seed, upsert_or_delete, writers=(5,)) for seed in seeds) > len(seeds)
+
+
+def tried(
+    start: Any, kind: str, seed: int, deed: Callable[[Random, int, str], Deed], *, writers: tuple[int, ...]
+) -> int:
+    """Let them meet once, and judge what came of it; gives how often one of them made way for another."""
+    storage, clock = copy_of(start)
+    chance, schedule = Random(seed), Schedule(seed)
+    deeds = [deed(chance, 10 + number, kind) for number in range(chance.choice(writers))]
+    found = schedule.run([partial(done_in_turns, each, storage, clock, schedule) for each in deeds])
+    shown = (kind, seed, [each.name for each in deeds], found)
+    done = []
+    for each, result in zip(deeds, found, strict=True):
+        if isinstance(result, CommitConflictError):
+            continue  # it says that nothing was written
+        assert not isinstance(result, Exception), shown
+        if each.name not in ("compact", "cluster", "clean") and result.instant is not None:
+            done.append((result.instant, each))
+    expected: Rows = {row[:2]: 1 if row in FIRST[:2] else row.val for row in FIRST}
+    for _, each in sorted(done, key=lambda pair: pair[0]):
+        expected = each.applied(expected)
+    table = opened(storage, clock)
+    rows = snapshot_of(table)
+    assert {row[:2]: row[2] for row in rows} == expected, shown
+    assert len(rows) == len(expected), shown
+    assert leftovers(storage) == [], shown
+    assert stray_files(storage, table) == [], shown
+    return schedule.switched
