@@ -61,12 +61,22 @@ class _Given(NamedTuple):
     value: object
 
 
+Door = Mapping[str, Key[object]]
+"""The options that are understood at one place, by each of their names in lower case."""
+
+
+def _door(understood: Iterable[Key[object]]) -> Door:
+    return {name.lower(): key for key in understood for name in key.names}
+
+
+_WRITES, _READS, _VIEWS = _door(keys.WRITE_KEYS), _door(keys.READ_KEYS), _door(keys.VIEW_KEYS)
+
+
 class _Options:
     """The options of one mapping that a door understands."""
 
-    def __init__(self, options: Mapping[str, str], door: Iterable[Key[object]]) -> None:
+    def __init__(self, options: Mapping[str, str], door: Door) -> None:
         """Raises OptionError for unknown keys, bad values, and one option with two values."""
-        by_name = {name.lower(): key for key in door for name in key.names}
         self._given: dict[str, _Given] = {}
         self.ignored: list[str] = []
         self.newest: dict[str, tuple[str, str]] = {}
@@ -77,7 +87,7 @@ class _Options:
             folded = name.lower()
             if folded in newest:
                 self.newest[newest[folded]] = (name, text)
-            key = by_name.get(folded)
+            key = door.get(folded)
             if key is not None:
                 self._add(key, _Given(name, text, key.parse(text, name=name)))
             elif folded in keys.known_keys() or folded.startswith(keys.PAYLOAD_PREFIX):
@@ -174,7 +184,7 @@ class _Layers(NamedTuple):
     defaults: _Options
 
     @classmethod
-    def of(cls, options: Mapping[str, str], defaults: Mapping[str, str], door: tuple[Key[object], ...]) -> _Layers:
+    def of(cls, options: Mapping[str, str], defaults: Mapping[str, str], door: Door) -> _Layers:
         return cls(_Options(options, door), _Options(defaults, door))
 
     def get(self, key: Key[T]) -> T:
@@ -183,8 +193,7 @@ class _Layers(NamedTuple):
 
     def ignored(self, *, reading: bool) -> tuple[str, ...]:
         """Of the defaults only what no door understands: they are written for all doors at once."""
-        ours = {name.lower() for key in (*keys.WRITE_KEYS, *keys.READ_KEYS) for name in key.names}
-        useless = [name for name in self.defaults.ignored if name.lower() not in ours]
+        useless = [name for name in self.defaults.ignored if name.lower() not in _WRITES.keys() | _READS.keys()]
         told = names_not_done(reading=reading)
         found = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
         return tuple(sorted(name for name in found if keys.newest_names().get(name.lower()) not in told))
@@ -301,7 +310,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
         UnsupportedTableError: a table version is asked for that this release does not write.
     """
-    given = _Layers.of(options, defaults, keys.WRITE_KEYS)
+    given = _Layers.of(options, defaults, _WRITES)
     get = given.get
     operation = get(keys.OPERATION)
     mode = given.options.find(keys.OVERWRITE_MODE)
@@ -434,9 +443,8 @@ def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str
     Raises:
         OptionError: a value that is none of its option.
     """
-    ours = {name for key in keys.VIEW_KEYS for name in key.names}
-    given, unsaid = ({n: v for n, v in each.items() if n.lower() in ours} for each in (options, defaults))
-    return _view(_Layers.of(given, unsaid, keys.VIEW_KEYS))
+    given, unsaid = ({n: v for n, v in each.items() if n.lower() in _VIEWS} for each in (options, defaults))
+    return _view(_Layers.of(given, unsaid, _VIEWS))
 
 
 def _view(given: _Layers) -> ViewOptions:
@@ -521,7 +529,7 @@ def parse_read_options(
     Raises:
         OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
     """
-    given = _Layers.of(options, defaults, keys.READ_KEYS)
+    given = _Layers.of(options, defaults, _READS)
     given.not_done(reading=True)  # of a query all of it is refused
     query = given.get(keys.QUERY_TYPE)
     begin = _instant(given, keys.BEGIN_INSTANT, parse_begin_option, zone)
