@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from hoodie.metastore.interface import interface
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.memory import MemoryStorage
+from tests.lock.interrupted import held_twice, is_interrupted_everywhere
 from tests.servers.hive import HiveMetastore, hive_metastore
 
 
@@ -46,6 +47,15 @@ def other(options: ConcurrencyOptions) -> Any:
 def entries(client: Any, options: ConcurrencyOptions) -> list[Any]:
     wanted = interface().ShowLocksRequest(dbname=options.hive_database, tablename=options.hive_table)
     return list(client.show_locks(wanted).locks)
+
+
+def test_an_interrupt_at_any_line_leaves_no_entry(options: ConcurrencyOptions, other: Any) -> None:
+    quick = replace(options, hive_uris=(options.hive_uris or "").rpartition(",")[2])
+
+    def make() -> tuple[Any, Callable[[], bool]]:
+        return coordinate(MemoryStorage(), quick).lock, lambda: not entries(other, quick)
+
+    is_interrupted_everywhere(make, held_twice, least=60)
 
 
 def test_a_lock_of_another_program_is_waited_for(options: ConcurrencyOptions, other: Any) -> None:

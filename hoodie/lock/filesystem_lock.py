@@ -178,22 +178,22 @@ class _File:
         return self._is_over or self._pid != os.getpid() or 0 < self._expiry_s <= past_s
 
     def delete(self) -> None:
+        """Let go of the lock. Until that is done an interrupt finds it among `_files`, and it is done again."""
+        if self._tried and not self._is_over and self._pid == os.getpid():
+            try:
+                if self.is_in_place():
+                    self._storage.delete(self._path)
+            except OSError as exc:
+                _not_released.add(self._content)
+                log.warning(
+                    "the lock file %s of table %s could not be deleted: this process removes it when it needs the lock again, "
+                    "others wait until it has ended: %s",
+                    self._path,
+                    self._storage.uri,
+                    exc,
+                )
+            self._is_over = True
         _files.discard(self)
-        if not self._tried or self._is_over or self._pid != os.getpid():
-            return
-        self._is_over = True
-        try:
-            if self.is_in_place():
-                self._storage.delete(self._path)
-        except OSError as exc:
-            _not_released.add(self._content)
-            log.warning(
-                "the lock file %s of table %s could not be deleted: this process removes it when it needs the lock again, "
-                "others wait until it has ended: %s",
-                self._path,
-                self._storage.uri,
-                exc,
-            )
 
 
 def _path_of(storage: Storage, folder: str | None) -> str:

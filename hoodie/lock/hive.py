@@ -251,17 +251,13 @@ class _Request:
         return "somebody who has let go of it just now"
 
     def delete(self) -> None:
-        """Let go of the lock, or of waiting for it."""
-        _requests.discard(self)
-        if self.is_over():
-            return
-        try:
+        """Let go of the lock, or of waiting for it. Until that is done an interrupt finds it among `_requests`; it is done again then."""
+        if not self.is_over():
             for last in (False, True):  # one connection may have broken
                 try:
                     self._find()
-                    if self._id is None:
-                        break
-                    self._ask("unlock", interface().UnlockRequest(lockid=self._id))
+                    if self._id is not None:
+                        self._ask("unlock", interface().UnlockRequest(lockid=self._id))
                     break
                 except _gone():
                     break
@@ -270,9 +266,9 @@ class _Request:
                         log.warning(
                             "the lock %s was not released; it ends by the metastore's time-out: %r", self._place, exc
                         )
-        finally:
             self._is_over = True
             self._disconnect()
+        _requests.discard(self)
 
     def _ask(self, call: str, request: object) -> Any:
         """What the metastore answers; after a failure the next question goes by a new connection."""

@@ -105,13 +105,18 @@ class StorageLiveness:
 
     def release(self, instant: str) -> None:
         path = live_path(instant)
-        held = _mine.pop(self._key(instant), None)
-        try:
-            self._remove(instant, path, held)
-        except OSError:
-            if held is not None:
-                _let_go.add(held.nonce)
-            raise
+        held = self._let_go_of(instant)
+        self._remove(instant, path, held)
+        if held is not None:
+            _let_go.discard(held.nonce)
+
+    def _let_go_of(self, instant: str) -> _Held | None:
+        """Our mark. From now on it counts for nothing in this process, whether its file goes or not."""
+        held = _mine.get(self._key(instant))
+        if held is not None:
+            _let_go.add(held.nonce)
+            _mine.pop(self._key(instant), None)
+        return held
 
     def _remove(self, instant: str, path: str, held: _Held | None) -> None:
         if held is not None and self._is_recent(held):
@@ -125,14 +130,14 @@ class StorageLiveness:
 
     def abandon(self, instant: str) -> None:
         path = live_path(instant)
-        held = _mine.pop(self._key(instant), None)
+        held = self._let_go_of(instant)
         if held is None:
             return
         try:
             if self._is_recent(held) or self._names(path, held):
                 self._storage.replace(path, self._content(held.nonce, abandoned=True))
+            _let_go.discard(held.nonce)
         except OSError as exc:
-            _let_go.add(held.nonce)
             log.debug("the mark of %s in %s could not be given up, it expires: %s", instant, self._storage.uri, exc)
 
     def is_alive(self, instant: str) -> bool | None:
@@ -196,7 +201,7 @@ _mine: dict[tuple[Hashable, str], _Held] = {}
 """The marks that this process holds. Without a mutex, which a fork could leave locked: each step is one of the dict's own."""
 
 _let_go: set[str] = set()
-"""Nonces of marks of this process that it could not take away: the storage failed."""
+"""Nonces of marks of this process that it could not take away: the storage failed, or an interrupt came."""
 
 os.register_at_fork(after_in_child=_mine.clear)
 

@@ -122,14 +122,17 @@ class StorageLock:
 
     def _take(self, lease: _Lease, tag: Hashable | None) -> _Lease | None:
         data, nonce = lease.next_bytes()
+        lease.is_asked_for = True
         try:
             if tag is None:
                 self._storage.create_new(LOCK_PATH, data)
             else:
                 lease.tag = self._storage.swap(LOCK_PATH, data, tag)
         except (FileExistsError, FileNotFoundError, AccessDeniedError, StorageFullError):
+            lease.is_asked_for = False
             raise
         except OSError as exc:
+            lease.is_asked_for = False
             self._unanswered.add(nonce)
             self._failed = exc
             return None  # perhaps it is ours: the next look tells
@@ -241,6 +244,8 @@ class _Lease:
         self.owner = str(uuid.uuid4())
         self.thread = threading.get_ident()
         self.tag: Hashable = None
+        self.is_asked_for = False
+        """Whether the lock file may name it."""
         self._storage = storage
         self._lease_s = lease_s
         self._renewal_s = renewal_s
@@ -293,37 +298,45 @@ class _Lease:
 
     def _swap(self, data: bytes) -> None:
         try:
+            if self.tag is None:
+                raise FileExistsError(LOCK_PATH)
             self.tag = self._storage.swap(LOCK_PATH, data, self.tag)
         except FileExistsError:
             found = _read(self._storage)
             if found is None or found.owner != self.owner:
                 raise
-            # Ours all the same: an earlier answer was lost, and not its effect.
+            # Ours all the same: an earlier answer was lost, or did not get here for an interrupt, and not its effect.
             self.tag = self._storage.swap(LOCK_PATH, data, found.tag)
 
     def end(self) -> Hashable | None:
-        """Let the lock go; gives the tag by which it can be taken again, None where that is not known."""
+        """Let the lock go; gives the tag by which it can be taken again, None where that is not known.
+
+        Until that is done an interrupt finds it among `_leases`, and it is done again.
+        """
         if self._holder.pid != os.getpid():
             return None  # in a child; it is the parent's
         self._stopped.put(None)
         with self._mutex:
-            _leases.discard(self)
-            if self._lost:
-                return None
+            tag = None if self._lost else self._expired()
             self._lost = True
-            try:
-                self._swap(self.next_bytes(expired=True)[0])
-            except (FileExistsError, FileNotFoundError):
-                return None
-            except (OSError, LockError) as exc:
-                _not_released.add(self.owner)
-                log.warning(
-                    "the lock of table %s could not be released, other processes wait until its lease ends: %s",
-                    self._storage.uri,
-                    exc,
-                )
-                return None
-            return self.tag
+            _leases.discard(self)
+        return tag
+
+    def _expired(self) -> Hashable | None:
+        """Say in the file that it is over."""
+        try:
+            self._swap(self.next_bytes(expired=True)[0])
+        except (FileExistsError, FileNotFoundError):
+            return None
+        except (OSError, LockError) as exc:
+            _not_released.add(self.owner)
+            log.warning(
+                "the lock of table %s could not be released, other processes wait until its lease ends: %s",
+                self._storage.uri,
+                exc,
+            )
+            return None
+        return self.tag
 
     def _stops_within(self, seconds: float) -> bool:
         try:
@@ -347,7 +360,7 @@ os.register_at_fork(after_in_child=_leases.clear)
 @lets_go
 def _held_by_this_thread() -> dict[object, Callable[[], None]]:
     me = threading.get_ident()
-    return {lease: partial(_end, lease) for lease in list(_leases) if lease.thread == me and lease.tag is not None}
+    return {lease: partial(_end, lease) for lease in list(_leases) if lease.thread == me and lease.is_asked_for}
 
 
 def _end(lease: _Lease) -> None:

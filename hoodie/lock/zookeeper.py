@@ -298,8 +298,7 @@ class _Node:
         return self._is_gone or self.session.is_lost or self.session.pid != os.getpid()
 
     def delete(self) -> None:
-        """Let go of the lock, or of waiting for it."""
-        _nodes.discard(self)
+        """Let go of the lock, or of waiting for it. Until that is done an interrupt finds it among `_nodes`, and it is done again."""
         deadline_s = time.monotonic() + self._patience_s
         while not self.is_known_lost():
             try:
@@ -318,6 +317,7 @@ class _Node:
                     _end(self.session)
                 else:
                     time.sleep(_RETRY_S)
+        _nodes.discard(self)
 
 
 def _now() -> tuple[float, float]:

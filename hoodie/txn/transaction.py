@@ -318,14 +318,15 @@ class Transaction:
                 raise StrangerAtWorkError(self._conflict(f"instant {instant} is being written by another program"))
 
     def _others_since(self, snapshot: Snapshot) -> list[tuple[Instant, CommitMetadata]]:
-        """The commits that the plan knows nothing of, and those of greater instants: it may know of these if it was mended, but
-        what they did comes after this write in the timeline.
+        """The commits that the plan knows nothing of.
+
+        Those of greater instants, too, though a plan that was mended knows of them: what they did comes after it in the timeline.
         """
         before = self.started_on.completed_times
         return [
             (i, self.context.active.read_commit(i))
             for i in snapshot.timeline.commits
-            if i.time not in before or sort_key(i.time) > sort_key(self.instant)
+            if i.time not in before or (not self.claimed and sort_key(i.time) > sort_key(self.instant))
         ]
 
     def _find_conflict(
