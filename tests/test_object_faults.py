@@ -12,6 +12,7 @@ import pytest
 import hoodie
 from hoodie.errors import AccessDeniedError, CommitOutcomeUnknownError, HoodieError, StorageFullError
 from hoodie.table import HoodieTable
+from tests.effort import SOAK, soak_but
 from tests.object_tables import TYPES, life, rows, seen
 from tests.servers.http_proxy import WRITES, Failing, HttpProxy
 from tests.servers.s3 import S3Server, shared_moto
@@ -54,7 +55,7 @@ def new_table(server: S3Server, table_type: str = "MERGE_ON_READ") -> HoodieTabl
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", soak_but(range(2), range(8)))
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_table_lives_as_on_a_disk_while_every_tenth_request_fails(
     server: S3Server, proxy: HttpProxy, tmp_path: Path, table_type: str, seed: int
@@ -68,6 +69,8 @@ def test_a_table_lives_as_on_a_disk_while_every_tenth_request_fails(
         assert found == expected
 
 
+PARTS = 12 if SOAK else 4
+"""Of the requests of an operation: from the begin of each of them the store refuses."""
 CASES = [*((name, Failing.EXPIRED) for name in OPERATIONS), *(("upsert", failing) for failing in LASTING)]
 
 
@@ -85,10 +88,10 @@ def test_a_store_that_refuses_from_some_request_on_is_one_error_and_the_table_is
     requests = sum(proxy.counted().values())
     done = seen(table)
     refused = 0
-    for part in range(6):
+    for part in range(PARTS):
         table = new_table(server)
         before = seen(table)
-        at = part * requests // 6
+        at = part * requests // PARTS
         proxy.fail_from(at, failing, kinds=kinds)
         raised: HoodieError | None = None
         try:
