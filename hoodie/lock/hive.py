@@ -251,7 +251,10 @@ class _Request:
         return "somebody who has let go of it just now"
 
     def delete(self) -> None:
-        """Let go of the lock, or of waiting for it. Until that is done an interrupt finds it among `_requests`; it is done again then."""
+        """Let go of the lock, or of waiting for it.
+
+        Until that is done an interrupt finds it among `_requests`, and it is done again.
+        """
         if not self.is_over():
             for last in (False, True):  # one connection may have broken
                 try:
