@@ -70,8 +70,12 @@ class Steps:
         sys.settrace(self.traced)
 
 
-def threads_left():
-    for thread in threading.enumerate():
-        if thread.name.startswith("hoodie"):
-            thread.join(5)
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("hoodie")]
+def threads_left(before=()):
+    """Names of threads of ours that do not end, without those of earlier tests."""
+    for thread in threads_of_ours(before):
+        thread.join(5)
+    return [thread.name for thread in threads_of_ours(before)]
+
+
+def threads_of_ours(before=()):
+    return [each for each in threading.enumerate() if each.name.startswith("hoodie") and each not in before]

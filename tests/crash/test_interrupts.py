@@ -18,7 +18,7 @@ from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, CHANGES, Action, _prepare, _prepare_logs, repair, told_by
 from tests.crash.scenes import is_decided
 from tests.effort import long_but, soak_but
-from tests.interrupts import Steps, threads_left
+from tests.interrupts import Steps, threads_left, threads_of_ours
 from tests.memory_tables import (
     FakeClock,
     Input,
@@ -129,11 +129,19 @@ def goes_on(table, storage, scene, where):
         repair(table)
     assert stray_files(storage, table) == [], where
     assert not held_now(), where
-    assert threads_left() == [], where
+    assert threads_left(EARLIER["threads"]) == [], where
+
+
+EARLIER = {"held": [], "threads": []}
+
+
+@pytest.fixture(autouse=True)
+def what_earlier_tests_left():
+    EARLIER["held"], EARLIER["threads"] = list(held_by_this_thread()), threads_of_ours()
 
 
 def held_now():
-    return list(held_by_this_thread())
+    return [held for held in held_by_this_thread() if held not in EARLIER["held"]]
 
 
 @pytest.mark.parametrize("error", long_but([KeyboardInterrupt], ERRORS))
@@ -204,7 +212,7 @@ def test_an_interrupt_at_any_line_with_locks_of_the_operating_system(name, tmp_p
         assert "next" in table.scan().to_arrow().column("id").to_pylist()
         assert not table.timeline.pending(), striking.where
         assert leftovers(LocalStorage(path)) == [], striking.where
-        assert threads_left() == [], striking.where
+        assert threads_left(EARLIER["threads"]) == [], striking.where
 
 
 @pytest.mark.parametrize("error", long_but([NO_THREAD], soak_but([KeyboardInterrupt, NO_THREAD], NO_START)))

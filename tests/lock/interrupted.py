@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hoodie.lock.held import held_by_this_thread, let_go_after_error
-from tests.interrupts import Steps, threads_left
+from tests.interrupts import Steps, threads_left, threads_of_ours
 
 MORE = ("storage/memory.py",)
 
@@ -19,6 +19,7 @@ def is_interrupted_everywhere(
 
     `make` gives, besides that, whether others see it as free. `least`: of how many places there are.
     """
+    before, threads = held_by_this_thread().keys(), threads_of_ours()  # what earlier tests left
     with Steps(more=MORE) as steps:
         act(make()[0])
     assert len(steps.seen) > least
@@ -26,9 +27,9 @@ def is_interrupted_everywhere(
         made, is_free_for_others = make()
         with contextlib.suppress(KeyboardInterrupt), Steps(at, more=MORE) as striking, let_go_after_error():
             act(made)
-        assert not held_by_this_thread(), striking.where
+        assert held_by_this_thread().keys() == before, striking.where
         assert is_free_for_others(), striking.where
-        assert threads_left() == [], striking.where
+        assert threads_left(threads) == [], striking.where
         act(made)
         assert is_free_for_others(), striking.where
 
