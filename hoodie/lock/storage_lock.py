@@ -297,16 +297,15 @@ class _Lease:
                     log.warning("the lock of table %s was not renewed, another try follows: %s", self._storage.uri, exc)
 
     def _swap(self, data: bytes) -> None:
-        try:
-            if self.tag is None:
-                raise FileExistsError(LOCK_PATH)
-            self.tag = self._storage.swap(LOCK_PATH, data, self.tag)
-        except FileExistsError:
-            found = _read(self._storage)
-            if found is None or found.owner != self.owner:
-                raise
-            # Ours all the same: an earlier answer was lost, or did not get here for an interrupt, and not its effect.
-            self.tag = self._storage.swap(LOCK_PATH, data, found.tag)
+        if self.tag is not None:
+            with suppress(FileExistsError):
+                self.tag = self._storage.swap(LOCK_PATH, data, self.tag)
+                return
+        found = _read(self._storage)
+        if found is None or found.owner != self.owner:
+            raise FileExistsError(LOCK_PATH)
+        # Ours all the same: an earlier answer was lost, or did not get here for an interrupt, and not its effect.
+        self.tag = self._storage.swap(LOCK_PATH, data, found.tag)
 
     def end(self) -> Hashable | None:
         """Let the lock go; gives the tag by which it can be taken again, None where that is not known.

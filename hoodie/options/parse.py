@@ -193,7 +193,7 @@ class _Layers(NamedTuple):
 
     def ignored(self, *, reading: bool) -> tuple[str, ...]:
         """Of the defaults only what no door understands: they are written for all doors at once."""
-        useless = [name for name in self.defaults.ignored if name.lower() not in _WRITES.keys() | _READS.keys()]
+        useless = [n for n in self.defaults.ignored if n.lower() not in _WRITES and n.lower() not in _READS]
         told = names_not_done(reading=reading)
         found = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
         return tuple(sorted(name for name in found if keys.newest_names().get(name.lower()) not in told))
