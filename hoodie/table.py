@@ -40,11 +40,12 @@ from hoodie.options.arguments import (
     parse_query,
     parse_table_type,
 )
+from hoodie.options.defaults_file import load_defaults
 from hoodie.options.fits import check_against
 from hoodie.options.keys import OPERATION, PARTIAL_UPSERT, remembered_names
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
 from hoodie.options.not_done import warn
-from hoodie.options.parse import load_defaults, parse_view_options, parse_write_options
+from hoodie.options.parse import parse_view_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest

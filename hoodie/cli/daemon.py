@@ -24,7 +24,8 @@ from hoodie.cli.arguments import Commands, add_options, duration, table_path
 from hoodie.engine.local import LocalEngine
 from hoodie.model.results import format_count
 from hoodie.model.service_results import ServiceRound
-from hoodie.options.parse import load_defaults, parse_write_options
+from hoodie.options.defaults_file import load_defaults
+from hoodie.options.parse import parse_write_options
 from hoodie.options.write import WriteOptions
 from hoodie.services.job import ServicesJob
 from hoodie.storage.uri import open_storage

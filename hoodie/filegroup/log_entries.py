@@ -123,9 +123,8 @@ class BoundedEntries(CollectedEntries):
 
     def of_part(self, part: int) -> LogRecords:
         """The entries of one part on disk, reduced to one a key."""
-        found = CollectedEntries(self.schema, self.rule)
         if self._spilled is None:
-            return found.reduced()
+            return CollectedEntries(self.schema, self.rule).reduced()
         held: list[pa.RecordBatch] = []
         size = 0
         most = self._room.memory_bytes // _HELD
@@ -136,20 +135,23 @@ class BoundedEntries(CollectedEntries):
                 held = latest(pa.Table.from_batches(held), self.rule).combine_chunks().to_batches()
                 size = sum(each.nbytes for each in held)
                 most = max(most, 2 * size)
-        if held:
-            _hand_over(pa.Table.from_batches(held), found)
-        return found.reduced()
+        return _collected(held, self.schema, self.rule).reduced()
 
 
-def _hand_over(entries: pa.Table, to: CollectedEntries) -> None:
-    deleted = entries.column(_DELETED).combine_chunks().to_numpy(zero_copy_only=False)
-    to.tables.append(entries.select(to.schema.names))
-    to.keys.extend(entries.column(RECORD_KEY).chunks)
-    to.orderings.extend(entries.column(_ORDERING).chunks if _ORDERING in entries.column_names else [])
-    to.deleted.append(deleted)
-    to.from_block.append(entries.column(_FROM_BLOCK).combine_chunks().to_numpy(zero_copy_only=False))
-    to.rows.append(np.where(deleted, -1, np.arange(len(deleted))))
-    to.offset = to.entries = len(deleted)
+def _collected(held: list[pa.RecordBatch], schema: pa.Schema, rule: MergeRule) -> CollectedEntries:
+    """The entries that came back, as if they had just been read."""
+    found = CollectedEntries(schema, rule)
+    if held:
+        entries = pa.Table.from_batches(held)
+        deleted = entries.column(_DELETED).combine_chunks().to_numpy(zero_copy_only=False)
+        found.tables = [entries.select(schema.names)]
+        found.keys = entries.column(RECORD_KEY).chunks
+        found.orderings = entries.column(_ORDERING).chunks if _ORDERING in entries.column_names else []
+        found.deleted = [deleted]
+        found.from_block = [entries.column(_FROM_BLOCK).combine_chunks().to_numpy(zero_copy_only=False)]
+        found.rows = [np.where(deleted, -1, np.arange(len(deleted)))]
+        found.offset = found.entries = len(deleted)
+    return found
 
 
 def latest(entries: pa.Table, rule: MergeRule) -> pa.Table:

@@ -9,7 +9,8 @@ from hoodie.lock.providers import coordinate
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.findings import PropertiesRepair, RepairResult
 from hoodie.options.arguments import check_seconds, parse_options
-from hoodie.options.parse import load_defaults, parse_write_options
+from hoodie.options.defaults_file import load_defaults
+from hoodie.options.parse import parse_write_options
 from hoodie.services.properties_repair import plan_properties, repair_at
 from hoodie.services.repairs import kinds_of, repair, undo
 from hoodie.services.stray_files import YOUNG_S

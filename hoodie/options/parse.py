@@ -1,19 +1,9 @@
-"""From text to frozen options, once, at the doors.
-
-Of every key: one that hoodie understands is parsed; one that only Apache Hudi knows is accepted and named in `ignored`, or
-in `not_done` where it asks for more than an effect on speed; one of another system is an error that names ours, and one that
-nobody knows an error that suggests the nearest.
-"""
+"""What each door makes of the options that were set: frozen values, parsed once."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar, cast
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import MergeMode, PartitionFilter, QueryType, WriteOperation
@@ -22,12 +12,11 @@ from hoodie.model.plans import DeleteMarker
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.compaction import Strategy
+from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, GivenOptions, Layers
 from hoodie.options.hive import HiveSyncOptions, servers_of
 from hoodie.options.keys import Key
 from hoodie.options.merging import PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
-from hoodie.options.not_done import names_not_done, not_done
-from hoodie.options.other_systems import of_another_system
 from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.options.services import (
     ArchivingOptions,
@@ -39,197 +28,66 @@ from hoodie.options.services import (
     LogCompactionOptions,
 )
 from hoodie.options.table import TableOptions
-from hoodie.options.values import DuplicatePolicy, MarkersType, OverwriteMode, ViewStore, did_you_mean
+from hoodie.options.values import DuplicatePolicy, MarkersType, OverwriteMode, ViewStore
 from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
-T = TypeVar("T")
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
-CONF_DIR = "HOODIE_CONF_DIR"
-DEFAULTS_FILE = "hoodie-defaults.conf"
-_SHOWN = 5
-"""Unknown options that one message lists."""
-_LINE = re.compile(r"(?P<key>[^\s=]+)(?:\s*=\s*|\s+)(?P<value>.*)")
-
-
-class _Given(NamedTuple):
-    """One option that was set: the name by which the user called it, and its value."""
-
-    name: str
-    text: str
-    value: object
-
-
-Door = Mapping[str, Key[object]]
-"""The options that are understood at one place, by each of their names in lower case."""
-
-
-def _door(understood: Iterable[Key[object]]) -> Door:
-    return {name.lower(): key for key in understood for name in key.names}
-
-
-_WRITES, _READS, _VIEWS = _door(keys.WRITE_KEYS), _door(keys.READ_KEYS), _door(keys.VIEW_KEYS)
+def _table(given: GivenOptions) -> TableOptions:
+    return TableOptions(
+        name=given.get(keys.TABLE_NAME),
+        database_name=given.get(keys.DATABASE_NAME),
+        table_type=given.get(keys.TABLE_TYPE),
+        version=given.get(keys.CREATE_VERSION),
+        record_key_fields=given.get(keys.RECORD_KEY),
+        partition_fields=given.get(keys.PARTITION_PATH),
+        ordering_fields=given.get(keys.ORDERING),
+        keygen=given.agreed("key generator", keys.KEYGEN_TYPE, keys.KEYGEN_CLASS),
+        hive_style=given.get(keys.HIVE_STYLE),
+        url_encode=given.get(keys.URL_ENCODE),
+        merge_mode=_merge_mode(given),
+        payload=None if (payload := given.get(keys.PAYLOAD_CLASS)) is None else special_payload(payload),
+        merger=given.get(keys.PYTHON_MERGER),
+        delete_marker=_delete_marker(given),
+        mor_inserts=given.get(keys.MOR_INSERTS),
+        index=given.get(keys.INDEX_TYPE),
+        bucket_count=given.get(keys.BUCKET_COUNT),
+        bucket_fields=given.get(keys.BUCKET_FIELDS),
+        timebased=_timebased(given),
+        timestamps_as_text=given.get(keys.TIMESTAMPS_AS_TEXT),
+        slash_dates=given.get(keys.SLASH_DATES),
+    )
 
 
-class _Options:
-    """The options of one mapping that a door understands."""
-
-    def __init__(self, options: Mapping[str, str], door: Door) -> None:
-        """Raises OptionError for unknown keys, bad values, and one option with two values."""
-        self._given: dict[str, _Given] = {}
-        self.ignored: list[str] = []
-        self.newest: dict[str, tuple[str, str]] = {}
-        """Name and text of each option that Apache Hudi knows, by the newest name of it in lower case."""
-        unknown: list[str] = []
-        newest = keys.newest_names()
-        for name, text in _checked(options).items():
-            folded = name.lower()
-            if folded in newest:
-                self.newest[newest[folded]] = (name, text)
-            key = door.get(folded)
-            if key is not None:
-                self._add(key, _Given(name, text, key.parse(text, name=name)))
-            elif folded in keys.known_keys() or folded.startswith(keys.PAYLOAD_PREFIX):
-                self.ignored.append(name)
-            else:
-                unknown.append(name)
-        prefix = (self.get(keys.COMMIT_ENTRIES) or keys.COMMIT_ENTRIES.default).lower()
-        self.notes = [name for name in unknown if _is_note(name, prefix)]
-        """Options of the user's own, for the metadata of the commit."""
-        if len(unknown) > len(self.notes):
-            raise _unknown([name for name in unknown if name not in self.notes])
-
-    def _add(self, key: Key[object], given: _Given) -> None:
-        before = self._given.setdefault(key.name, given)
-        if before.value != given.value:
-            raise OptionError(
-                f"options {before.name}={before.text!r} and {given.name}={given.text!r} are two names of one option "
-                "with two values: drop one"
-            )
-
-    def find(self, key: Key[T]) -> _Given | None:
-        return self._given.get(key.name)
-
-    def get(self, key: Key[T]) -> T | None:
-        """The value that was set, else None."""
-        given = self.find(key)
-        return None if given is None else cast(T, given.value)
-
-    def agreed(self, what: str, *names: Key[T | None]) -> T | None:
-        """The one value of several options that say the same thing in different words."""
-        given = [found for key in names if (found := self.find(key))]
-        if any(each.value != given[0].value for each in given[1:]):
-            said = ", ".join(f"{each.name}={each.text!r} ({each.value})" for each in given)
-            raise OptionError(f"options contradict each other about the {what}: {said}; drop all but one")
-        return cast(T, given[0].value) if given else None
-
-    def table(self) -> TableOptions:
-        return TableOptions(
-            name=self.get(keys.TABLE_NAME),
-            database_name=self.get(keys.DATABASE_NAME),
-            table_type=self.get(keys.TABLE_TYPE),
-            version=self.get(keys.CREATE_VERSION),
-            record_key_fields=self.get(keys.RECORD_KEY),
-            partition_fields=self.get(keys.PARTITION_PATH),
-            ordering_fields=self.get(keys.ORDERING),
-            keygen=self.agreed("key generator", keys.KEYGEN_TYPE, keys.KEYGEN_CLASS),
-            hive_style=self.get(keys.HIVE_STYLE),
-            url_encode=self.get(keys.URL_ENCODE),
-            merge_mode=self.merge_mode(),
-            payload=None if (payload := self.get(keys.PAYLOAD_CLASS)) is None else special_payload(payload),
-            merger=self.get(keys.PYTHON_MERGER),
-            delete_marker=self.delete_marker(),
-            mor_inserts=self.get(keys.MOR_INSERTS),
-            index=self.get(keys.INDEX_TYPE),
-            bucket_count=self.get(keys.BUCKET_COUNT),
-            bucket_fields=self.get(keys.BUCKET_FIELDS),
-            timebased=self.timebased(),
-            timestamps_as_text=self.get(keys.TIMESTAMPS_AS_TEXT),
-            slash_dates=self.get(keys.SLASH_DATES),
+def _merge_mode(given: GivenOptions) -> MergeMode | None:
+    mode = given.agreed("merge mode", keys.MERGE_MODE, keys.MERGE_STRATEGY)
+    payload = given.find(keys.PAYLOAD_CLASS)
+    if payload is None:
+        return mode
+    by_class = PAYLOADS[str(payload.value)].mode
+    said = given.find(keys.MERGE_MODE) or given.find(keys.MERGE_STRATEGY)
+    if said is not None and mode is not by_class:
+        raise OptionError(
+            f"options contradict each other about the merge mode: {payload.name}={payload.text!r} ({by_class}), "
+            f"{said.name}={said.text!r} ({mode}); drop all but one"
         )
-
-    def merge_mode(self) -> MergeMode | None:
-        mode = self.agreed("merge mode", keys.MERGE_MODE, keys.MERGE_STRATEGY)
-        payload = self.find(keys.PAYLOAD_CLASS)
-        if payload is None:
-            return mode
-        by_class = PAYLOADS[str(payload.value)].mode
-        given = self.find(keys.MERGE_MODE) or self.find(keys.MERGE_STRATEGY)
-        if given is not None and mode is not by_class:
-            raise OptionError(
-                f"options contradict each other about the merge mode: {payload.name}={payload.text!r} ({by_class}), "
-                f"{given.name}={given.text!r} ({mode}); drop all but one"
-            )
-        return mode if special_payload(str(payload.value)) else by_class
-
-    def delete_marker(self) -> DeleteMarker | None:
-        field, marker = self.find(keys.DELETE_FIELD), self.find(keys.DELETE_MARKER)
-        if (field is None) != (marker is None):
-            there, missing = (field, keys.DELETE_MARKER) if marker is None else (marker, keys.DELETE_FIELD)
-            raise OptionError(
-                f"option {there.name if there else ''} needs {missing.name} beside it: set both, or neither"
-            )
-        return DeleteMarker(str(field.value), str(marker.value)) if field and marker else None
-
-    def timebased(self) -> Mapping[str, str] | None:
-        said = {key.name: value for key in keys.TIMEBASED if (value := self.get(key)) is not None}
-        return said or None
+    return mode if special_payload(str(payload.value)) else by_class
 
 
-class _Layers(NamedTuple):
-    """What was set, over the defaults of a file, over our own."""
-
-    options: _Options
-    defaults: _Options
-
-    @classmethod
-    def of(cls, options: Mapping[str, str], defaults: Mapping[str, str], door: Door) -> _Layers:
-        return cls(_Options(options, door), _Options(defaults, door))
-
-    def get(self, key: Key[T]) -> T:
-        given = self.options.find(key) or self.defaults.find(key)
-        return key.default if given is None else cast(T, given.value)
-
-    def ignored(self, *, reading: bool) -> tuple[str, ...]:
-        """Of the defaults only what no door understands: they are written for all doors at once."""
-        useless = [n for n in self.defaults.ignored if n.lower() not in _WRITES and n.lower() not in _READS]
-        told = names_not_done(reading=reading)
-        found = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
-        return tuple(sorted(name for name in found if keys.newest_names().get(name.lower()) not in told))
-
-    def not_done(self, *, reading: bool) -> tuple[str, ...]:
-        return not_done({**self.defaults.newest, **self.options.newest}, reading=reading)
+def _delete_marker(given: GivenOptions) -> DeleteMarker | None:
+    field, marker = given.find(keys.DELETE_FIELD), given.find(keys.DELETE_MARKER)
+    if (field is None) != (marker is None):
+        there, missing = (field, keys.DELETE_MARKER) if marker is None else (marker, keys.DELETE_FIELD)
+        raise OptionError(f"option {there.name if there else ''} needs {missing.name} beside it: set both, or neither")
+    return DeleteMarker(str(field.value), str(marker.value)) if field and marker else None
 
 
-def _checked(options: Mapping[Any, Any]) -> dict[str, str]:
-    """The options as texts, as Spark makes them of what it is given: True is `true`."""
-    found: dict[str, str] = {}
-    for name, value in options.items():
-        if not isinstance(name, str):
-            raise OptionError(f"option {name!r} is a {type(name).__name__}: names of options are texts")
-        if not isinstance(value, str | int | float):
-            raise OptionError(f"option {name!r} has a value of type {type(value).__name__}: give it as text")
-        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
+def _timebased(given: GivenOptions) -> Mapping[str, str] | None:
+    said = {key.name: value for key in keys.TIMEBASED if (value := given.get(key)) is not None}
+    return said or None
 
 
-def _is_note(name: str, prefix: str) -> bool:
-    return name.lower().startswith(prefix) and not name.lower().startswith(keys.PREFIXES)
-
-
-def _unknown(names: list[str], where: str = "") -> OptionError:
-    lines = []
-    for name in sorted(names)[:_SHOWN]:
-        known = of_another_system(name)
-        hint = "" if known else did_you_mean(name, keys.known_keys().values(), prefix="hoodie.")
-        lines.append((known or f"unknown option {name!r}") + where + (f". {hint}" if hint else ""))
-    if len(names) > _SHOWN:
-        lines.append(f"and {len(names) - _SHOWN} more")
-    return OptionError("\n".join(lines))
-
-
-def _compaction(given: _Layers) -> CompactionOptions:
+def _compaction(given: Layers) -> CompactionOptions:
     get = given.get
     memory_bytes = get(keys.COMPACT_MEMORY)
     if Strategy.PARTITION_REGEX in get(keys.COMPACT_STRATEGY) and get(keys.COMPACT_REGEX) is None:
@@ -253,7 +111,7 @@ def _compaction(given: _Layers) -> CompactionOptions:
     )
 
 
-def _archiving(given: _Layers) -> ArchivingOptions:
+def _archiving(given: Layers) -> ArchivingOptions:
     get = given.get
     least, most = get(keys.KEEP_MIN_COMMITS), get(keys.KEEP_MAX_COMMITS)
     if least >= most:
@@ -271,7 +129,7 @@ def _archiving(given: _Layers) -> ArchivingOptions:
     )
 
 
-def _clustering(given: _Layers) -> ClusteringOptions:
+def _clustering(given: Layers) -> ClusteringOptions:
     get = given.get
     columns, selected = get(keys.CLUSTER_SORT), get(keys.CLUSTER_SELECTED)
     mode, begin, end = get(keys.CLUSTER_PARTITIONS), get(keys.CLUSTER_BEGIN), get(keys.CLUSTER_END)
@@ -310,8 +168,9 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
         UnsupportedTableError: a table version is asked for that this release does not write.
     """
-    given = _Layers.of(options, defaults, _WRITES)
+    given = Layers.of(options, defaults, WRITES)
     get = given.get
+    table, unsaid = _table(given.options), _table(given.defaults)
     operation = get(keys.OPERATION)
     mode = given.options.find(keys.OVERWRITE_MODE)
     if operation is WriteOperation.INSERT_OVERWRITE_TABLE and mode and mode.value is OverwriteMode.DYNAMIC:
@@ -339,14 +198,14 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         static_partitions=get(keys.STATIC_OVERWRITE),
         partitions_to_delete=get(keys.PARTITIONS_TO_DELETE),
         complex_key_new_encoding=get(keys.COMPLEX_NEW_ENCODING),
-        key_settings=given.options.table().over(given.defaults.table()).key_settings,
+        key_settings=table.over(unsaid).key_settings,
         parallelism={
             WriteOperation.UPSERT: get(keys.UPSERT_PARALLELISM),
             WriteOperation.INSERT: get(keys.INSERT_PARALLELISM),
             WriteOperation.BULK_INSERT: get(keys.BULK_PARALLELISM),
             WriteOperation.DELETE: get(keys.DELETE_PARALLELISM),
         },
-        delete_marker=given.options.delete_marker() or given.defaults.delete_marker(),
+        delete_marker=_delete_marker(given.options) or _delete_marker(given.defaults),
         driver_max_bytes=get(keys.DRIVER_MAX_BYTES),
         memory_limit_bytes=get(keys.MEMORY_LIMIT_MB) * 1024 * 1024,
         max_file_size_bytes=get(keys.MAX_FILE_SIZE),
@@ -429,10 +288,10 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         commit_entries={name: str(options[name]) for name in given.options.notes},
     )
     return WriteRequest(
-        given.options.table(),
+        table,
         write,
         given.ignored(reading=False),
-        given.defaults.table(),
+        unsaid,
         given.not_done(reading=False),
     )
 
@@ -443,11 +302,11 @@ def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str
     Raises:
         OptionError: a value that is none of its option.
     """
-    given, unsaid = ({n: v for n, v in each.items() if n.lower() in _VIEWS} for each in (options, defaults))
-    return _view(_Layers.of(given, unsaid, _VIEWS))
+    given, unsaid = ({n: v for n, v in each.items() if n.lower() in VIEWS} for each in (options, defaults))
+    return _view(Layers.of(given, unsaid, VIEWS))
 
 
-def _view(given: _Layers) -> ViewOptions:
+def _view(given: Layers) -> ViewOptions:
     get = given.get
     follows, checkpoint = get(keys.VIEW_SYNC), get(keys.VIEW_CHECKPOINT)
     return ViewOptions(
@@ -462,7 +321,7 @@ def _view(given: _Layers) -> ViewOptions:
     )
 
 
-def _remote(given: _Layers) -> RemoteOptions:
+def _remote(given: Layers) -> RemoteOptions:
     get = given.get
     return RemoteOptions.at(
         get(keys.REMOTE_HOST),
@@ -476,7 +335,7 @@ def _remote(given: _Layers) -> RemoteOptions:
     )
 
 
-def _hive_sync(given: _Layers) -> HiveSyncOptions:
+def _hive_sync(given: Layers) -> HiveSyncOptions:
     get = given.get
     table_properties, serde_properties = get(keys.HIVE_SYNC_PROPERTIES), get(keys.HIVE_SYNC_SERDE)
     return HiveSyncOptions(
@@ -510,7 +369,7 @@ def _hive_sync(given: _Layers) -> HiveSyncOptions:
     )
 
 
-def _stream(given: _Layers) -> StreamBatch | None:
+def _stream(given: Layers) -> StreamBatch | None:
     name, number = given.get(keys.STREAM_ID), given.get(keys.STREAM_BATCH)
     if (name is None) != (number is None):
         raise OptionError(f"{keys.STREAM_ID.name} and {keys.STREAM_BATCH.name} go together: set both, or none of them")
@@ -529,7 +388,7 @@ def parse_read_options(
     Raises:
         OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
     """
-    given = _Layers.of(options, defaults, _READS)
+    given = Layers.of(options, defaults, READS)
     given.not_done(reading=True)  # of a query all of it is refused
     query = given.get(keys.QUERY_TYPE)
     begin = _instant(given, keys.BEGIN_INSTANT, parse_begin_option, zone)
@@ -569,7 +428,7 @@ def parse_read_options(
     return read
 
 
-def _as_of(given: _Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> str | None:
+def _as_of(given: Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> str | None:
     as_of = _instant(given, keys.AS_OF, parse_instant_option, zone)
     text = given.get(keys.TIMESTAMP_AS_OF)
     if text is None:
@@ -592,46 +451,6 @@ def _as_of(given: _Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> 
     return parse_instant_option(value, name=keys.TIMESTAMP_AS_OF.name, zone=zone)
 
 
-def _instant(given: _Layers, key: Key[str | None], parse: Callable[..., str], zone: tzinfo | None) -> str | None:
+def _instant(given: Layers, key: Key[str | None], parse: Callable[..., str], zone: tzinfo | None) -> str | None:
     text = given.get(key)
     return None if text is None else parse(text, name=key.name, zone=zone)
-
-
-def load_defaults() -> Mapping[str, str]:
-    """Options of `hoodie-defaults.conf` in the folder that the environment variable HOODIE_CONF_DIR names.
-
-    Lines are `key=value` or `key value`; `#` begins a comment line. Without the variable or the file there are none.
-
-    Raises:
-        OptionError: the folder is missing, a line has no value, or a key is unknown; the message has file and line.
-    """
-    folder = os.environ.get(CONF_DIR, "")
-    if not folder:
-        return NOTHING
-    if not Path(folder).is_dir():
-        raise OptionError(f"{CONF_DIR}={folder!r} is no folder: set it to the one with {DEFAULTS_FILE}, or unset it")
-    path = Path(folder) / DEFAULTS_FILE
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return NOTHING
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"{path} cannot be read: {error}") from error
-    return MappingProxyType(parse_defaults(text, path=str(path)))
-
-
-def parse_defaults(text: str, *, path: str) -> dict[str, str]:
-    """The options of a defaults file; see `load_defaults`."""
-    options: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
-        found = _LINE.fullmatch(line)
-        if not found:
-            raise OptionError(f"{path}:{number}: {line!r} has no value, expected key=value or key value")
-        key = found["key"]
-        if key.lower() not in keys.known_keys() and not key.lower().startswith(keys.PAYLOAD_PREFIX):
-            raise _unknown([key], f" in {path}:{number}")
-        options[key] = found["value"].strip()
-    return options

@@ -111,6 +111,20 @@ class PartitionChange:
     unclear: bool = False
     """Only a listing tells what is there now."""
 
+    def add_written(self, partition_path: str, stat: WriteStat) -> None:
+        """What a commit says of one file that it wrote into this partition."""
+        if not stat.path:
+            return
+        folder, _, name = stat.path.rpartition("/")
+        base, log = parse_base_file(name), parse_log_file(name)
+        if log is not None and log.suffix:
+            return
+        if (base is None and log is None) or folder != partition_path or stat.file_size_bytes <= 0:
+            self.unclear = True
+            return
+        self.written[name] = max(stat.file_size_bytes, self.written.get(name, 0))
+        self.named.update(each for each in stat.log_files if not each.endswith(_CHANGE_LOG))
+
     def applied(self, files: Files) -> Files | None:
         """The files after it; None where only a listing tells. To apply it twice changes nothing more."""
         if self.unclear:
@@ -147,7 +161,7 @@ class Changes:
         for partition_path, stats in metadata.write_stats.items():
             change = self.of(partition_path)
             for stat in stats:
-                _add_stat(change, partition_path, stat)
+                change.add_written(partition_path, stat)
 
     def add_rollback(self, partitions: Iterable[RollbackPartition]) -> None:
         """Of an instant that was never completed. What it deletes its plan named, also when it was carried on after a crash."""
@@ -204,20 +218,6 @@ def counted_files(
         if counts:
             found[name] = info.size_bytes
     return found
-
-
-def _add_stat(change: PartitionChange, partition_path: str, stat: WriteStat) -> None:
-    if not stat.path:
-        return
-    folder, _, name = stat.path.rpartition("/")
-    base, log = parse_base_file(name), parse_log_file(name)
-    if log is not None and log.suffix:
-        return
-    if (base is None and log is None) or folder != partition_path or stat.file_size_bytes <= 0:
-        change.unclear = True
-        return
-    change.written[name] = max(stat.file_size_bytes, change.written.get(name, 0))
-    change.named.update(each for each in stat.log_files if not each.endswith(_CHANGE_LOG))
 
 
 def _name(path: str) -> str:

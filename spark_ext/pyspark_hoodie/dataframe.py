@@ -20,9 +20,10 @@ from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.model.enums import WriteOperation
 from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
+from hoodie.options.defaults_file import load_defaults
 from hoodie.options.fits import check_against
 from hoodie.options.not_done import warn
-from hoodie.options.parse import load_defaults, parse_read_options, parse_write_options
+from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig
 from hoodie.options.values import OverwriteMode, SortMode

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from hoodie.options import keys
+from hoodie.options.defaults_file import parse_defaults
 from hoodie.options.document import DEFAULTS_PAGE, OPTIONS_PAGE, defaults_page, options_page
-from hoodie.options.parse import parse_defaults, parse_read_options, parse_write_options
+from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.write import WriteOptions

@@ -14,10 +14,11 @@ from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.plans import FileOptions
 from hoodie.options import keys
+from hoodie.options.defaults_file import load_defaults, parse_defaults
 from hoodie.options.keys import newest_names
 from hoodie.options.not_done import NOT_DONE, names_not_done
 from hoodie.options.other_systems import OTHER_SYSTEMS
-from hoodie.options.parse import load_defaults, parse_defaults, parse_read_options, parse_write_options
+from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableOptions
 from hoodie.options.values import IndexType, KeyGeneratorType, MorInserts, OverwriteMode

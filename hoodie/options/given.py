@@ -1,0 +1,149 @@
+"""What was set: the options of a call over those of the defaults file, each parsed, and all others judged.
+
+Of every key: one that the door understands is parsed; one that only Apache Hudi knows is accepted and named in `ignored`, or
+in `not_done` where it asks for more than an effect on speed; one of another system is an error that names ours, and one that
+nobody knows an error that suggests the nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar, cast
+
+from hoodie.errors import OptionError
+from hoodie.options import keys
+from hoodie.options.keys import Key
+from hoodie.options.not_done import names_not_done, not_done
+from hoodie.options.other_systems import of_another_system
+from hoodie.options.values import did_you_mean
+
+T = TypeVar("T")
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+_SHOWN = 5
+"""Unknown options that one message lists."""
+
+
+class Given(NamedTuple):
+    """One option that was set: the name by which the user called it, and its value."""
+
+    name: str
+    text: str
+    value: object
+
+
+Door = Mapping[str, Key[object]]
+"""The options that are understood at one place, by each of their names in lower case."""
+
+
+def _door(understood: Iterable[Key[object]]) -> Door:
+    return {name.lower(): key for key in understood for name in key.names}
+
+
+WRITES, READS, VIEWS = _door(keys.WRITE_KEYS), _door(keys.READ_KEYS), _door(keys.VIEW_KEYS)
+
+
+class GivenOptions:
+    """The options of one mapping that a door understands."""
+
+    def __init__(self, options: Mapping[str, str], door: Door) -> None:
+        """Raises OptionError for unknown keys, bad values, and one option with two values."""
+        self._given: dict[str, Given] = {}
+        self.ignored: list[str] = []
+        self.newest: dict[str, tuple[str, str]] = {}
+        """Name and text of each option that Apache Hudi knows, by the newest name of it in lower case."""
+        unknown: list[str] = []
+        newest = keys.newest_names()
+        for name, text in _checked(options).items():
+            folded = name.lower()
+            if folded in newest:
+                self.newest[newest[folded]] = (name, text)
+            key = door.get(folded)
+            if key is not None:
+                self._add(key, Given(name, text, key.parse(text, name=name)))
+            elif folded in keys.known_keys() or folded.startswith(keys.PAYLOAD_PREFIX):
+                self.ignored.append(name)
+            else:
+                unknown.append(name)
+        prefix = (self.get(keys.COMMIT_ENTRIES) or keys.COMMIT_ENTRIES.default).lower()
+        self.notes = [name for name in unknown if _is_note(name, prefix)]
+        """Options of the user's own, for the metadata of the commit."""
+        if len(unknown) > len(self.notes):
+            raise unknown_options([name for name in unknown if name not in self.notes])
+
+    def _add(self, key: Key[object], given: Given) -> None:
+        before = self._given.setdefault(key.name, given)
+        if before.value != given.value:
+            raise OptionError(
+                f"options {before.name}={before.text!r} and {given.name}={given.text!r} are two names of one option "
+                "with two values: drop one"
+            )
+
+    def find(self, key: Key[T]) -> Given | None:
+        return self._given.get(key.name)
+
+    def get(self, key: Key[T]) -> T | None:
+        """The value that was set, else None."""
+        given = self.find(key)
+        return None if given is None else cast(T, given.value)
+
+    def agreed(self, what: str, *names: Key[T | None]) -> T | None:
+        """The one value of several options that say the same thing in different words."""
+        given = [found for key in names if (found := self.find(key))]
+        if any(each.value != given[0].value for each in given[1:]):
+            said = ", ".join(f"{each.name}={each.text!r} ({each.value})" for each in given)
+            raise OptionError(f"options contradict each other about the {what}: {said}; drop all but one")
+        return cast(T, given[0].value) if given else None
+
+
+class Layers(NamedTuple):
+    """What was set, over the defaults of a file, over our own."""
+
+    options: GivenOptions
+    defaults: GivenOptions
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], defaults: Mapping[str, str], door: Door) -> Layers:
+        return cls(GivenOptions(options, door), GivenOptions(defaults, door))
+
+    def get(self, key: Key[T]) -> T:
+        given = self.options.find(key) or self.defaults.find(key)
+        return key.default if given is None else cast(T, given.value)
+
+    def ignored(self, *, reading: bool) -> tuple[str, ...]:
+        """Of the defaults only what no door understands: they are written for all doors at once."""
+        useless = [n for n in self.defaults.ignored if n.lower() not in WRITES and n.lower() not in READS]
+        told = names_not_done(reading=reading)
+        found = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
+        return tuple(sorted(name for name in found if keys.newest_names().get(name.lower()) not in told))
+
+    def not_done(self, *, reading: bool) -> tuple[str, ...]:
+        return not_done({**self.defaults.newest, **self.options.newest}, reading=reading)
+
+
+def _checked(options: Mapping[Any, Any]) -> dict[str, str]:
+    """The options as texts, as Spark makes them of what it is given: True is `true`."""
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        if not isinstance(name, str):
+            raise OptionError(f"option {name!r} is a {type(name).__name__}: names of options are texts")
+        if not isinstance(value, str | int | float):
+            raise OptionError(f"option {name!r} has a value of type {type(value).__name__}: give it as text")
+        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
+
+
+def _is_note(name: str, prefix: str) -> bool:
+    return name.lower().startswith(prefix) and not name.lower().startswith(keys.PREFIXES)
+
+
+def unknown_options(names: list[str], where: str = "") -> OptionError:
+    lines = []
+    for name in sorted(names)[:_SHOWN]:
+        known = of_another_system(name)
+        hint = "" if known else did_you_mean(name, keys.known_keys().values(), prefix="hoodie.")
+        lines.append((known or f"unknown option {name!r}") + where + (f". {hint}" if hint else ""))
+    if len(names) > _SHOWN:
+        lines.append(f"and {len(names) - _SHOWN} more")
+    return OptionError("\n".join(lines))
