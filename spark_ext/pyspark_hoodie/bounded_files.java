@@ -30,10 +30,13 @@ public Object generate(Object[] given) {
   StructType parted = ((StructType) DataType.fromJson((String) given[5])).asNullable();
   scala.Option spec = parted.size() == 0 ? scala.Option.empty() : scala.Option.apply(
     new PartitionSpec(parted, folders((String) given[6], (String) given[7], (String) given[8])));
-  BoundedFileIndex index = new BoundedFileIndex(session, PythonUtils.toSeq(paths), options, spec, paths, (String) given[2]);
+  String marks = (String) given[9];
+  BoundedFileIndex index = new BoundedFileIndex(
+    session, PythonUtils.toSeq(paths), options, spec, parted, paths, (String) given[2], marks.isEmpty() ? null : marks.split("\0", -1));
   if (index.count() != names.length) return null;
+  StructType known = marks.isEmpty() ? parted : parted.add((String) given[10], DataTypes.IntegerType, true);
   return new HadoopFsRelation(
-    index, parted, columns.asNullable(), scala.Option.empty(), new ParquetFileFormat(), options, session);
+    index, known, columns.asNullable(), scala.Option.empty(), new ParquetFileFormat(), options, session);
 }
 
 /* Folders with the values of the partition columns in all rows of their files. */
@@ -62,11 +65,16 @@ private static Object value(char kind, String text) {
 public static class BoundedFileIndex extends InMemoryFileIndex {
   private final HashMap places = new HashMap();
   private final Known known;
+  private final StructType parted;
+  private final String[] marks;
 
   public BoundedFileIndex(
-      SparkSession session, Seq paths, scala.collection.immutable.Map options, scala.Option spec, ArrayList files, String text) {
+      SparkSession session, Seq paths, scala.collection.immutable.Map options, scala.Option spec, StructType parted,
+      ArrayList files, String text, String[] marks) {
     super(
       session, paths, options, scala.Option.empty(), NoopCache$.MODULE$, spec, scala.Option.empty());
+    this.parted = parted;
+    this.marks = marks;
     for (int i = 0; i < files.size(); i++) places.put(((Path) files.get(i)).toUri().getPath(), Integer.valueOf(i));
     known = new Known(text, files);
   }
@@ -79,7 +87,32 @@ public static class BoundedFileIndex extends InMemoryFileIndex {
   }
 
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
-    Seq everything = super.listFiles(partitionFilters, dataFilters);
+    Seq found = chosen(super.listFiles(partitionFilters, dataFilters), dataFilters);
+    return marks == null ? found : marked(found);
+  }
+
+  /* Each file as a folder of its own, with its mark behind the values of its folder. */
+  private Seq marked(Seq everything) {
+    ArrayList found = new ArrayList();
+    scala.collection.Iterator folders = everything.iterator();
+    while (folders.hasNext()) {
+      PartitionDirectory folder = (PartitionDirectory) folders.next();
+      scala.collection.Iterator files = folder.files().iterator();
+      while (files.hasNext()) {
+        FileStatusWithMetadata file = (FileStatusWithMetadata) files.next();
+        Object[] row = new Object[parted.size() + 1];
+        for (int i = 0; i < parted.size(); i++) row[i] = folder.values().get(i, parted.apply(i).dataType());
+        String mark = marks[((Integer) places.get(file.getPath().toUri().getPath())).intValue()];
+        row[parted.size()] = mark.isEmpty() ? null : Integer.valueOf(mark);
+        ArrayList one = new ArrayList();
+        one.add(file);
+        found.add(new PartitionDirectory(new GenericInternalRow(row), PythonUtils.toSeq(one)));
+      }
+    }
+    return PythonUtils.toSeq(found);
+  }
+
+  private Seq chosen(Seq everything, Seq dataFilters) {
     if (dataFilters.isEmpty()) return everything;
     try {
       return pruned(everything, new Judge(known, dataFilters));

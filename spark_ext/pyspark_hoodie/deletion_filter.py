@@ -1,15 +1,20 @@
 """Rows left out of a Parquet scan by their numbers in the file: a look-up in one bitmap for all files of the scan.
 
-`_metadata.file_size` says which file a row is of, as a number that costs nothing to compare; a scan takes files whose sizes tell
-them apart, as far as that matters. The bitmap and where in it each file begins reach the tasks as scalar subqueries over a
-local relation: no join, no shuffle, and the rest of the plan is that of a plain scan.
+The bitmap reaches the tasks as a scalar subquery over a local relation: no join, no shuffle, and the rest of the plan is that of a
+plain scan. Where in it a file begins says a column of the scan (`MARK` of `file_index.py`). Scans of Spark's own making have no such
+column. There `_metadata.file_size` says which file a row is of, as a number that costs little to compare; a scan takes files whose
+sizes tell them apart, as far as that matters, and the bitmap begins with a table of them.
+
+What is asked of each row is kept short: a query of a new shape runs interpreted at first, and Spark's code for it is compiled by the
+JVM while it runs.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -21,6 +26,7 @@ from pyspark.sql import functions as F
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.storage.cache import Cache, Kind
 from pyspark_hoodie.arrow_frame import arrow_frame
+from pyspark_hoodie.file_index import MARK, ROW_NUMBER
 
 MAX_BITMAP_BYTES = 64 * 1024 * 1024
 """Of one scan; files beyond it go to another one."""
@@ -65,29 +71,69 @@ def _first_scan(files: Sequence[ScanFile]) -> tuple[list[ScanFile], list[ScanFil
     return [*whole, *taken], later
 
 
+def marks_of(files: Sequence[ScanFile]) -> list[int | None]:
+    """Where in the bitmap of a marked scan each file begins, in words; None where all its rows count. Empty: so it is of all files."""
+    begins = np.cumsum([0, *(0 if file.dead is None else _words(file.rows) for file in files)]).tolist()
+    marks = [None if file.dead is None else begin for file, begin in zip(files, begins[:-1], strict=True)]
+    return [] if all(mark is None for mark in marks) else marks
+
+
+def without_marked_rows(spark: SparkSession, scan: DataFrame, files: Sequence[ScanFile]) -> DataFrame:
+    """The scan, which is of just these files and has `MARK` by `marks_of`, without their dead rows."""
+    key = (MARK, *(id(file.dead) for file in files))
+    alive = _known(spark).find(_BITMAP, key)
+    found = scan.where(alive[0]) if alive else _handed(spark, scan, files, key, _marked_bitmap(files), _alive_by_mark)
+    return found.drop(MARK, ROW_NUMBER)
+
+
 def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[ScanFile]) -> DataFrame:
     """The scan, which must be of just these files (`scans_of`), without their dead rows."""
     if all(file.dead is None for file in files):
         return scan
-    # The arrays are known by their identity, so an entry holds them too.
     key = tuple((file.size_bytes, id(file.dead)) for file in files)
-    known = _handed_over.setdefault(spark, Cache(MAX_BITMAP_BYTES, largest_share=1))
-    entry = known.find(_BITMAP, key)
-    if entry is not None:
-        return scan.where(entry[0])
+    alive = _known(spark).find(_BITMAP, key)
+    if alive:
+        return scan.where(alive[0])
     bitmap = _bitmap(files)
-    local = arrow_frame(spark, pa.table({_WORDS: [bitmap.words]}, schema=_SCHEMA))
+    return _handed(spark, scan, files, key, bitmap.words, partial(_alive, bitmap=bitmap))
+
+
+def _known(spark: SparkSession) -> Cache:
+    return _handed_over.setdefault(spark, Cache(MAX_BITMAP_BYTES, largest_share=1))
+
+
+def _handed(
+    spark: SparkSession,
+    scan: DataFrame,
+    files: Sequence[ScanFile],
+    key: tuple[object, ...],
+    bitmap: np.ndarray,
+    condition: Callable[[Column], Column],
+) -> DataFrame:
+    """The rows for which the condition holds, which looks into the bitmap; both are kept for later queries of these files."""
+    local = arrow_frame(spark, pa.table({_WORDS: [bitmap]}, schema=_SCHEMA))
     with _scalar(local) as words:
-        alive = _alive(words, bitmap)
+        alive = condition(words)
         found = scan.where(alive)
     if _lasts(local):
-        known.put(_BITMAP, key, (alive, [file.dead for file in files]), bitmap.words.nbytes)
+        # The arrays are known by their identity, so an entry holds them too.
+        _known(spark).put(_BITMAP, key, (alive, [file.dead for file in files]), bitmap.nbytes)
     return found
 
 
 _BITMAP: Kind[tuple[Column, object]] = Kind("bitmap")
 _handed_over: WeakKeyDictionary[SparkSession, Cache] = WeakKeyDictionary()
 """Bitmaps that a session has already, as conditions: several queries of one snapshot hand them over once."""
+
+
+def _alive_by_mark(words: Column) -> Column:
+    """Whether a row of a marked scan counts; in one text, whatever the bitmap."""
+    word = words[F.expr(f"{MARK} + int(shiftright({ROW_NUMBER}, 6))")]
+    return F.isnull(MARK) | (F.getbit(word, F.expr(f"int({ROW_NUMBER} & {_BITS_OF_WORD - 1})")) == 0)
+
+
+def _marked_bitmap(files: Sequence[ScanFile]) -> np.ndarray:
+    return np.concatenate([_bits(file) for file in files if file.dead is not None])
 
 
 def _alive(words: Column, bitmap: _Bitmap) -> Column:
@@ -126,9 +172,7 @@ def _bitmap(files: Sequence[ScanFile]) -> _Bitmap:
     words[:count] = _ALL_COUNT
     words[slots] = begins[:-1]
     for file, begin, end in zip(dead, begins[:-1], begins[1:], strict=True):
-        flags = np.zeros((end - begin) * _BITS_OF_WORD, dtype=np.uint8)
-        flags[file.dead] = 1
-        words[begin:end] = np.packbits(flags, bitorder="little").view(np.int64)
+        words[begin:end] = _bits(file)
     return _Bitmap(words, count, shifts)
 
 
@@ -151,6 +195,13 @@ def _slots(mine: np.ndarray, others: np.ndarray) -> tuple[tuple[int, int], np.nd
 
 def _slots_wanted(mine: int, others: int) -> int:
     return mine * (mine // 2 + others) // _CLASHES
+
+
+def _bits(file: ScanFile) -> np.ndarray:
+    """int64, a bit for each row, set where it is dead, least significant first."""
+    flags = np.zeros(_words(file.rows) * _BITS_OF_WORD, dtype=np.uint8)
+    flags[file.dead] = 1
+    return np.packbits(flags, bitorder="little").view(np.int64)
 
 
 def _words(rows: int) -> int:

@@ -26,6 +26,10 @@ _BETWEEN = "\0"
 """In no name of a file, and in no value that is handed over."""
 _NULL = "-"
 _GIVEN = "+"
+MARK = "_tmp_hoodie_mark"
+"""A column of a marked scan: the number that was given for the row's file, null where none was."""
+ROW_NUMBER = "_tmp_metadata_row_index"
+"""What Spark's Parquet reader takes for its own column of row numbers: another column of a marked scan."""
 _LETTERS = {pa.string(): "s", pa.int32(): "i", pa.int64(): "l", pa.date32(): "i", pa.bool_(): "b"}
 """How the JVM makes a value of a partition column from text."""
 
@@ -37,6 +41,7 @@ def bounded_scan(
     schema: pa.Schema,
     partitions: PartitionValues,
     options: Mapping[str, str],
+    marks: Sequence[int | None],
 ) -> DataFrame | None:
     """The scan of these files, partition columns last; None where this Spark does not make one.
 
@@ -44,13 +49,15 @@ def bounded_scan(
         names: as Hadoop has them, without escapes.
         bounds: what is known of them (`bounds.py`).
         partitions: columns of `schema` that are partition columns to Spark, with folders as Hadoop has them.
+        marks: for each file, what `MARK` is in its rows; none: the scan has neither that column nor `ROW_NUMBER`.
     """
     failed = import_module("py4j.protocol").Py4JError  # clients of Connect may lack it
     try:
         jvm, session = spark._jvm, spark._jsparkSession
         given = jvm.java.util.ArrayList()
         scala_options = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
-        data = pa.schema([field for field in schema if field.name not in partitions.columns])
+        row_number = [pa.field(ROW_NUMBER, pa.int64())] if marks else []
+        data = pa.schema([*(field for field in schema if field.name not in partitions.columns), *row_number])
         parted = pa.schema([schema.field(name) for name in partitions.columns])
         texts = [_text(value) for values in partitions.folders.values() for value in values]
         for each in (
@@ -63,6 +70,8 @@ def bounded_scan(
             _BETWEEN.join(partitions.folders),
             _BETWEEN.join(texts),
             "".join(_LETTERS[field.type] for field in parted),
+            _BETWEEN.join("" if mark is None else str(mark) for mark in marks),
+            MARK,
         ):
             given.add(each)
         relation = _compiled(jvm).generate(given.toArray())

@@ -30,9 +30,9 @@ from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.bounds import text_of_bounds
-from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
+from pyspark_hoodie.deletion_filter import marks_of, scans_of, without_deleted_rows, without_marked_rows
 from pyspark_hoodie.engine import SparkEngine
-from pyspark_hoodie.file_index import bounded_scan
+from pyspark_hoodie.file_index import MARK, ROW_NUMBER, bounded_scan
 from pyspark_hoodie.file_systems import sparks_root
 from pyspark_hoodie.file_types import FileTypes, Narrow
 from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
@@ -42,8 +42,6 @@ from pyspark_hoodie.where import filter_column, quoted
 
 _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 """By its class: where spark.sql.sources.useV1SourceList lacks it, "parquet" is Spark's other reader, which knows no row numbers."""
-_ROW_NUMBER = "_tmp_metadata_row_index"
-"""What Spark's Parquet reader takes for its own column of row numbers."""
 _SECONDS_DIGITS = 14
 _GLOB = str.maketrans({char: f"\\{char}" for char in "\\{}[]*?"})
 
@@ -102,8 +100,8 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
     """Or why Spark scans nothing."""
     if isinstance(where, pc.Expression):
         return "Spark's scan takes no filter of Arrow"
-    if _ROW_NUMBER in (name.lower() for name in plan.context.schema.names):
-        return f"a column is called {_ROW_NUMBER}, as one of Spark's own"
+    for taken in {ROW_NUMBER, MARK} & {name.lower() for name in plan.context.schema.names}:
+        return f"a column is called {taken}, as one of such a scan's own"
     if any(isinstance(task, ChangeTask) for task in plan.tasks) or not (
         set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
     ):
@@ -165,12 +163,14 @@ def _scan(
         "int96RebaseMode": "CORRECTED",
     }
     with _listed_here(spark, storage):
-        frame = _bounded(spark, context, group.files, stored, options, root)
-        if frame is None:
+        marks = marks_of(group.files)
+        frame = _bounded(spark, context, group.files, stored, options, root, marks)
+        if frame is not None and marks:
+            frame = without_marked_rows(spark, frame, group.files)
+        elif frame is None:
             files = [_uri(root, file.path).translate(_GLOB) for file in group.files]
             reader = spark.read.format(_PARQUET).schema(spark_schema(stored)).options(**group.options, **options)
-            frame = _loaded(spark, reader, files)
-    frame = without_deleted_rows(spark, frame, group.files)
+            frame = without_deleted_rows(spark, _loaded(spark, reader, files), group.files)
     floats = set() if sound else {field.name for field in stored if pa.types.is_floating(field.type)}
     if narrow or floats:
         types = {field.name: field.dataType for field in spark_schema(full).fields}
@@ -190,6 +190,7 @@ def _bounded(
     stored: pa.Schema,
     options: dict[str, str],
     root: str,
+    marks: Sequence[int | None],
 ) -> DataFrame | None:
     """The scan that leaves out files by a later filter; None where there is none such, or nothing to choose from."""
     if len(files) < 2 or not _is_classic(spark) or context.storage.local_path("") is None:
@@ -205,6 +206,7 @@ def _bounded(
         stored,
         partitions._replace(folders={_uri(root, path): each for path, each in partitions.folders.items()}),
         options if partitions.columns else {**PLAIN, **options},
+        marks,
     )
 
 

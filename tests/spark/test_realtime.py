@@ -96,6 +96,8 @@ def test_columns_are_pruned_and_filters_pushed(enabled, changed):
     assert 1 <= plan.count("FileScan parquet") <= 1 + alike
     assert "PushedFilters: [IsNotNull(qty), GreaterThanOrEqual(qty,100)]" in plan
     assert "ReadSchema: struct<id:string,qty:bigint,_tmp_metadata_row_index:bigint>" in plan
+    assert "_tmp_hoodie_mark" in plan  # which file a row is of costs nothing
+    assert "file_size" not in plan
     assert "Exchange" not in plan
     assert "Join" not in plan
     assert sorted(row["id"] for row in frame.collect()) == ["k00", "k01", "k04", "k06"]
@@ -129,7 +131,9 @@ def test_settings_of_the_session_change_no_answer(enabled, changed, name, value)
         enabled.conf.set(name, before)
 
 
-@pytest.mark.parametrize("name", ["_metadata", "_tmp_metadata_row_index", "_TMP_metadata_row_index"])
+@pytest.mark.parametrize(
+    "name", ["_metadata", "_tmp_metadata_row_index", "_TMP_metadata_row_index", "_tmp_hoodie_mark"]
+)
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
 def test_columns_may_be_named_as_spark_names_its_own(enabled, tmp_path, name, kind):
     table = hoodie.create_table(tmp_path / "t", record_key="id", table_type="MERGE_ON_READ")
