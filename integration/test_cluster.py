@@ -1,7 +1,7 @@
 """A standalone Spark cluster of separate processes: the package shipped as users ship it, and processes killed in mid-write.
 
 The workers' Python has no hoodie but what a job brings along. Each job costs many seconds, so most run with HOODIE_SOAK=1 only.
-One is left for each storage: a disk that all share, HDFS, and S3.
+Left are one on a disk that all share, and one on S3.
 """
 
 import json
@@ -532,7 +532,7 @@ class Place(NamedTuple):
 
 
 # A local disk has a sample already: the test that kills at three moments.
-@pytest.fixture(params=[pytest.param("local", marks=soak), "hdfs", "s3"])
+@pytest.fixture(params=[pytest.param("local", marks=soak), pytest.param("hdfs", marks=soak), "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "local":
         return Place(str(tmp_path / "table"), {}, {})

@@ -13,7 +13,7 @@ INTERRUPTS = "tests/crash/test_interrupts.py"
 def test_a_crash_or_an_error_at_any_step_leaves_the_old_or_the_new_table(
     server: str, request: pytest.FixtureRequest
 ) -> None:
-    sample = "(after_a_crash or torn) and (merge-on-read or rollback) and not newest"
+    sample = "(after_a_crash or io_error) and (merge-on-read or rollback) and not newest"
     ran = run(request, where(server, request), [EVERY_STEP, *([] if SOAK else ["-k", sample])], every=1 if SOAK else 12)
     assert ran.places > (2000 if SOAK else 8)
 
@@ -23,5 +23,5 @@ def test_an_interrupt_at_any_call_leaves_the_old_or_the_new_table_and_nothing_he
     server: str, request: pytest.FixtureRequest
 ) -> None:
     sample = "any_storage_call and compaction and KeyboardInterrupt"
-    ran = run(request, where(server, request), [INTERRUPTS, *([] if SOAK else ["-k", sample])], every=1 if SOAK else 8)
+    ran = run(request, where(server, request), [INTERRUPTS, *([] if SOAK else ["-k", sample])], every=1 if SOAK else 4)
     assert ran.places > (1000 if SOAK else 3)

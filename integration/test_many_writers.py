@@ -11,7 +11,7 @@ import pytest
 from integration.many_writers.run import soak
 from tests.effort import SOAK
 
-SECONDS = {"zookeeper": 60, "zookeeper3": 20, "s3": 20, "hdfs": 20, "disk": 10}
+SECONDS = {"zookeeper": 60, "zookeeper3": 15, "s3": 15, "hdfs": 15, "disk": 10}
 SHARE = {"zookeeper": 8, "zookeeper3": 6, "s3": 8, "hdfs": 6, "disk": 2}
 """Minutes of the soak."""
 MERGE_ON_READ = 4
@@ -28,13 +28,13 @@ def test_nothing_is_lost_doubled_or_half_there(setup: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("setup", ["disk", *(["zookeeper", "s3", "hdfs"] if SOAK else [])])
 def test_nor_while_files_are_cleaned_and_commits_archived(setup: str, tmp_path: Path) -> None:
-    report = soak(setup, 4 * 60 if SOAK else 20, MERGE_ON_READ, tmp_path, services=True)
+    report = soak(setup, 4 * 60 if SOAK else 15, MERGE_ON_READ, tmp_path, services=True)
     assert not report.violations, f"notes in {tmp_path}\n{report}"
     assert report.figures["ok"] > 0, report
 
 
 @pytest.mark.parametrize("setup", ["disk", *(["zookeeper", "s3", "hdfs"] if SOAK else [])])
 def test_nor_beside_two_services_jobs_that_are_killed_again_and_again(setup: str, tmp_path: Path) -> None:
-    report = soak(setup, 4 * 60 if SOAK else 20, MERGE_ON_READ, tmp_path, jobs=2)
+    report = soak(setup, 4 * 60 if SOAK else 15, MERGE_ON_READ, tmp_path, jobs=2)
     assert not report.violations, f"notes in {tmp_path}\n{report}"
     assert report.figures["ok"] > 0, report

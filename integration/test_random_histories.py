@@ -15,9 +15,9 @@ from integration.history_run import Play, reduced
 from tests.effort import SOAK
 
 STEPS = 10 if SOAK else 6
-USUAL = range(20)
+USUAL = range(14)
 SERVED_STEPS = 9
-USUAL_SERVED = range(10)
+USUAL_SERVED = range(6)
 TRIALS = 40
 """How many shorter histories are tried at most."""
 

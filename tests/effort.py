@@ -38,8 +38,11 @@ class Share(NamedTuple):
         return list(tried)[self.number :: self.of_all]
 
 
-def in_shares(count: int) -> pytest.MarkDecorator:
-    """For a test that tries a place after the other: its parameter `share` takes those of the first share in `make test`."""
-    shares = [Share(number, count) for number in range(count)]
+def in_shares(count: int, *, often: int | None = None) -> pytest.MarkDecorator:
+    """For a test that tries a place after the other: its parameter `share` takes those of the first share in `make test`.
+
+    `make integration` tries `often` of the shares, None: all of them.
+    """
+    shares = [Share(number, count) for number in range(count if SOAK or often is None else often)]
     ids = [f"share {each.number + 1} of {count}" for each in shares]
     return pytest.mark.parametrize("share", long_but(shares[:1], shares), ids=ids)

@@ -55,7 +55,7 @@ def new_table(server: S3Server, table_type: str = "MERGE_ON_READ") -> HoodieTabl
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", soak_but(range(2), range(8)))
+@pytest.mark.parametrize("seed", soak_but(range(1), range(8)))
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_table_lives_as_on_a_disk_while_every_tenth_request_fails(
     server: S3Server, proxy: HttpProxy, tmp_path: Path, table_type: str, seed: int
@@ -69,7 +69,7 @@ def test_a_table_lives_as_on_a_disk_while_every_tenth_request_fails(
         assert found == expected
 
 
-PARTS = 12 if SOAK else 4
+PARTS = 12 if SOAK else 3
 """Of the requests of an operation: from the begin of each of them the store refuses."""
 CASES = [*((name, Failing.EXPIRED) for name in OPERATIONS), *(("upsert", failing) for failing in LASTING)]
 

@@ -9,6 +9,7 @@ from hoodie.storage.faults import FaultStorage, crash_points
 from hoodie.storage.memory import MemoryStorage
 from tests.bucket import BucketStorage
 from tests.crash.actions import ACTIONS, Action, Views, told_by
+from tests.effort import soak_but
 from tests.memory_tables import FakeClock, copy_of, new_storage, opened
 from tests.placed import EVERY, SERVER, TRIED
 
@@ -50,6 +51,11 @@ def chosen(places):
 
 
 KINDS = {"memory": MemoryStorage, "bucket": BucketStorage} if SERVER is None else {SERVER: MemoryStorage}
+MAIN = ("copy-on-write upsert", "merge-on-read upsert", "compaction", "clustering", "rollback", "restore")
+"""Where a store cannot rename, the others are stopped in `make soak` only: it publishes all alike."""
+EVERY_CASE = [(name, kind) for kind in KINDS for name in ACTIONS]
+OFTEN = soak_but([(name, kind) for name, kind in EVERY_CASE if kind != "bucket" or name in MAIN], EVERY_CASE)
+"""Actions and kinds of storage that `make integration` tries."""
 
 
 @cache

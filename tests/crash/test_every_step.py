@@ -13,8 +13,8 @@ from hoodie.model.enums import Action as TimelineAction
 from hoodie.storage.faults import Fault, FaultStorage, crash_points
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, MOVES_ROWS, Action, crash, repair
-from tests.crash.scenes import KINDS, chosen, is_decided, is_merge_on_read, scene_of
-from tests.effort import SOAK, long_but, soak_but
+from tests.crash.scenes import KINDS, OFTEN, chosen, is_decided, is_merge_on_read, scene_of
+from tests.effort import SOAK, long_but
 from tests.memory_tables import (
     Input,
     batch,
@@ -80,11 +80,11 @@ CALLS_IN_A_BUCKET = {
 IN_SHORT = [("merge-on-read upsert", "memory")]
 """Of the rest `make integration` tries every step, too."""
 
-MAIN = ("copy-on-write upsert", "merge-on-read upsert", "compaction", "clustering", "rollback", "restore")
-"""Where a store cannot rename, `make soak` lets calls of the others fail and recovers twice from them, too: it publishes all alike."""
-
-PAIRS = 40
+PAIRS = 20
 """Deaths in the recovery from a death that are tried of each action, about: there are a thousand and more of a restore."""
+
+MOMENTS = ("torn", "before", "after")
+"""Of a call that fails: `make soak` tries each at each call, other runs one at each, in turns."""
 
 UNSEEN = ("rollback", "savepoint", "dropped savepoint", "log compaction", "clustering of many rows", "repair")
 """Actions that no view tells of."""
@@ -101,17 +101,8 @@ def memory_scene(request):
     return scene_of(request.param)
 
 
-@pytest.fixture(params=long_but(SHORT, [(name, kind) for kind in KINDS for name in ACTIONS]), ids="-".join)
+@pytest.fixture(params=long_but(SHORT, OFTEN), ids="-".join)
 def scene(request):
-    return scene_of(*request.param)
-
-
-EVERY_SCENE = [(name, kind) for kind in KINDS for name in ACTIONS]
-SOME_SCENES = soak_but([(name, kind) for name, kind in EVERY_SCENE if kind != "bucket" or name in MAIN], EVERY_SCENE)
-
-
-@pytest.fixture(params=long_but(SHORT, SOME_SCENES), ids="-".join)
-def some_scene(request):
     return scene_of(*request.param)
 
 
@@ -156,6 +147,14 @@ def recovered(scene, storage, clock, *, last_snapshot):
     assert stray_files(storage, opened(storage, clock)) == []
 
 
+def errors_in(trace):
+    return [
+        (call, moment)
+        for number, call in enumerate(trace)
+        for moment in (MOMENTS if SOAK else MOMENTS[number % 3 : number % 3 + 1])
+    ]
+
+
 def test_after_a_crash_at_any_step_readers_see_the_old_or_the_new_table_and_the_next_write_cleans_up(scene):
     outcomes = {"before": 0, "after": 0}
     points = scene.points()
@@ -188,8 +187,7 @@ def test_it_is_the_same_where_calls_that_do_not_need_each_other_are_made_at_the_
     assert died > 20 // EVERY
 
 
-def test_recovery_run_twice_changes_nothing_more(some_scene):
-    scene = some_scene
+def test_recovery_run_twice_changes_nothing_more(scene):
     for fault in scene.points():
         storage, clock = copy_of(scene.start)
         crash(storage, clock, scene.action, fault)
@@ -235,12 +233,8 @@ def test_a_crash_in_the_recovery_from_a_crash_is_recovered_too(name, kind):
         recovered(scene, bare, clock, last_snapshot=seen.snapshot)
 
 
-@pytest.mark.parametrize("moment", long_but(["torn"], ["before", "torn", "after"]))
-def test_after_an_io_error_at_any_step_the_call_raises_and_nothing_is_visible_or_its_result_is_right(
-    some_scene, moment
-):
-    scene = some_scene
-    for call in chosen(scene.trace):
+def test_after_an_io_error_at_any_step_the_call_raises_and_nothing_is_visible_or_its_result_is_right(scene):
+    for call, moment in chosen(errors_in(scene.trace)):
         storage, clock = copy_of(scene.start)
         faulty = FaultStorage(storage, [Fault(call.n, moment, errno.EIO)])
         fault = (call, moment)

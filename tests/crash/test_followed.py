@@ -44,7 +44,7 @@ def scene(request):
     return request.param
 
 
-@in_shares(3)
+@in_shares(4, often=2)
 def test_a_crash_at_every_call_and_the_next_write_are_followed(scene, share):
     name, kind = scene
     prepare, run = SCENES[name]

@@ -12,7 +12,7 @@ from hoodie.format.parquet_file import parquet_writer
 from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
-from tests.effort import long_but
+from tests.effort import long_but, soak_but
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def rows(value):
 
 @pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 @pytest.mark.parametrize("moment", long_but(["torn"], ["before", "torn"]))
-@pytest.mark.parametrize("first", long_but([1], [1, 2, 3]))
+@pytest.mark.parametrize("first", long_but([1], soak_but([1, 3], [1, 2, 3])))
 def test_a_disk_that_is_full_at_any_call(tmp_path, kind, moment, first, complaints):
     hoodie.create_table(tmp_path, record_key="id", table_type=kind).upsert(rows(0))
     for at in range(first, 20, 3):

@@ -16,7 +16,7 @@ from hoodie.storage.uri import open_storage
 from hoodie.table import open_at
 from pyspark_hoodie import file_index, native
 from pyspark_hoodie.settings import changed_setting
-from tests.effort import long_but
+from tests.effort import SOAK, long_but, soak_but
 from tests.golden_tables import copy_golden
 
 pytestmark = pytest.mark.spark
@@ -100,7 +100,7 @@ def plain(spark, table, frame: DataFrame) -> DataFrame:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", soak_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 @pytest.mark.parametrize("options", LAYOUTS, ids=["plain", "encoded", "hive", "hive encoded"])
 def test_every_layout_prunes_and_answers_as_without(spark, tmp_path, kind, options):
     for column, conditions in CONDITIONS.items():
@@ -286,7 +286,7 @@ def condition_of(choose, depth=2):
     return f"{column} IS {shape.upper()}"
 
 
-@pytest.mark.parametrize("filters", long_but([4], [4, 120]))
+@pytest.mark.parametrize("filters", long_but([4], [4, 400 if SOAK else 40]))
 @pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_random_filters_answer_as_on_rows_that_stand_nowhere(spark, tmp_path, kind, filters):
     choose = random.Random(7)
