@@ -75,7 +75,7 @@ integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HBASE_JARS) $(HDFS_JARS) $(V
 
 # Side by side: what needs servers, or a JVM as the judge, waits for them for much of its time.
 compare:
-	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%) -n 2 --dist loadfile --durations=30
+	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%) -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 
 alone:
 	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile --durations=60

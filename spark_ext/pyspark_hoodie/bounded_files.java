@@ -65,6 +65,7 @@ private static Object value(char kind, String text) {
 public static class BoundedFileIndex extends InMemoryFileIndex {
   private final HashMap places = new HashMap();
   private final Known known;
+  private final ArrayList files;
   private final StructType parted;
   private final String[] marks;
 
@@ -73,17 +74,37 @@ public static class BoundedFileIndex extends InMemoryFileIndex {
       ArrayList files, String text, String[] marks) {
     super(
       session, paths, options, scala.Option.empty(), NoopCache$.MODULE$, spec, scala.Option.empty());
+    this.files = files;
     this.parted = parted;
     this.marks = marks;
     for (int i = 0; i < files.size(); i++) places.put(((Path) files.get(i)).toUri().getPath(), Integer.valueOf(i));
     known = new Known(text, files);
   }
 
+  /* How many of the files there are; -1 where there is another one. */
   int count() {
     scala.collection.Iterator folders = super.listFiles(PythonUtils.toSeq(new ArrayList()), PythonUtils.toSeq(new ArrayList())).iterator();
     int found = 0;
-    while (folders.hasNext()) found += ((PartitionDirectory) folders.next()).files().size();
+    while (folders.hasNext()) {
+      scala.collection.Iterator each = ((PartitionDirectory) folders.next()).files().iterator();
+      for (; each.hasNext(); found++) if (place((FileStatusWithMetadata) each.next()) == null) return -1;
+    }
     return found;
+  }
+
+  private Integer place(FileStatusWithMetadata file) {
+    return (Integer) places.get(file.getPath().toUri().getPath());
+  }
+
+  /* Spark takes what two queries do alike from one of them. With other marks the same files have other rows. */
+  public boolean equals(Object other) {
+    if (!(other instanceof BoundedFileIndex)) return false;
+    BoundedFileIndex that = (BoundedFileIndex) other;
+    return super.equals(other) && files.equals(that.files) && Arrays.equals(marks, that.marks);
+  }
+
+  public int hashCode() {
+    return files.hashCode();
   }
 
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
@@ -102,7 +123,7 @@ public static class BoundedFileIndex extends InMemoryFileIndex {
         FileStatusWithMetadata file = (FileStatusWithMetadata) files.next();
         Object[] row = new Object[parted.size() + 1];
         for (int i = 0; i < parted.size(); i++) row[i] = folder.values().get(i, parted.apply(i).dataType());
-        String mark = marks[((Integer) places.get(file.getPath().toUri().getPath())).intValue()];
+        String mark = marks[place(file).intValue()];
         row[parted.size()] = mark.isEmpty() ? null : Integer.valueOf(mark);
         ArrayList one = new ArrayList();
         one.add(file);
@@ -134,8 +155,7 @@ public static class BoundedFileIndex extends InMemoryFileIndex {
       scala.collection.Iterator files = folder.files().iterator();
       while (files.hasNext()) {
         FileStatusWithMetadata file = (FileStatusWithMetadata) files.next();
-        Integer place = (Integer) places.get(file.getPath().toUri().getPath());
-        if (place == null || judge.mayMatch(place.intValue())) kept.add(file);
+        if (judge.mayMatch(place(file).intValue())) kept.add(file);
       }
       found.add(new PartitionDirectory(folder.values(), PythonUtils.toSeq(kept)));
     }

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.storage.cache import Cache, Kind
 from pyspark_hoodie.arrow_frame import arrow_frame
-from pyspark_hoodie.file_index import MARK, ROW_NUMBER
+from pyspark_hoodie.file_index import MARK
 
 MAX_BITMAP_BYTES = 64 * 1024 * 1024
 """Of one scan; files beyond it go to another one."""
@@ -83,7 +83,7 @@ def without_marked_rows(spark: SparkSession, scan: DataFrame, files: Sequence[Sc
     key = (MARK, *(id(file.dead) for file in files))
     alive = _known(spark).find(_BITMAP, key)
     found = scan.where(alive[0]) if alive else _handed(spark, scan, files, key, _marked_bitmap(files), _alive_by_mark)
-    return found.drop(MARK, ROW_NUMBER)
+    return found.drop(MARK)
 
 
 def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[ScanFile]) -> DataFrame:
@@ -128,8 +128,8 @@ _handed_over: WeakKeyDictionary[SparkSession, Cache] = WeakKeyDictionary()
 
 def _alive_by_mark(words: Column) -> Column:
     """Whether a row of a marked scan counts; in one text, whatever the bitmap."""
-    word = words[F.expr(f"{MARK} + int(shiftright({ROW_NUMBER}, 6))")]
-    return F.isnull(MARK) | (F.getbit(word, F.expr(f"int({ROW_NUMBER} & {_BITS_OF_WORD - 1})")) == 0)
+    word = words[F.expr(f"{MARK} + int(shiftright({_NUMBER}, 6))")]
+    return F.isnull(MARK) | (F.getbit(word, F.expr(f"int({_NUMBER} & {_BITS_OF_WORD - 1})")) == 0)
 
 
 def _marked_bitmap(files: Sequence[ScanFile]) -> np.ndarray:
@@ -142,12 +142,13 @@ def _alive(words: Column, bitmap: _Bitmap) -> Column:
     Of the bitmap only the slots are in the text, and these are mostly the same: Spark makes code of the text, and the next snapshot's
     query finds that compiled. Each step of a column is a question to the JVM, so all that can be is one text.
     """
-    size, number, (one, two) = "_metadata.file_size", "_metadata.row_index", bitmap.shifts
+    size, number, (one, two) = "_metadata.file_size", _NUMBER, bitmap.shifts
     slot = F.expr(f"int(({size} ^ shiftright({size}, {one}) ^ shiftright({size}, {two})) & {bitmap.slots - 1})")
     word = F.greatest(words[slot] + F.expr(f"shiftright({number}, 6)"), F.lit(bitmap.slots))
     return F.getbit(words[word.cast("int")], F.expr(f"int({number} & {_BITS_OF_WORD - 1})")) == 0
 
 
+_NUMBER = "_metadata.row_index"
 _WORDS = "words"
 _SCHEMA = pa.schema([(_WORDS, pa.list_(pa.int64()))])
 

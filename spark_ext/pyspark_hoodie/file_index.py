@@ -1,8 +1,9 @@
 """A Parquet scan in which Spark's own file index leaves out files by what is known of their columns, in classic sessions.
 
-Spark asks its file index for files once it has the filter of a query. Ours (`bounded_files.java`) is Spark's own but for this one
-answer. Only classes of Spark that are public in its jars take part; where one of them is another in some Spark, or the index
-does not have exactly the files that it was given, there is no such scan, and the caller reads the files in the ordinary way.
+Spark asks its file index for files once it has the filter of a query. Ours (`bounded_files.java`) is Spark's own but for this
+answer: it leaves files out, and may give each a mark. Only classes of Spark that are public in its jars take part; where one of them
+is another in some Spark, or the index does not have exactly the files that it was given, there is no such scan, and the caller reads
+the files in the ordinary way.
 """
 
 from __future__ import annotations
@@ -28,8 +29,6 @@ _NULL = "-"
 _GIVEN = "+"
 MARK = "_tmp_hoodie_mark"
 """A column of a marked scan: the number that was given for the row's file, null where none was."""
-ROW_NUMBER = "_tmp_metadata_row_index"
-"""What Spark's Parquet reader takes for its own column of row numbers: another column of a marked scan."""
 _LETTERS = {pa.string(): "s", pa.int32(): "i", pa.int64(): "l", pa.date32(): "i", pa.bool_(): "b"}
 """How the JVM makes a value of a partition column from text."""
 
@@ -49,15 +48,14 @@ def bounded_scan(
         names: as Hadoop has them, without escapes.
         bounds: what is known of them (`bounds.py`).
         partitions: columns of `schema` that are partition columns to Spark, with folders as Hadoop has them.
-        marks: for each file, what `MARK` is in its rows; none: the scan has neither that column nor `ROW_NUMBER`.
+        marks: for each file, what `MARK` is in its rows; none: the scan has no such column.
     """
     failed = import_module("py4j.protocol").Py4JError  # clients of Connect may lack it
     try:
         jvm, session = spark._jvm, spark._jsparkSession
         given = jvm.java.util.ArrayList()
         scala_options = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
-        row_number = [pa.field(ROW_NUMBER, pa.int64())] if marks else []
-        data = pa.schema([*(field for field in schema if field.name not in partitions.columns), *row_number])
+        data = pa.schema([field for field in schema if field.name not in partitions.columns])
         parted = pa.schema([schema.field(name) for name in partitions.columns])
         texts = [_text(value) for values in partitions.folders.values() for value in values]
         for each in (

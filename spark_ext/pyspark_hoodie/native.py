@@ -32,7 +32,7 @@ from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.bounds import text_of_bounds
 from pyspark_hoodie.deletion_filter import marks_of, scans_of, without_deleted_rows, without_marked_rows
 from pyspark_hoodie.engine import SparkEngine
-from pyspark_hoodie.file_index import MARK, ROW_NUMBER, bounded_scan
+from pyspark_hoodie.file_index import MARK, bounded_scan
 from pyspark_hoodie.file_systems import sparks_root
 from pyspark_hoodie.file_types import FileTypes, Narrow
 from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
@@ -42,6 +42,8 @@ from pyspark_hoodie.where import filter_column, quoted
 
 _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 """By its class: where spark.sql.sources.useV1SourceList lacks it, "parquet" is Spark's other reader, which knows no row numbers."""
+_ROW_NUMBER = "_tmp_metadata_row_index"
+"""What Spark's Parquet reader takes for its own column of row numbers."""
 _SECONDS_DIGITS = 14
 _GLOB = str.maketrans({char: f"\\{char}" for char in "\\{}[]*?"})
 
@@ -100,7 +102,7 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
     """Or why Spark scans nothing."""
     if isinstance(where, pc.Expression):
         return "Spark's scan takes no filter of Arrow"
-    for taken in {ROW_NUMBER, MARK} & {name.lower() for name in plan.context.schema.names}:
+    for taken in {_ROW_NUMBER, MARK} & {name.lower() for name in plan.context.schema.names}:
         return f"a column is called {taken}, as one of such a scan's own"
     if any(isinstance(task, ChangeTask) for task in plan.tasks) or not (
         set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes

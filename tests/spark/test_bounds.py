@@ -376,7 +376,10 @@ def test_without_that_index_the_answer_is_the_same(spark, tmp_path, monkeypatch)
     expected = rows_of(read(spark, tmp_path / "t").where("part = '1'"))
     assert len(expected) == 10
     java = file_index._java(old_scala=spark.version < "4")
-    for right, wrong in (("public Object generate(", "not java"), ("found += ", "found += 1 + ")):
+    for right, wrong in (
+        ("public Object generate(", "not java"),
+        ("each.hasNext(); found++", "each.hasNext(); found += 2"),
+    ):
         assert right in java
         with monkeypatch.context() as patch:
             patch.setattr(file_index, "_java", lambda java=java, old=right, new=wrong, **_: java.replace(old, new))

@@ -19,6 +19,7 @@ from hoodie.read.deletion_vectors import ScanFile
 from pyspark_hoodie import HoodieTable, deletion_filter
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
+from pyspark_hoodie.settings import changed_setting
 from tests.effort import long_but
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of
@@ -271,6 +272,79 @@ def test_frames_of_one_snapshot_and_of_the_next_meet_in_one_query(enabled, chang
     assert sorted(tuple(row) for row in moved) == [("k05", 900), ("k08", 901)]
     assert one.union(after).count() == 80
     assert one.where("id = 'k05'").exceptAll(again.where("id = 'k05'")).count() == 0
+
+
+@pytest.fixture
+def two_files(tmp_path):
+    """A base file in each of two partitions, two rows in each, and a savepoint."""
+    table = new_table(tmp_path / "t")
+    table.upsert(rows(("a0", "a", 0, 5), ("a1", "a", 1, 5), ("b0", "b", 2, 5), ("b1", "b", 3, 5)))
+    table.savepoint(table.timeline.commits[0].time)
+    return table
+
+
+def ids(frame):
+    return sorted(row["id"] for row in frame.collect())
+
+
+def test_a_kept_frame_is_not_taken_for_one_of_the_same_files_in_which_other_rows_are_dead(enabled, two_files, tmp_path):
+    table = two_files
+    table.delete(rows(("a0", "a", 0, None)))
+    kept = load(enabled, tmp_path / "t").cache()
+    try:
+        assert ids(kept) == ["a1", "b0", "b1"]
+        table.restore(table.savepoints()[0].instant)
+        hoodie.open_table(tmp_path / "t").delete(rows(("b0", "b", 0, None)))
+        assert ids(load(enabled, tmp_path / "t")) == ["a0", "a1", "b1"]
+        assert ids(kept) == ["a1", "b0", "b1"]
+    finally:
+        kept.unpersist()
+
+
+def test_two_moments_of_the_same_files_in_one_query(enabled, two_files, tmp_path):
+    two_files.delete(rows(("a0", "a", 0, None)))
+    load(enabled, tmp_path / "t").createOrReplaceTempView("earlier")
+    two_files.delete(rows(("b0", "b", 0, None)))
+    load(enabled, tmp_path / "t").createOrReplaceTempView("later")
+    for one, other, counts in (("earlier", "later", (3, 2)), ("later", "earlier", (2, 3))):
+        query = f"SELECT (SELECT count(*) FROM {one}), (SELECT count(*) FROM {other})"
+        assert tuple(enabled.sql(query).collect()[0]) == counts
+    assert ids(enabled.sql("SELECT id FROM earlier EXCEPT SELECT id FROM later")) == ["b0"]
+    assert ids(enabled.sql("SELECT id FROM earlier JOIN later USING (id)")) == ["a1", "b1"]
+
+
+def test_partition_columns_of_files_with_dead_rows(enabled, two_files, tmp_path):
+    two_files.delete(rows(("a0", "a", 0, None)))
+    frame = load(enabled, tmp_path / "t")
+    assert ids(frame.where("part = 'a'")) == ["a1"]
+    assert ids(frame.where("part <> 'a'")) == ["b0", "b1"]
+    assert ids(frame.where("part = 'a' OR qty = 3")) == ["a1", "b1"]
+    few = enabled.createDataFrame([("a",)], "part string")
+    assert ids(frame.join(F.broadcast(few), "part")) == ["a1"]
+    assert ids(frame.where("qty > 1000")) == ids(frame.where("part = 'c'")) == []
+    assert frame.groupBy("part").count().sort("part").collect() == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.sql.parquet.enableVectorizedReader", "false"),
+        ("spark.sql.files.maxPartitionBytes", "500"),
+        ("spark.sql.caseSensitive", "true"),
+        ("spark.sql.optimizer.nestedSchemaPruning.enabled", "false"),
+    ],
+)
+def test_dead_rows_stay_so_however_spark_reads_the_files(enabled, changed, name, value):
+    with changed_setting(enabled, name, value):
+        same(load(enabled, changed), hoodie.open_table(changed).scan(meta_columns=True))
+
+
+def test_what_spark_says_of_files_can_be_asked_for(enabled, changed):
+    frame = load(enabled, changed)
+    found = frame.select("id", "_metadata.row_index", "_metadata.file_name").collect()
+    assert len(found) == 40
+    assert len({tuple(row)[1:] for row in found}) == 40
+    assert {row["file_name"] for row in found} == {name.rpartition("/")[2] for name in frame.inputFiles()}
 
 
 def test_explain_says_how_spark_merges_with_row_copies_and_without(enabled, changed):
