@@ -89,6 +89,7 @@ def test_every_view_is_native_and_gives_the_embedded_rows(enabled, changed):
     same(incremental(enabled, changed, times[0], times[-1]), table.changes(times[0], times[-1], meta_columns=True))
 
 
+@pytest.mark.smoke
 def test_columns_are_pruned_and_filters_pushed(enabled, changed):
     frame = load(enabled, changed).where("qty >= 100").select("id")
     plan = plan_of(frame)
