@@ -16,7 +16,7 @@ from tests.random_histories import Histories
 @pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
 def test_any_history_reads_as_the_model_says(kind, ordering, more):
     machine = type("Machine", (Histories,), {"table_type": kind, "ordering": ordering})
-    examples, steps = (50, 30) if kind == "MERGE_ON_READ" else (18, 30)
+    examples, steps = (58, 30) if kind == "MERGE_ON_READ" else (20, 30)
     if not more:
         examples, steps = (5, 24) if kind == "MERGE_ON_READ" else (2, 16)
     elif SOAK:
