@@ -21,7 +21,7 @@ from hoodie.model.payloads import CleanPlan, CommitMetadata, WriteStat
 from hoodie.options.parse import parse_write_options
 from hoodie.options.services import CleaningOptions
 from hoodie.services.archiving import archive
-from hoodie.services.cleaning import plan_clean
+from hoodie.services.clean_plan import plan_clean
 from hoodie.storage.base import FileInfo
 from hoodie.storage.uri import open_storage
 from hoodie.table import open_at

@@ -1,14 +1,22 @@
-"""Tasks of different weight -> few groups of about the same weight. Pure."""
+"""Items -> parts of so many, and tasks of different weight -> few groups of about the same weight. Pure."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 GROUPS_PER_CORE = 4
 """At most: enough that none waits long for the last one."""
 WORTH_A_GROUP_BYTES = 64 * 1024 * 1024
 """What takes a core about half a second. To start another task in a Python worker takes a twentieth of that."""
+
+
+def in_parts(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Neighbours together, `size` of them in each part but the last."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def groups_for(weights: Sequence[int], cores: int) -> int:

@@ -31,7 +31,7 @@ from hoodie.services.archive_plan import (
     leaving_commits,
     leaving_others,
 )
-from hoodie.services.cleaning import CHECKPOINT, last_clean
+from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers
 from hoodie.services.late_files import delete_late_files
 from hoodie.storage.base import Storage

@@ -1,4 +1,4 @@
-"""Cleaning: delete the versions of files that no reader within the retention can see. What goes: `clean_plan.py`.
+"""Cleaning: delete the versions of files that no reader within the retention can see. The plan: `clean_plan.py`.
 
 A plan on the timeline names every file. To delete a file twice does no harm, so a clean whose process died is gone on with by
 whoever comes next, Apache Hudi included, and its claim is never taken back. A cleaner that was only paused, and wakes up when
@@ -13,83 +13,40 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from hoodie.engine.packing import in_parts
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.filegroup.row_copies import row_copies_of
 from hoodie.format.service_plans import encode_clean_metadata, encode_clean_plan
 from hoodie.model.enums import Action, CleanPolicy, State
-from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import COMPLETES_AS, HOODIE, PARTITION_METADATA, join, parse_log_file
-from hoodie.model.payloads import CleanMetadata, CleanPlan
+from hoodie.model.names import PARTITION_METADATA, join, parse_log_file
+from hoodie.model.payloads import CleanPlan
 from hoodie.model.results import CleanResult
 from hoodie.options.fits import check_version
 from hoodie.options.services import CleaningOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
-from hoodie.services.clean_plan import CleanRules, earliest_to_retain, plan_partition, touched_partitions
-from hoodie.services.consumer_needs import needed_by_consumers
-from hoodie.storage.base import FileInfo, Storage
+from hoodie.services.clean_plan import BYTES, plan_clean
+from hoodie.services.clean_rules import WRITING
+from hoodie.services.clean_scope import clean_scope, deciding, last_clean, readable_from
+from hoodie.storage.base import Storage
 from hoodie.storage.many import for_each
 from hoodie.timeline.pending import being_run, run_by_others
-from hoodie.timeline.timeline import WRITES, Timeline
+from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
-from hoodie.view.listing import AllFiles
-from hoodie.view.queries import read_at
-from hoodie.view.view import FileSystemView
 
 log = logging.getLogger("hoodie")
 
-SAVEPOINTS = "savepointed_timestamps"
-"""Key of Apache Hudi in a clean's extra metadata: which savepoints held files when it was planned."""
-BYTES = "hoodie.python.clean.bytes"
-"""Key of ours there: how many bytes the files have."""
-READABLE = "hoodie.python.clean.readable.from"
-"""From which instant on every file group is as it was, where the first commit that was kept does not say it."""
-CHECKPOINT = "hoodie.python.clean.checkpoint"
-"""By versions: the commits up to this one have been looked at, for so many versions as `VERSIONS` says."""
-VERSIONS = "hoodie.python.clean.versions"
-
-CHECKPOINT_EVERY = 10
-"""After so many commits that left nothing to delete, a clean of nothing says so: the next one begins there."""
 _FILES_A_TASK = 500
-_PARTITIONS_A_TASK = 64
 _EMPTIED_AT_A_TIME = 16
 """Folders that go while the lock is held once: so long writers wait, however many there are."""
 _TRIES = 3
-_DECIDING = frozenset({Action.CLEAN, Action.SAVEPOINT, Action.RESTORE, Action.ROLLBACK})
-"""Actions after which older files may be needed again, or another clean has planned the same."""
-_WRITING = tuple({*WRITES, *COMPLETES_AS})
-
-
-@dataclass(frozen=True)
-class _Scope:
-    """What a clean has to look at, known from the timeline and its metadata alone."""
-
-    earliest: Instant | None
-    partitions: tuple[str, ...] | None
-    """None: all of them, by listing the table."""
-    passed: int
-    """Commits since the last clean that this one looks at."""
-    savepoints: tuple[str, ...]
-    read_at: tuple[str, ...]
-    followed_from: str | None
-    checkpoint: str | None
-
-    @property
-    def is_worth_it(self) -> bool:
-        return self.partitions is None or bool(self.partitions) or self.passed >= CHECKPOINT_EVERY
-
-
-@dataclass(frozen=True)
-class _Planned:
-    plan: CleanPlan
-    size_bytes: int
 
 
 class CleaningService:
@@ -120,7 +77,7 @@ class CleaningService:
         if len(since) < cleaning.trigger_commits:
             return False
         # Without a look at consumers, which costs a listing: the plan has it.
-        scope = _scope(context, timeline, replace(cleaning, consumer_hours=0))
+        scope = clean_scope(context, timeline, replace(cleaning, consumer_hours=0))
         return scope is not None and scope.is_worth_it
 
     def in_background(self, options: WriteOptions) -> bool:
@@ -204,7 +161,7 @@ class CleaningService:
             instant=instant.time,
             files=len(paths),
             bytes_freed=size_bytes,
-            earliest_retained=_readable_from(plan.extra, plan.earliest and plan.earliest[0], timeline),
+            earliest_retained=readable_from(plan.extra, plan.earliest and plan.earliest[0], timeline),
             partitions=sum(1 for names in plan.files.values() if names),
             seconds=time.monotonic() - started,
         )
@@ -224,13 +181,13 @@ def preview(context: TableContext, options: CleaningOptions) -> CleanResult:
     last = last_clean(context, snapshot.timeline)
     if planned is None:
         extra, earliest = (last.extra, last.earliest) if last else ({}, None)
-        return CleanResult(None, earliest_retained=_readable_from(extra, earliest, snapshot.timeline), dry_run=True)
+        return CleanResult(None, earliest_retained=readable_from(extra, earliest, snapshot.timeline), dry_run=True)
     plan = planned.plan
     return CleanResult(
         None,
         files=plan.count,
         bytes_freed=planned.size_bytes,
-        earliest_retained=_readable_from(plan.extra, plan.earliest and plan.earliest[0], snapshot.timeline),
+        earliest_retained=readable_from(plan.extra, plan.earliest and plan.earliest[0], snapshot.timeline),
         partitions=sum(1 for names in plan.files.values() if names),
         dry_run=True,
         seconds=time.monotonic() - started,
@@ -258,212 +215,7 @@ def nothing_cleaned(context: TableContext) -> CleanResult:
     timeline = context.active.load()
     last = last_clean(context, timeline)
     extra, earliest = (last.extra, last.earliest) if last else ({}, None)
-    return CleanResult(None, earliest_retained=_readable_from(extra, earliest, timeline))
-
-
-# -- planning ----------------------------------------------------------------------------------------------------------
-
-
-def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptions) -> _Planned | None:
-    """The plan of a clean; None when there is nothing to delete, and nothing to remember of that."""
-    timeline = snapshot.timeline
-    if timeline.pending(Action.RESTORE):
-        return None
-    scope = _scope(context, timeline, options)
-    if scope is None or not scope.is_worth_it:
-        return None
-    listing = _Listing(context)
-    view = snapshot.view
-    # Also where files are followed, unless that was asked for: who lists sees what failed writes have left, too.
-    if context.view_options.follows is not True and (scope.partitions is None or view.found.groups == {}):
-        view = FileSystemView(listing, context.active, timeline, snapshot.archived)
-    partitions = view.every_partition() if scope.partitions is None else scope.partitions
-    view.list_all(partitions)
-    rules = CleanRules(
-        policy=options.policy,
-        earliest=scope.earliest.time if scope.earliest else None,
-        versions=options.versions,
-        replaced=view.committed.replaced,
-        scheduled=_scheduled(context, timeline),
-        held=context.active.savepointed_files(timeline) | context.active.clustered_files(timeline),
-        read_at=scope.read_at,
-        followed_from=scope.followed_from,
-        # A savepoint may hold back older commits than those that were archived.
-        start=None if scope.savepoints else timeline.start,
-        known=frozenset(i.time for i in timeline),
-        is_archived=lambda time: any(i.time == time for i in snapshot.archived.instants),
-    )
-    files: dict[str, tuple[str, ...]] = {}
-    emptied, since, size_bytes = [], [], 0
-    for partition_path in partitions:
-        found = plan_partition(view.file_groups(partition_path), rules, listing.seen.pop(partition_path, ()))
-        if found.names:
-            files[partition_path] = found.names
-            size_bytes += found.size_bytes
-            emptied += [partition_path] if found.emptied and partition_path else []
-            since += [found.readable_from] if found.readable_from else []
-    if not files and scope.partitions is not None and scope.passed < CHECKPOINT_EVERY:
-        return None
-    last = last_clean(context, timeline)
-    extra = {BYTES: str(size_bytes)}
-    if scope.savepoints:
-        extra[SAVEPOINTS] = ",".join(scope.savepoints)
-    # What is gone stays so, also where this clean keeps more than the one before.
-    before = (last.extra.get(READABLE), last.earliest) if last else ()
-    readable = max((each for each in (*since, *before) if each), key=sort_key, default=None)
-    if readable is not None and (rules.earliest is None or sort_key(readable) > sort_key(rules.earliest)):
-        extra[READABLE] = readable
-    if rules.by_versions:
-        extra |= {VERSIONS: str(options.versions)} | ({CHECKPOINT: scope.checkpoint} if scope.checkpoint else {})
-    plan = CleanPlan(
-        policy=options.policy,
-        files=files,
-        earliest=(scope.earliest.time, scope.earliest.action) if scope.earliest else None,
-        last_completed=timeline.commits[-1].time if timeline.commits else "",
-        emptied=tuple(emptied),
-        extra=extra,
-    )
-    return _Planned(plan, size_bytes)
-
-
-def _scope(context: TableContext, timeline: Timeline, options: CleaningOptions) -> _Scope | None:
-    """None when nothing can be cleaned yet. Reads metadata of the commits since the last clean, and lists nothing."""
-    last = last_clean(context, timeline)
-    need = needed_by_consumers(context, timeline, hours=options.consumer_hours, readable_from=_stated_readable(last))
-    followed = (need.time,) if need is not None else ()
-    reading = (*read_at(context.storage.identity), *followed)
-    savepoints = tuple(i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed)
-    known = last is not None and set((last.extra.get(SAVEPOINTS) or "").split(",")) - {""} <= set(savepoints)
-    if options.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
-        pending = timeline.pending(*_WRITING)
-        before = [i.time for i in timeline.commits if not pending or sort_key(i.time) < sort_key(pending[0].time)]
-        if not before:
-            return None
-        seen = (*reading, *(before[-1:] if pending else ()))
-        checkpoint = min((before[-1], *seen), key=sort_key)
-        since = last.extra.get(CHECKPOINT) if last and last.extra.get(VERSIONS) == str(options.versions) else None
-        passed = [i for i in timeline.commits if since and sort_key(i.time) > sort_key(since)]
-        earliest = None
-    else:
-        kept = last.earliest if last else None
-        earliest = earliest_to_retain(timeline, options, now=context.clock.now(), last=kept, read_at=reading)
-        if earliest is None:
-            return None
-        since, seen, checkpoint = kept, reading, None
-        until = sort_key(earliest.time)
-        passed = [i for i in timeline.commits if since and sort_key(since) <= sort_key(i.time) < until]
-    # What was archived cannot be looked at any more, but by listing.
-    whole = since is None or timeline.start is None or sort_key(since) < sort_key(timeline.start)
-    partitions: tuple[str, ...] | None = None
-    if options.incremental and known and not whole:
-        touched: set[str] = set()
-        for instant, metadata in zip(passed, context.active.read_commits(passed), strict=True):
-            touched |= touched_partitions(metadata, compacted=instant.time in timeline.compactions)
-        partitions = tuple(sorted(touched))
-    return _Scope(earliest, partitions, len(passed), savepoints, seen, need and need.time, checkpoint)
-
-
-def last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | None:
-    """What the newest completed clean said; None where there is none that can be read."""
-    newest = timeline.newest(Action.CLEAN)
-    if newest is None:
-        return None
-    try:
-        found = context.active.read_clean(newest)
-        restored = context.active.restored_since(timeline, newest)
-        return found if restored is None else _not_after(found, restored)
-    except (CorruptFileError, FileNotFoundError):
-        return None  # other writers do not complete atomically; without it the whole table is looked at
-
-
-def _not_after(clean: CleanMetadata, restored: str) -> CleanMetadata:
-    """What a clean says when the table was taken back since: of what it looked at, the commits after that are gone."""
-    earlier = {
-        key: min(clean.extra[key], restored, key=sort_key) for key in (READABLE, CHECKPOINT) if key in clean.extra
-    }
-    return CleanMetadata(
-        clean.earliest and min(clean.earliest, restored, key=sort_key),
-        min(clean.last_completed, restored, key=sort_key) if clean.last_completed else "",
-        {**clean.extra, **earlier},
-    )
-
-
-def _scheduled(context: TableContext, timeline: Timeline) -> dict[FileGroupId, str]:
-    """File group -> where the slice begins that a pending compaction, or log compaction, reads."""
-    found: dict[FileGroupId, str] = {}
-    for instant in timeline.pending(Action.COMPACTION, Action.LOGCOMPACTION):
-        for operation in context.active.read_compaction_plan(instant.time, instant.action).operations:
-            group = FileGroupId(operation.partition_path, operation.file_id)
-            found[group] = min(operation.base_instant, found.get(group, operation.base_instant), key=sort_key)
-    return found
-
-
-def deciding(timeline: Timeline) -> tuple[Instant, ...]:
-    """The instants that decide which files may go: where others have come, a plan may not hold any more."""
-    return tuple(i for i in timeline if i.action in _DECIDING)
-
-
-def _stated_readable(last: CleanMetadata | None) -> str | None:
-    """From where on, by what the newest clean says, every file group is as it was."""
-    said = (last.earliest, last.extra.get(READABLE)) if last is not None else ()
-    return max((each for each in said if each), key=sort_key, default=None)
-
-
-def _readable_from(extra: Mapping[str, str], earliest: str | None, timeline: Timeline) -> str | None:
-    first = timeline.commits[0].time if timeline.commits else None
-    return max((each for each in (earliest, extra.get(READABLE), first) if each), key=sort_key, default=None)
-
-
-class _Listing:
-    """A listing that keeps what it has seen, for leftovers; on a cluster its workers list."""
-
-    def __init__(self, context: TableContext) -> None:
-        self._context = context
-        self.seen: dict[str, Sequence[FileInfo]] = {}
-
-    @property
-    def uri(self) -> str:
-        return self._context.storage.uri
-
-    def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
-        context = self._context
-        if context.engine.shares_memory or len(partition_paths) <= _PARTITIONS_A_TASK:
-            found = context.listing.files(partition_paths)
-        else:
-            tasks = _chunks(partition_paths, _PARTITIONS_A_TASK)
-            run = partial(_list_partitions, context.storage)
-            parts = context.engine.run(run, tasks, label=f"list {context.config.name}")
-            found = [files for part in parts for files in part]
-        self.seen.update(zip(partition_paths, found, strict=True))
-        return found
-
-    def all_files(self) -> AllFiles:
-        context = self._context
-        if context.engine.shares_memory:
-            found = context.listing.all_files()
-        else:
-            tops = context.storage.list("")
-            folders = [top.path for top in tops if top.is_folder and top.path != HOODIE]
-            run = partial(_list_below, context.storage)
-            parts = context.engine.run(run, folders, label=f"list {context.config.name}")
-            found = AllFiles.of([*(top for top in tops if not top.is_folder), *(f for part in parts for f in part)])
-        self.seen.update(found.files)
-        return found
-
-
-def _list_partitions(storage: Storage, partition_paths: Sequence[str]) -> list[Sequence[FileInfo]]:
-    return for_each(storage.list, partition_paths, at_once=storage.at_once)
-
-
-def _chunks(items: Sequence[str], size: int) -> list[Sequence[str]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def _list_below(storage: Storage, folder: str) -> Sequence[FileInfo]:
-    return storage.list(folder, recursive=True)
-
-
-# -- running -----------------------------------------------------------------------------------------------------------
+    return CleanResult(None, earliest_retained=readable_from(extra, earliest, timeline))
 
 
 def _claim(context: TableContext, instant: Instant) -> Timeline:
@@ -524,7 +276,7 @@ def _size_of(context: TableContext, plan: CleanPlan) -> int:
 
 
 def _delete(context: TableContext, paths: Sequence[str]) -> None:
-    tasks = _chunks(paths, _FILES_A_TASK)
+    tasks = in_parts(paths, _FILES_A_TASK)
     run = partial(_delete_files, context.storage)
     if len(tasks) <= 1:
         for task in tasks:
@@ -564,9 +316,9 @@ def _remove_emptied(context: TableContext, plan: CleanPlan) -> tuple[str, ...]:
     if not plan.emptied or context.lock.is_leased:
         return ()
     removed: list[str] = []
-    for chosen in _chunks(plan.emptied, _EMPTIED_AT_A_TIME):
+    for chosen in in_parts(plan.emptied, _EMPTIED_AT_A_TIME):
         with context.lock.held(context.lock_timeout_s):
-            if context.active.load().pending(*_WRITING):
+            if context.active.load().pending(*WRITING):
                 break
             removed += [path for path in chosen if _remove_folder(context.storage, path)]
     return tuple(removed)

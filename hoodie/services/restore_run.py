@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from hoodie.engine.packing import in_parts
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.restore_plans import encode_restore_metadata
@@ -164,11 +165,10 @@ def _undo_files(
         by_partition.setdefault(path.rpartition("/")[0], {})[path] = size
     partitions = dict.fromkeys((*found.partitions, *by_partition))
     touched = [path for path in partitions if path in by_partition or _has_work(found.files.get(path, ()), undone)]
-    for start in range(0, len(touched), _PARTITIONS_A_TASK):
-        chunk = tuple(touched[start : start + _PARTITIONS_A_TASK])
+    for chunk in in_parts(touched, _PARTITIONS_A_TASK):
         sizes = {path: size for each in chunk for path, size in committed.of(each).sizes.items() if _is_log(path)}
         told = {path: size for each in chunk for path, size in by_partition.get(each, {}).items()}
-        tasks.append(UndoTask(chunk, undone, sizes, told))
+        tasks.append(UndoTask(tuple(chunk), undone, sizes, told))
     run = partial(run_undo, context.storage, restore_time)
     results = context.engine.run(run, tasks, label=f"restore {context.config.name}") if tasks else []
     return [part for result in results for part in result]

@@ -19,7 +19,7 @@ from hoodie.model.payloads import SavepointMetadata
 from hoodie.model.results import Savepoint
 from hoodie.options.fits import check_version
 from hoodie.services.archiving import add_left_behind, take_off_left_behind
-from hoodie.services.cleaning import deciding
+from hoodie.services.clean_scope import deciding
 from hoodie.services.restore_run import finish_restore
 from hoodie.timeline.pending import being_restored
 from hoodie.timeline.timeline import Timeline

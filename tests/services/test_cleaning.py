@@ -9,7 +9,8 @@ from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CleanPlan
 from hoodie.options.parse import parse_write_options
-from hoodie.services.cleaning import CLEANING, CleaningService, plan_clean
+from hoodie.services.clean_plan import plan_clean
+from hoodie.services.cleaning import CLEANING, CleaningService
 from hoodie.services.inline import wait_for_background
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points

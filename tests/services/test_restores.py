@@ -21,7 +21,8 @@ from hoodie.model.payloads import RestorePlan, RollbackPlan
 from hoodie.model.streams import StreamBatch
 from hoodie.options.parse import parse_write_options
 from hoodie.services import restore
-from hoodie.services.cleaning import CLEANING, plan_clean
+from hoodie.services.clean_plan import plan_clean
+from hoodie.services.cleaning import CLEANING
 from hoodie.services.undo_rules import preview
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
