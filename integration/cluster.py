@@ -25,6 +25,8 @@ from typing import Self, TypeVar
 
 import pyspark
 
+from tests.servers.java import SHORT_LIVED
+
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -35,8 +37,6 @@ STORES = ("hdfs-native", "obstore", "typing-extensions")
 """What it must have for tables that are not on a disk."""
 _PATIENCE_S = 240
 _EXECUTOR = "CoarseGrainedExecutorBackend"
-_SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""Of a JVM that would spend most of its life on compiling."""
 
 
 class ClusterError(Exception):
@@ -120,8 +120,8 @@ class Cluster:
             "spark.driver.bindAddress": HOST,
             "spark.driver.memory": "512m",
             "spark.executor.memory": "512m",
-            "spark.driver.extraJavaOptions": _SHORT_LIVED,
-            "spark.executor.extraJavaOptions": _SHORT_LIVED,
+            "spark.driver.extraJavaOptions": " ".join(SHORT_LIVED),
+            "spark.executor.extraJavaOptions": " ".join(SHORT_LIVED),
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
@@ -153,7 +153,7 @@ class Cluster:
             java = [
                 "java",
                 "-Xmx256m",
-                *_SHORT_LIVED.split(),
+                *SHORT_LIVED,
                 "-Dspark.master.rest.enabled=false",
             ]
             java += ["-cp", f"{SPARK_HOME}/jars/*", main, "--host", host, *arguments]

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import py4j
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from tests.servers.java import SHORT_LIVED
+
 Pairs = list[tuple[bytes, bytes]]
 HBASE_JARS = Path(os.environ.get("HOODIE_HBASE_JARS", "build/jars/hbase"))
 LATEST = (1 << 63) - 1
@@ -27,7 +29,7 @@ def jvm(classpath: Sequence[str], log: Path) -> Iterator[Any]:
         port, process = launch_gateway(
             jarpath=str(py4j_jar),
             classpath=os.pathsep.join(classpath),
-            javaopts=[*options, "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED", "-Xmx512m"],
+            javaopts=[*options, "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED", "-Xmx512m", *SHORT_LIVED],
             die_on_exit=True,
             redirect_stderr=errors,
             return_proc=True,

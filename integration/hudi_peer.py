@@ -21,6 +21,7 @@ from pyspark.sql.functions import lit
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from integration.view_peer import ViewPeer
+from tests.servers.java import SHORT_LIVED
 
 # Defaults of every write. A peer must not upgrade the table under test, and one test's tables are small.
 WRITE_DEFAULTS = {
@@ -43,8 +44,8 @@ def start_session(bundle_jar: str) -> SparkSession:
     """The one session: UTC everywhere, loopback only, no UI."""
     settings = {
         "spark.jars": bundle_jar,
-        # Short work on few cores: the optimizing compiler and generated code never earn their cost back.
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Short work on few cores: generated code never earns its cost back.
+        "spark.driver.extraJavaOptions": " ".join(("-Duser.timezone=UTC", "-Xmn600m", *SHORT_LIVED)),
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.memory": "2g",

@@ -22,6 +22,7 @@ from hoodie.errors import HoodieError
 from hoodie.kv.wal import Replay
 from hoodie.storage.uri import open_storage
 from integration.hudi_client import ROOT
+from tests.servers.java import SHORT_LIVED
 
 PATIENCE_S = 300.0
 _POLL_S = 0.01
@@ -32,7 +33,7 @@ _QUICKER = "import sys, word_count; word_count.count_words(*sys.argv[1:4], once=
 """As the script, but the writer of a process that was killed is taken for dead sooner, where only its silence tells."""
 _SPARK = (
     "--master local[2,4] --conf spark.ui.enabled=false --conf spark.sql.shuffle.partitions=2 "
-    "--driver-java-options '-XX:+UseSerialGC -XX:TieredStopAtLevel=1' pyspark-shell"
+    f"--driver-java-options '{' '.join(SHORT_LIVED)}' pyspark-shell"
 )
 VOCABULARY = [f"{'äöü'[n % 3] if n % 7 == 0 else ''}word{n}" for n in range(150)]
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.golden_tables import Golden, copy_golden
 from tests.placed import SERVER, TRIED
+from tests.servers.java import SHORT_LIVED
 from tests.servers.zookeeper import ZooKeeper, zookeeper
 from tests.small_files import treat_small_files
 
@@ -23,10 +24,7 @@ settings.load_profile("ci")
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).resolve().parent.parent / "conf"))
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-# A JVM that lives for minutes compiles its own code most of the time: its first compiler alone takes half of the CPU.
-os.environ.setdefault(
-    "PYSPARK_SUBMIT_ARGS", '--driver-java-options "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" pyspark-shell'
-)
+os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{" ".join(SHORT_LIVED)}" pyspark-shell')
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,8 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from tests.servers.java import SHORT_LIVED
+
 JARS = Path(os.environ.get("HOODIE_HDFS_JARS", "build/jars/hdfs"))
 PATIENCE_S = 120.0
 COMES_TOO_SOON = (b"\x08complete", 0.015)
@@ -104,7 +106,7 @@ class Hdfs:
         return state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational"
 
     def _java(self, server: str, *words: str, main: str | None = None, captured: bool = False) -> subprocess.Popen[str]:
-        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command = ["java", "-Xmx256m", *SHORT_LIVED]
         command += ["--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", f"{self._conf}:{JARS.resolve()}/*"]
         command += [main or f"org.apache.hadoop.hdfs.server.{server}", *words]
         with (self._folder / "log").open("ab") as log:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.servers.java import SHORT_LIVED
 from tests.servers.zookeeper import free_ports, jars_folder
 
 PATIENCE_S = 120.0
@@ -72,7 +73,7 @@ class HiveMetastore:
                 [
                     "java",
                     "-Xmx256m",
-                    "-XX:+UseSerialGC",
+                    *SHORT_LIVED,
                     f"-Dderby.system.home={folder}",
                     "-cp",
                     classes,

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-_JAVA = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true")
+from tests.servers.java import SHORT_LIVED
+
+_JAVA = ("-Xmx128m", *SHORT_LIVED, "-Dzookeeper.jmx.log4j.disable=true")
 PATIENCE_S = 60.0
 TICK_MS = 250
 """A session lasts at least two of these."""

@@ -28,6 +28,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        # Older ones keep Spark's own, as that must do as well; each task that needs a new process imports everything there.
+        .config("spark.python.daemon.module", "pyspark_hoodie.daemon" if SPARK >= (4, 1) else "pyspark.daemon")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

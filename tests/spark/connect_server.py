@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pyspark
 
+from tests.servers.java import SHORT_LIVED
+
 HOST = "127.0.0.1"
 _SPARK_HOME = Path(pyspark.__file__).parent
 _PATIENCE_S = 180
@@ -19,8 +21,7 @@ _CONF = {
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
     "spark.driver.memory": "768m",
-    # Most of its life such a server compiles itself.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": " ".join(SHORT_LIVED),
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
