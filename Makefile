@@ -57,7 +57,7 @@ SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_AZ
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test integration compare alone servers bench soak lint format clean
+.PHONY: help demo test environments integration compare alone servers bench soak lint format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,7 +70,10 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests -m 'not spark and not long' -n 2
 	$(VENV)/bin/python -m pytest tests/spark -m 'spark and not long' -n 2 --dist loadfile
 
-integration: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HBASE_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp) ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
+# All that `make integration` installs: beside something else, as that is mostly waiting.
+environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HBASE_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
+
+integration: environments ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers
 
 # Side by side: what needs servers, or a JVM as the judge, waits for them for much of its time.
@@ -78,7 +81,7 @@ compare:
 	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%) -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 
 alone:
-	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile --durations=60
+	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile --no-loadscope-reorder --durations=60
 	$(PEER)/bin/python -m pytest tests/spark -m smoke
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
 	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
@@ -95,7 +98,7 @@ bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hud
 soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(AZURITE) $(FAKE_GCS) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, many writers, every Spark
 	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/write/test_bucket_history.py tests/test_consumer_histories.py tests/test_schedules.py \
 		tests/crash tests/corruption/test_whole_tables.py
-	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest $(ON_SERVERS) integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_word_count.py integration/test_many_writers.py -m integration
+	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest $(ON_SERVERS) integration/test_changes_with_hudi.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_word_count.py integration/test_many_writers.py -m integration
 	for venv in $(VENV) $(PEER) $(OTHER_SPARKS); do HOODIE_SOAK=1 $$venv/bin/python -m pytest tests/spark -m spark || exit 1; done
 
 lint: $(STAMP) ## style, formatting and types

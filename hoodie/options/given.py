@@ -80,6 +80,10 @@ class GivenOptions:
                 "with two values: drop one"
             )
 
+    @property
+    def values(self) -> dict[str, object]:
+        return {name: given.value for name, given in self._given.items()}
+
     def find(self, key: Key[T]) -> Given | None:
         return self._given.get(key.name)
 
@@ -97,19 +101,15 @@ class GivenOptions:
         return cast(T, given[0].value) if given else None
 
 
-class Layers(NamedTuple):
+class Layers:
     """What was set, over the defaults of a file, over our own."""
 
-    options: GivenOptions
-    defaults: GivenOptions
-
-    @classmethod
-    def of(cls, options: Mapping[str, str], defaults: Mapping[str, str], door: Door) -> Layers:
-        return cls(GivenOptions(options, door), GivenOptions(defaults, door))
+    def __init__(self, options: Mapping[str, str], defaults: Mapping[str, str], door: Door) -> None:
+        self.options, self.defaults = GivenOptions(options, door), GivenOptions(defaults, door)
+        self._set = self.defaults.values | self.options.values
 
     def get(self, key: Key[T]) -> T:
-        given = self.options.find(key) or self.defaults.find(key)
-        return key.default if given is None else cast(T, given.value)
+        return cast(T, self._set.get(key.name, key.default))
 
     def ignored(self, *, reading: bool) -> tuple[str, ...]:
         """Of the defaults only what no door understands: they are written for all doors at once."""

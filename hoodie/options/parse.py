@@ -168,7 +168,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
         UnsupportedTableError: a table version is asked for that this release does not write.
     """
-    given = Layers.of(options, defaults, WRITES)
+    given = Layers(options, defaults, WRITES)
     get = given.get
     table, unsaid = _table(given.options), _table(given.defaults)
     operation = get(keys.OPERATION)
@@ -303,7 +303,7 @@ def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str
         OptionError: a value that is none of its option.
     """
     given, unsaid = ({n: v for n, v in each.items() if n.lower() in VIEWS} for each in (options, defaults))
-    return _view(Layers.of(given, unsaid, VIEWS))
+    return _view(Layers(given, unsaid, VIEWS))
 
 
 def _view(given: Layers) -> ViewOptions:
@@ -388,7 +388,7 @@ def parse_read_options(
     Raises:
         OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
     """
-    given = Layers.of(options, defaults, READS)
+    given = Layers(options, defaults, READS)
     given.not_done(reading=True)  # of a query all of it is refused
     query = given.get(keys.QUERY_TYPE)
     begin = _instant(given, keys.BEGIN_INSTANT, parse_begin_option, zone)
