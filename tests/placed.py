@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self, cast
 import pytest
 
 from hoodie.storage.base import FileInfo
-from hoodie.storage.hdfs import HdfsStorage, _write_options
+from hoodie.storage.hdfs import HdfsStorage, write_options
 from hoodie.storage.memory import MemorySnapshot
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.uri import open_storage
@@ -136,7 +136,7 @@ class TableInHdfs(_Placed, HdfsStorage):
 
         def copy(info: FileInfo) -> None:
             data, path, client = self.read(info.path), other._absolute(info.path), other._client
-            writer = client.create(path, _write_options(create_parent=False))
+            writer = client.create(path, write_options(create_parent=False))
             if data:
                 writer.write(data)
             writer.close()

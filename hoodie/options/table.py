@@ -87,7 +87,7 @@ PROPERTY_OF: Mapping[str, str] = {
 }
 """What of a table's configuration rules how it is written -> the property that says it, or says most of it."""
 
-_LAYOUTS = {TableVersion.V6: 1, TableVersion.V8: 2, TableVersion.V9: 2}
+_LAYOUT_VERSIONS = {TableVersion.V6: 1, TableVersion.V8: 2, TableVersion.V9: 2}
 _NUMBER_DIGITS = 10
 
 
@@ -256,7 +256,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _NAME: options.name,
         _TYPE: options.table_type or TableType.COPY_ON_WRITE,
         _VERSION: str(int(TableVersion.V6)),
-        _LAYOUT: str(_LAYOUTS[TableVersion.V6]),
+        _LAYOUT: str(_LAYOUT_VERSIONS[TableVersion.V6]),
         _CHECKSUM: str(table_checksum(options.name, database)),
         _DATABASE: database,
         _RECORD_KEY: ",".join(keys),
@@ -358,7 +358,7 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
     keys, typed = read.fields(_RECORD_KEY), read.fields(_PARTITION)
     partition = tuple(each.partition(":")[0] for each in typed)
     ordering = read.fields(_ORDERING) or read.fields(_PRECOMBINE)
-    flat = _LAYOUTS[version] == 1
+    flat = _LAYOUT_VERSIONS[version] == 1
     timeline_folder = HOODIE if flat else read.folder(HOODIE, _TIMELINE_FOLDER, "timeline")
     return TableConfig(
         uri=uri,
@@ -464,8 +464,8 @@ class _Properties:
             )
         version = TableVersion(int(text))
         layout = self.get(_LAYOUT)
-        if layout and layout != str(_LAYOUTS[version]):
-            raise self.unsupported(f"{_LAYOUT} is {layout}, version {version} has {_LAYOUTS[version]}")
+        if layout and layout != str(_LAYOUT_VERSIONS[version]):
+            raise self.unsupported(f"{_LAYOUT} is {layout}, version {version} has {_LAYOUT_VERSIONS[version]}")
         return version
 
     def refuse_unreadable(self) -> None:

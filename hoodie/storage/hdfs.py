@@ -11,43 +11,31 @@ several were acknowledged by all replicas, but may lie in their machines' memory
 from __future__ import annotations
 
 import errno
-import io
-import os
 import posixpath
-import re
-import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
-from xml.etree import ElementTree
 
 import pyarrow as pa
 
-from hoodie.errors import OptionError
 from hoodie.storage.base import FileInfo, LogOutput
+from hoodie.storage.hdfs_client import HdfsErrors, connected, meaning
+from hoodie.storage.hdfs_files import HdfsInput, HdfsLog, HdfsOutput
 from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, refuse_outside, temporary_name
 
 if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileStatus, FileWriter
 
-OPTION_PREFIXES = ("dfs.", "fs.", "hadoop.", "ipc.")
-DEFAULT_FS = "fs.defaultFS"
-"""Hadoop's setting that says where `hdfs:///path` is."""
 _WHOLE_BYTES = 4 * 1024 * 1024
 """A file up to this size is fetched when it is opened: one request, and it can be deleted meanwhile."""
-_PIECE_BYTES = 1024 * 1024
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 """Between looks whether a lease was recovered."""
-_ANSWER_S = 60.0
-"""For the end of a sync of a log."""
 _RECOVERY_S = 120.0
 """How long that may take; without the DataNodes of the file's last block it never ends."""
 _SETTLE_S = 2.0
 """How long a file may take, once it is closed, until the DataNodes have told the NameNode of its last block."""
 _SETTLE_PAUSE_S = 0.05
-_JAVA_ERROR = re.compile(r'RPCError\("([\w.$]+)", "(.*)', re.DOTALL)
 
 
 class HdfsStorage:
@@ -60,6 +48,7 @@ class HdfsStorage:
         self._authority = authority
         self._root = posixpath.normpath("/" + root.strip("/"))
         self._settings = dict(settings or {})
+        self._errors = HdfsErrors(authority)
 
     def __repr__(self) -> str:
         return f"HdfsStorage({self.uri!r})"
@@ -101,7 +90,7 @@ class HdfsStorage:
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         checked_range(path, offset=offset, length=length)
         absolute = self._absolute(path)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             reader, size = self._opened(absolute)
             end = size if length is None else min(offset + length, size)
             return bytes(reader.read_range(offset, end - offset)) if offset < end else b""
@@ -109,11 +98,11 @@ class HdfsStorage:
     def open_input(self, path: str, *, mapped: bool = True) -> pa.NativeFile:
         """A small file as a whole; of a larger one what is asked for, by threads side by side where the reader uses them."""
         absolute = self._absolute(path)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             reader, size = self._opened(absolute)
             if size <= _WHOLE_BYTES:
                 return pa.BufferReader(reader.read_range(0, size) if size else b"")
-        return pa.PythonFile(_Input(self, absolute, reader, size), mode="r")
+        return pa.PythonFile(HdfsInput(self._errors, absolute, reader, size), mode="r")
 
     def _opened(self, absolute: str) -> tuple[FileReader, int]:
         """A reader and the size that it serves.
@@ -129,8 +118,8 @@ class HdfsStorage:
             try:
                 reader = self._client.read(absolute)
             except RuntimeError as exc:
-                if _meaning(str(exc))[0] == errno.ENOTDIR:  # below a file
-                    raise self._error(errno.ENOENT, absolute) from exc
+                if meaning(str(exc))[0] == errno.ENOTDIR:  # below a file
+                    raise self._errors.error(errno.ENOENT, absolute) from exc
                 raise
             size = len(reader)
             stated = self._client.get_file_info(absolute).length
@@ -142,7 +131,7 @@ class HdfsStorage:
                     f"a writer holds the file open: {size} of its {stated} bytes can be read. Read it again when that one has "
                     "closed it; if the writer is dead, the next write or table.rollback() closes it, and so does "
                     "`hdfs debug recoverLease -path`",
-                    self._shown(absolute),
+                    self._errors.shown(absolute),
                 )
             time.sleep(_SETTLE_PAUSE_S)
 
@@ -159,8 +148,8 @@ class HdfsStorage:
         absolute = self._absolute(path)
         if within is not None:
             refuse_outside(path, within)
-        with self._translated(absolute):
-            output = _Output(self, absolute, self._create(path, within))
+        with self._errors.translated(absolute):
+            output = HdfsOutput(self._errors, absolute, self._create(path, within))
         try:
             yield cast(BinaryIO, output)
         except BaseException:
@@ -168,53 +157,57 @@ class HdfsStorage:
                 output.finish(durable=False)
             raise
         output.finish(durable=durable)
-        with self._translated(absolute):  # HDFS closes a file wherever it is; what counts is that it is still here
+        with self._errors.translated(
+            absolute
+        ):  # HDFS closes a file wherever it is; what counts is that it is still here
             if self._client.get_file_info(absolute).length != output.written:
-                raise self._error(errno.ENOENT, absolute)
+                raise self._errors.error(errno.ENOENT, absolute)
 
     def open_log(self, path: str) -> LogOutput:
         absolute = self._absolute(path)
-        with self._translated(absolute):
-            return _Log(self, absolute, self._create(path, None))
+        with self._errors.translated(absolute):
+            return HdfsLog(self._errors, absolute, self._create(path, None))
 
     def end_log(self, path: str) -> None:
         """Recovers the lease: the NameNode closes the file at a length that all DataNodes agree on, and refuses its writer."""
         absolute = self._absolute(path)
         pause_s = _FIRST_PAUSE_S
         give_up_s = time.monotonic() + _RECOVERY_S
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             while not self._client.recover_lease(absolute):
                 if time.monotonic() > give_up_s:
-                    raise self._error(errno.EBUSY, absolute, "its lease was not recovered: see that its DataNodes run")
+                    raise self._errors.error(
+                        errno.EBUSY, absolute, "its lease was not recovered: see that its DataNodes run"
+                    )
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         absolute = self._absolute(path)
         folder = self._scratch() if via is None else self._absolute(via, may_be_root=True)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             if via is not None and not self._client.get_file_info(folder).isdir:
-                raise self._error(errno.ENOTDIR, folder)
+                raise self._errors.error(errno.ENOTDIR, folder)
             if self._status(absolute) is not None:
-                raise self._error(errno.EEXIST, absolute)
+                raise self._errors.error(errno.EEXIST, absolute)
         temporary = self._write_temporary(folder, data, durable=durable)
         try:
             self._rename(temporary, absolute, landed=lambda: self._holds(absolute, data) and self._is_there(folder))
         except BaseException:
-            with suppress(OSError), self._translated(temporary):
+            with suppress(OSError), self._errors.translated(temporary):
                 self._client.delete(temporary, False)
             raise
 
     def replace(self, path: str, data: bytes) -> None:
         absolute = self._absolute(path)
         temporary = self._write_temporary(self._scratch(), data, durable=True)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             try:
                 status = self._status(absolute)
                 if status is None:
                     self._make_folder(posixpath.dirname(absolute))
                 elif status.isdir:
-                    raise self._error(errno.EISDIR, absolute)
+                    raise self._errors.error(errno.EISDIR, absolute)
                 self._client.rename(temporary, absolute, True)
             except BaseException:
                 with suppress(Exception):
@@ -226,7 +219,7 @@ class HdfsStorage:
         absolute_source, absolute = self._absolute(source), self._absolute(target)
         before = self.stat(source)
         if before.is_folder:
-            raise self._error(errno.EISDIR, absolute_source)
+            raise self._errors.error(errno.EISDIR, absolute_source)
         self._rename(absolute_source, absolute, landed=lambda: self.stat(target).identity == before.identity)
 
     def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
@@ -237,43 +230,43 @@ class HdfsStorage:
         """As the protocol says; makes missing parent folders of `target`."""
         absolute_source, absolute = self._absolute(source), self._absolute(target)
         if not self.stat(source).is_folder:
-            raise self._error(errno.ENOTDIR, absolute_source)
+            raise self._errors.error(errno.ENOTDIR, absolute_source)
         if f"{target}/".startswith(f"{source}/"):
-            raise self._error(errno.EINVAL, absolute)
+            raise self._errors.error(errno.EINVAL, absolute)
         self._rename(absolute_source, absolute, landed=lambda: False)
 
     def delete(self, path: str) -> None:
         absolute = self._absolute(path)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             status = self._status(absolute)
             if status is None:
                 return
             if status.isdir:
-                raise self._error(errno.EISDIR, absolute)
+                raise self._errors.error(errno.EISDIR, absolute)
             self._client.delete(absolute, False)
 
     def delete_folder(self, path: str) -> None:
         absolute = self._absolute(path)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             status = self._status(absolute)
             if status is not None and not status.isdir:
-                raise self._error(errno.ENOTDIR, absolute)
+                raise self._errors.error(errno.ENOTDIR, absolute)
             if status is not None:
                 self._client.delete(absolute, True)
 
     def mkdirs(self, path: str, *, durable: bool = True) -> None:
         absolute = self._absolute(path, may_be_root=True)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             self._client.mkdirs(absolute, create_parent=True)
 
     def touch(self, path: str) -> None:
         absolute = self._absolute(path)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             try:
                 self._create(path, None).close()
             except FileExistsError:
                 if self._client.get_file_info(absolute).isdir:
-                    raise self._error(errno.EISDIR, absolute) from None
+                    raise self._errors.error(errno.EISDIR, absolute) from None
                 now_ms = int(self.now_s() * 1000)
                 self._client.set_times(absolute, now_ms, now_ms)
 
@@ -296,7 +289,7 @@ class HdfsStorage:
 
     def stat(self, path: str) -> FileInfo:
         absolute = self._absolute(path, may_be_root=True)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             status = self._client.get_file_info(absolute)
         folder, _, _ = path.rpartition("/")
         info = self._file_info(status, f"{folder}/" if folder else "")
@@ -304,15 +297,15 @@ class HdfsStorage:
 
     def exists(self, path: str) -> bool:
         absolute = self._absolute(path, may_be_root=True)
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             return self._status(absolute) is not None
 
     def now_s(self) -> float:
         """The NameNode's clock where the scratch folder is there to ask it in, else this machine's."""
         probe = posixpath.join(self._root, SCRATCH_FOLDER, temporary_name())
         try:
-            with self._translated(probe):
-                self._client.create(probe, _write_options(create_parent=False)).close()
+            with self._errors.translated(probe):
+                self._client.create(probe, write_options(create_parent=False)).close()
                 stamped = self._client.get_file_info(probe).modification_time
                 self._client.delete(probe, False)
         except OSError:
@@ -327,7 +320,7 @@ class HdfsStorage:
 
     @property
     def _client(self) -> Client:
-        return _client(self._authority, self._settings)
+        return connected(self._authority, self._settings)
 
     def _absolute(self, path: str, *, may_be_root: bool = False) -> str:
         checked_path(path, under=self.uri, may_be_root=may_be_root)
@@ -337,9 +330,9 @@ class HdfsStorage:
         """A new file; with missing folders, below `within` where that is given."""
         absolute = self._absolute(path)
         if within is None:
-            return self._client.create(absolute, _write_options(create_parent=True))
+            return self._client.create(absolute, write_options(create_parent=True))
         try:
-            return self._client.create(absolute, _write_options(create_parent=False))
+            return self._client.create(absolute, write_options(create_parent=False))
         except FileNotFoundError:
             # One by one: each fails when the folder above it has gone.
             folder, missing = self._absolute(within), posixpath.dirname(path)[len(within) + 1 :].split("/")
@@ -348,20 +341,22 @@ class HdfsStorage:
             for part in missing:
                 folder = posixpath.join(folder, part)
                 self._client.mkdirs(folder, create_parent=False)
-            return self._client.create(absolute, _write_options(create_parent=False))
+            return self._client.create(absolute, write_options(create_parent=False))
 
     def _write_temporary(self, folder: str, data: bytes, *, durable: bool) -> str:
         """A closed file of this content under a name nobody can guess; its absolute path. The folder has to be there."""
         temporary = posixpath.join(folder, temporary_name())
-        with self._translated(temporary):
-            output = _Output(self, temporary, self._client.create(temporary, _write_options(create_parent=False)))
+        with self._errors.translated(temporary):
+            output = HdfsOutput(
+                self._errors, temporary, self._client.create(temporary, write_options(create_parent=False))
+            )
         try:
             output.write(data)
             output.finish(durable=durable)
         except BaseException:
             with suppress(OSError):
                 output.finish(durable=False)
-            with suppress(OSError), self._translated(temporary):
+            with suppress(OSError), self._errors.translated(temporary):
                 self._client.delete(temporary, False)
             raise
         return temporary
@@ -371,7 +366,7 @@ class HdfsStorage:
 
         `landed` is asked when the source has gone: the client may have repeated a call whose answer was lost.
         """
-        with self._translated(target):
+        with self._errors.translated(target):
             try:
                 try:
                     self._client.rename(source, target, False)
@@ -386,7 +381,7 @@ class HdfsStorage:
             except RuntimeError:
                 if self._status(target) is None:  # it says nothing clear of a file where a folder stands
                     raise
-                raise self._error(errno.EEXIST, target) from None
+                raise self._errors.error(errno.EEXIST, target) from None
 
     def _holds(self, absolute: str, data: bytes) -> bool:
         status = self._status(absolute)
@@ -397,7 +392,7 @@ class HdfsStorage:
 
     def _scratch(self) -> str:
         folder = posixpath.join(self._root, SCRATCH_FOLDER)
-        with self._translated(folder):
+        with self._errors.translated(folder):
             self._make_folder(folder)
         return folder
 
@@ -406,7 +401,7 @@ class HdfsStorage:
         try:
             self._client.mkdirs(absolute, create_parent=True)
         except FileExistsError as exc:
-            raise self._error(errno.ENOTDIR, absolute) from exc
+            raise self._errors.error(errno.ENOTDIR, absolute) from exc
 
     def _is_there(self, absolute: str) -> bool:
         return self._status(absolute) is not None
@@ -418,17 +413,17 @@ class HdfsStorage:
             return None
 
     def _entries(self, absolute: str) -> Sequence[FileStatus]:
-        with self._translated(absolute):
+        with self._errors.translated(absolute):
             try:
                 entries = [*self._client.list_status(absolute)]
             except FileNotFoundError:
                 return []
             except RuntimeError as exc:
-                if _meaning(str(exc))[0] == errno.ENOTDIR:  # below a file
+                if meaning(str(exc))[0] == errno.ENOTDIR:  # below a file
                     return []
                 raise
         if len(entries) == 1 and entries[0].path == absolute and not entries[0].isdir:
-            raise self._error(errno.ENOTDIR, absolute)
+            raise self._errors.error(errno.ENOTDIR, absolute)
         return entries
 
     def _file_info(self, status: FileStatus, prefix: str) -> FileInfo:
@@ -436,246 +431,8 @@ class HdfsStorage:
         identity = status.modification_time, size
         return FileInfo(prefix + _name(status.path), size, status.modification_time / 1000, status.isdir, identity)
 
-    def _shown(self, absolute: str) -> str:
-        return f"hdfs://{self._authority}{absolute}"
 
-    def _error(self, number: int, absolute: str, why: str | None = None) -> OSError:
-        return OSError(number, os.strerror(number) if why is None else why, self._shown(absolute))
-
-    @contextmanager
-    def _translated(self, absolute: str) -> Iterator[None]:
-        """hdfs-native's errors as the builtins, with one line of what the NameNode said, not its stack."""
-        try:
-            yield
-        except OSError as exc:
-            if exc.errno is not None:
-                raise
-            text = _first_line(str(exc))
-            if isinstance(exc, FileExistsError):
-                raise self._error(errno.EEXIST, absolute) from exc
-            if isinstance(exc, FileNotFoundError):
-                is_folder = text.startswith("Path is not a file")
-                raise self._error(errno.EISDIR if is_folder else errno.ENOENT, absolute) from exc
-            if isinstance(exc, PermissionError):
-                raise self._error(errno.EACCES, absolute, text) from exc
-            raise self._error(errno.EIO, absolute, f"HDFS cannot be reached: {text}") from exc
-        except (RuntimeError, ValueError) as exc:
-            if type(exc) not in (RuntimeError, ValueError):
-                raise
-            number, why = _meaning(str(exc))
-            raise self._error(number, absolute, why) from exc
-
-
-class _Output(io.RawIOBase):
-    """What a writer library streams into; it may close it, and the file is closed by `finish` all the same."""
-
-    def __init__(self, storage: HdfsStorage, absolute: str, writer: FileWriter) -> None:
-        self._storage = storage
-        self._absolute = absolute
-        self._writer: FileWriter | None = writer
-        self._pending = bytearray()
-        self.written = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.written
-
-    def write(self, data: Any) -> int:
-        if self.closed or self._writer is None:
-            raise ValueError("write to a closed file")
-        view = memoryview(data).cast("B")
-        self.written += len(view)
-        if len(self._pending) + len(view) < _PIECE_BYTES:  # many small pieces come from Parquet
-            self._pending += view
-        else:
-            self._send()
-            with self._storage._translated(self._absolute):
-                self._writer.write(view)
-        return len(view)
-
-    def finish(self, *, durable: bool) -> None:
-        """Close the file; with what was written on disks where it is to be durable."""
-        if self._writer is None:
-            return
-        try:
-            self._send()
-            if durable and self.written:
-                with self._storage._translated(self._absolute):
-                    self._writer.hsync()
-        finally:
-            writer, self._writer = self._writer, None
-            with self._storage._translated(self._absolute):
-                writer.close()
-
-    def _send(self) -> None:
-        if self._pending and self._writer is not None:
-            pending, self._pending = bytes(self._pending), bytearray()
-            with self._storage._translated(self._absolute):
-                self._writer.write(pending)
-
-
-class _Log:
-    def __init__(self, storage: HdfsStorage, absolute: str, writer: FileWriter, *, answer_s: float = _ANSWER_S) -> None:
-        self._storage = storage
-        self._absolute = absolute
-        self._writer = writer
-        self._answer_s = answer_s
-        self._is_stuck = False
-
-    def write(self, parts: Sequence[bytes | memoryview]) -> None:
-        with self._storage._translated(self._absolute):
-            self._writer.write(b"".join(parts))
-
-    def sync(self, *, durable: bool = True) -> None:
-        with self._storage._translated(self._absolute):
-            self._answered(self._writer.hsync if durable else self._writer.flush)
-
-    def close(self) -> None:
-        if not self._is_stuck:
-            with self._storage._translated(self._absolute):
-                self._answered(self._writer.close)
-
-    def _answered(self, call: Callable[[], object]) -> None:
-        """Not for ever: hdfs-native waits without end for DataNodes that were told to take no more, as when a lease was recovered."""
-        ended: SimpleQueue[BaseException | None] = SimpleQueue()
-
-        def run() -> None:
-            try:
-                call()
-            except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
-                ended.put(exc)
-            else:
-                ended.put(None)
-
-        threading.Thread(target=run, name="hoodie-hdfs-log", daemon=True).start()
-        try:
-            failed = ended.get(timeout=self._answer_s)
-        except Empty:
-            self._is_stuck = True
-            raise self._storage._error(
-                errno.ETIMEDOUT, self._absolute, f"the DataNodes have not answered for {self._answer_s:g} seconds"
-            ) from None
-        if failed is not None:
-            raise failed
-
-
-class _Input(io.RawIOBase):
-    """Ranges of a file, with a position; hdfs-native's own reader panics beyond the end."""
-
-    def __init__(self, storage: HdfsStorage, absolute: str, reader: FileReader, size: int) -> None:
-        self._storage = storage
-        self._absolute = absolute
-        self._reader = reader
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        self._position = max(start + offset, 0)
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def size(self) -> int:
-        return self._size
-
-    def read(self, size: int | None = -1) -> bytes:
-        end = self._size if size is None or size < 0 else min(self._position + size, self._size)
-        if end <= self._position:
-            return b""
-        with self._storage._translated(self._absolute):
-            data = self._reader.read_range(self._position, end - self._position)
-        self._position = end
-        return data
-
-
-_clients: dict[Hashable, Client] = {}
-_clients_mutex = threading.Lock()
-
-
-def _client(authority: str, settings: Mapping[str, str]) -> Client:
-    """One connection for each cluster and settings in a process; a forked one makes its own."""
-    key = os.getpid(), authority, frozenset(settings.items())
-    found = _clients.get(key)
-    if found is None:
-        try:
-            from hdfs_native import Client  # noqa: PLC0415 - only who opens such a table needs the package
-        except ImportError as exc:
-            raise OptionError(
-                f"tables in hdfs://{authority} need the package hdfs-native: pip install 'hoodie[hdfs]'"
-            ) from exc
-        with _clients_mutex:
-            found = _clients.get(key)
-            if found is None:
-                try:
-                    found = Client(f"hdfs://{authority}", dict(settings))
-                except (RuntimeError, ValueError, OSError) as exc:
-                    raise OptionError(
-                        f"hdfs://{authority} cannot be opened: {_first_line(str(exc))}; give host:port of the NameNode, or name a "
-                        "nameservice of the configuration in HADOOP_CONF_DIR or of options dfs.nameservices, dfs.ha.namenodes.*"
-                    ) from exc
-                _clients[key] = found
-    return found
-
-
-def default_authority(uri: str, said: str | None) -> str:
-    """`host:port` or nameservice of the default file system, for a URI that names none.
-
-    Args:
-        uri: shown in errors.
-        said: what an option or a session says that the default is; None: the files of the configuration are asked.
-
-    Raises:
-        OptionError: nobody says it, or it is no HDFS.
-    """
-    where = f"option {DEFAULT_FS}"
-    if said is None:
-        said, where = _configured_default()
-    if said is None:
-        raise OptionError(
-            f"{uri!r} names no host, and {where}: write hdfs://host:port/path, or set {DEFAULT_FS} in the storage options, in "
-            f"core-site.xml of HADOOP_CONF_DIR, or as spark.hadoop.{DEFAULT_FS} of the Spark session"
-        )
-    scheme, _, rest = said.strip().partition("://")
-    authority, _, path = rest.partition("/")
-    if scheme.lower() != "hdfs" or not authority or path or re.search(r"[@${}\s]", authority):
-        shown = f"{scheme}://…{rest.rpartition('@')[2]}" if "@" in rest else said
-        raise OptionError(
-            f"{uri!r} names no host, and {where} says {shown!r}, which is not hdfs://host:port or hdfs://nameservice: "
-            f"write hdfs://host:port/path, or set {DEFAULT_FS} in the storage options or as spark.hadoop.{DEFAULT_FS}"
-        )
-    return authority
-
-
-def _configured_default() -> tuple[str | None, str]:
-    """What core-site.xml says, if it says it, and where that was looked for; the folders are those of hdfs-native."""
-    folder = os.environ.get("HADOOP_CONF_DIR")
-    if not folder and (home := os.environ.get("HADOOP_HOME")):
-        folder = posixpath.join(home, "etc", "hadoop")
-    if not folder:
-        return None, "HADOOP_CONF_DIR is not set"
-    path = posixpath.join(folder, "core-site.xml")
-    try:
-        properties = ElementTree.parse(path).getroot().iter("property")
-    except FileNotFoundError:
-        return None, f"there is no {path}"
-    except (OSError, ElementTree.ParseError) as exc:
-        raise OptionError(f"{path} cannot be read: {exc}; it is to say {DEFAULT_FS}") from exc
-    # Of several the last one counts, as in Hadoop.
-    said = [each.findtext("value") for each in properties if (each.findtext("name") or "").strip() == DEFAULT_FS]
-    return (said[-1], path) if said else (None, f"{path} does not say {DEFAULT_FS}")
-
-
-def _write_options(*, create_parent: bool) -> Any:
+def write_options(*, create_parent: bool) -> Any:
     from hdfs_native import WriteOptions  # noqa: PLC0415
 
     return WriteOptions(create_parent=create_parent, overwrite=False)
@@ -683,26 +440,3 @@ def _write_options(*, create_parent: bool) -> Any:
 
 def _name(absolute: str) -> str:
     return absolute.rpartition("/")[2]
-
-
-def _first_line(text: str) -> str:
-    return re.split(r"\n|\\n", text, maxsplit=1)[0].strip()
-
-
-def _meaning(text: str) -> tuple[int, str | None]:
-    """Which error of the operating system a failed call is like, and what to say where that is not enough."""
-    match = _JAVA_ERROR.match(text)
-    kind, said = (match[1].rpartition(".")[2], _first_line(match[2])) if match else ("", _first_line(text))
-    if kind in ("AccessControlException", "ParentNotDirectoryException") and "not a directory" in said:
-        return errno.ENOTDIR, None
-    if kind == "AccessControlException":
-        return errno.EACCES, said
-    if "QuotaExceeded" in kind:
-        return errno.EDQUOT, f"the quota of HDFS is used up: {said}"
-    if kind == "SafeModeException" or "safe mode" in said:
-        return errno.EROFS, f"the NameNode is in safe mode and takes no writes: {said}"
-    if "could only be written to" in said or "No space" in said or "All nodes failed" in said:
-        return errno.ENOSPC, f"no DataNode takes the bytes, because they are full or out of reach: {said}"
-    if kind in ("InvalidPathException",):
-        return errno.EINVAL, f"HDFS has no such names (a ':' is not possible): {said}"
-    return errno.EIO, f"HDFS refused the call: {kind}: {said}" if kind else f"HDFS failed: {said}"

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.storage.base import Storage
-from hoodie.storage.hdfs import DEFAULT_FS, OPTION_PREFIXES, HdfsStorage, default_authority
+from hoodie.storage.hdfs import HdfsStorage
+from hoodie.storage.hdfs_client import DEFAULT_FS, OPTION_PREFIXES, default_authority
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import shared_memory_storage
 from hoodie.storage.object_uri import open_object_store

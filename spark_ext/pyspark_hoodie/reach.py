@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from hoodie.storage.base import Storage
-from hoodie.storage.hdfs import DEFAULT_FS, OPTION_PREFIXES
+from hoodie.storage.hdfs_client import DEFAULT_FS, OPTION_PREFIXES
 from hoodie.storage.uri import OBJECT_STORES, open_storage, scheme_of
 
 Said = Callable[[str], str | None]

@@ -1,12 +1,11 @@
 """A log on HDFS whose DataNodes do not answer any more."""
 
 import threading
-from contextlib import nullcontext
-from types import SimpleNamespace
 
 import pytest
 
-from hoodie.storage import hdfs
+from hoodie.storage.hdfs_client import HdfsErrors
+from hoodie.storage.hdfs_files import HdfsLog
 
 
 class Silent:
@@ -26,10 +25,7 @@ class Silent:
 
 
 def log_of(writer, **how):
-    storage = SimpleNamespace(
-        _translated=lambda _: nullcontext(), _error=lambda number, path, why: OSError(number, why, path)
-    )
-    return hdfs._Log(storage, "/t/wal/1", writer, **how)
+    return HdfsLog(HdfsErrors("nn:8020"), "/t/wal/1", writer, **how)
 
 
 def test_a_sync_that_is_never_answered_is_an_error_and_the_log_is_let_go():
