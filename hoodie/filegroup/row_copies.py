@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -87,14 +87,15 @@ def can_be_copied(rule: MergeRule) -> bool:
 
 def copied_rows(stamped: pa.Table, live: pa.Table, deleted: pa.Table, rule: MergeRule) -> pa.Table:
     """What a copy has of one log file: the stamped rows of `live`, and the keys of `deleted`; both as prepared."""
-    kept = {RECORD_KEY, PARTITION_PATH, *rule.ordering_fields}
-    names, columns = [], []
-    for field in stamped.schema:
-        there = field.name in kept and field.name in deleted.column_names
+    kept = {RECORD_KEY, PARTITION_PATH, *rule.ordering_fields} & {*deleted.column_names}
+
+    def with_deleted(field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
+        there = field.name in kept
         gone = whole(deleted.column(field.name)).cast(field.type) if there else pa.nulls(deleted.num_rows, field.type)
-        chunks = [*stamped.column(field.name).chunks, *([gone] if len(gone) else [])]
-        names.append(pa.field(field.name, field.type))
-        columns.append(pa.chunked_array(chunks, field.type))
+        return pa.chunked_array([*stamped.column(field.name).chunks, gone], field.type)
+
+    names = [pa.field(field.name, field.type) for field in stamped.schema]
+    columns = [with_deleted(field) for field in stamped.schema] if deleted.num_rows else stamped.columns
     kinds = np.concatenate(
         [delete_flags(stamped, rule).astype(np.int8), np.full(deleted.num_rows, DELETED_KEY, np.int8)]
     )
