@@ -82,6 +82,7 @@ class GivenOptions:
 
     @property
     def values(self) -> dict[str, object]:
+        """What was set, by the names of the keys."""
         return {name: given.value for name, given in self._given.items()}
 
     def find(self, key: Key[T]) -> Given | None:

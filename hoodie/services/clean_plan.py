@@ -21,7 +21,7 @@ from hoodie.services.clean_scope import (
     SAVEPOINTS,
     VERSIONS,
     clean_scope,
-    last_clean,
+    latest,
 )
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import for_each
@@ -81,13 +81,11 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
             since += [found.readable_from] if found.readable_from else []
     if not files and scope.partitions is not None and scope.passed < CHECKPOINT_EVERY:
         return None
-    last = last_clean(context, timeline)
     extra = {BYTES: str(size_bytes)}
     if scope.savepoints:
         extra[SAVEPOINTS] = ",".join(scope.savepoints)
     # What is gone stays so, also where this clean keeps more than the one before.
-    before = (last.extra.get(READABLE), last.earliest) if last else ()
-    readable = max((each for each in (*since, *before) if each), key=sort_key, default=None)
+    readable = latest(*since, scope.readable_from)
     if readable is not None and (rules.earliest is None or sort_key(readable) > sort_key(rules.earliest)):
         extra[READABLE] = readable
     if rules.by_versions:

@@ -43,6 +43,8 @@ class CleanScope:
     read_at: tuple[str, ...]
     followed_from: str | None
     checkpoint: str | None
+    readable_from: str | None
+    """From where on, by what the newest clean says, every file group is as it was."""
 
     @property
     def is_worth_it(self) -> bool:
@@ -52,7 +54,8 @@ class CleanScope:
 def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOptions) -> CleanScope | None:
     """None when nothing can be cleaned yet. Reads metadata of the commits since the last clean, and lists nothing."""
     last = last_clean(context, timeline)
-    need = needed_by_consumers(context, timeline, hours=options.consumer_hours, readable_from=_stated_readable(last))
+    stated = stated_readable(last.extra, last.earliest) if last else None
+    need = needed_by_consumers(context, timeline, hours=options.consumer_hours, readable_from=stated)
     followed = (need.time,) if need is not None else ()
     reading = (*read_at(context.storage.identity), *followed)
     savepoints = tuple(i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed)
@@ -83,7 +86,7 @@ def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOpti
         for instant, metadata in zip(passed, context.active.read_commits(passed), strict=True):
             touched |= touched_partitions(metadata, compacted=instant.time in timeline.compactions)
         partitions = tuple(sorted(touched))
-    return CleanScope(earliest, partitions, len(passed), savepoints, seen, need and need.time, checkpoint)
+    return CleanScope(earliest, partitions, len(passed), savepoints, seen, need and need.time, checkpoint, stated)
 
 
 def last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | None:
@@ -111,15 +114,19 @@ def _not_after(clean: CleanMetadata, restored: str) -> CleanMetadata:
     )
 
 
-def _stated_readable(last: CleanMetadata | None) -> str | None:
-    """From where on, by what the newest clean says, every file group is as it was."""
-    said = (last.earliest, last.extra.get(READABLE)) if last is not None else ()
-    return max((each for each in said if each), key=sort_key, default=None)
+def stated_readable(extra: Mapping[str, str], earliest: str | None) -> str | None:
+    """From where on, by what a clean or its plan says, every file group is as it was."""
+    return latest(earliest, extra.get(READABLE))
 
 
-def readable_from(extra: Mapping[str, str], earliest: str | None, timeline: Timeline) -> str | None:
-    first = timeline.commits[0].time if timeline.commits else None
-    return max((each for each in (earliest, extra.get(READABLE), first) if each), key=sort_key, default=None)
+def readable_from(stated: str | None, timeline: Timeline) -> str | None:
+    """The same of the table: commits that were archived cannot be read, either."""
+    return latest(stated, timeline.commits[0].time if timeline.commits else None)
+
+
+def latest(*times: str | None) -> str | None:
+    """The latest of those that there are."""
+    return max((each for each in times if each), key=sort_key, default=None)
 
 
 def deciding(timeline: Timeline) -> tuple[Instant, ...]:

@@ -31,7 +31,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.clean_plan import BYTES, plan_clean
 from hoodie.services.clean_rules import WRITING
-from hoodie.services.clean_scope import clean_scope, deciding, last_clean, readable_from
+from hoodie.services.clean_scope import clean_scope, deciding, last_clean, readable_from, stated_readable
 from hoodie.storage.base import Storage
 from hoodie.storage.many import for_each
 from hoodie.timeline.pending import being_run, run_by_others
@@ -161,7 +161,7 @@ class CleaningService:
             instant=instant.time,
             files=len(paths),
             bytes_freed=size_bytes,
-            earliest_retained=readable_from(plan.extra, plan.earliest and plan.earliest[0], timeline),
+            earliest_retained=_readable_after(plan, timeline),
             partitions=sum(1 for names in plan.files.values() if names),
             seconds=time.monotonic() - started,
         )
@@ -178,16 +178,14 @@ def preview(context: TableContext, options: CleaningOptions) -> CleanResult:
     started = time.monotonic()
     snapshot = context.snapshot()
     planned = plan_clean(context, snapshot, options)
-    last = last_clean(context, snapshot.timeline)
     if planned is None:
-        extra, earliest = (last.extra, last.earliest) if last else ({}, None)
-        return CleanResult(None, earliest_retained=readable_from(extra, earliest, snapshot.timeline), dry_run=True)
+        return replace(_nothing_cleaned(context, snapshot.timeline), dry_run=True)
     plan = planned.plan
     return CleanResult(
         None,
         files=plan.count,
         bytes_freed=planned.size_bytes,
-        earliest_retained=readable_from(plan.extra, plan.earliest and plan.earliest[0], snapshot.timeline),
+        earliest_retained=_readable_after(plan, snapshot.timeline),
         partitions=sum(1 for names in plan.files.values() if names),
         dry_run=True,
         seconds=time.monotonic() - started,
@@ -212,10 +210,17 @@ def summed(results: Sequence[CleanResult]) -> CleanResult | None:
 
 def nothing_cleaned(context: TableContext) -> CleanResult:
     """The result where there was nothing to do."""
-    timeline = context.active.load()
+    return _nothing_cleaned(context, context.active.load())
+
+
+def _nothing_cleaned(context: TableContext, timeline: Timeline) -> CleanResult:
     last = last_clean(context, timeline)
-    extra, earliest = (last.extra, last.earliest) if last else ({}, None)
-    return CleanResult(None, earliest_retained=readable_from(extra, earliest, timeline))
+    stated = stated_readable(last.extra, last.earliest) if last else None
+    return CleanResult(None, earliest_retained=readable_from(stated, timeline))
+
+
+def _readable_after(plan: CleanPlan, timeline: Timeline) -> str | None:
+    return readable_from(stated_readable(plan.extra, plan.earliest and plan.earliest[0]), timeline)
 
 
 def _claim(context: TableContext, instant: Instant) -> Timeline:

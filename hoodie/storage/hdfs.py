@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import pyarrow as pa
 
 from hoodie.storage.base import FileInfo, LogOutput
-from hoodie.storage.hdfs_client import HdfsErrors, connected, meaning
+from hoodie.storage.hdfs_client import connected
+from hoodie.storage.hdfs_errors import HdfsErrors, meaning
 from hoodie.storage.hdfs_files import HdfsInput, HdfsLog, HdfsOutput
 from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, refuse_outside, temporary_name
 

@@ -1,18 +1,17 @@
-"""What is said of HDFS that is not about files: connections, the default file system, and errors in the builtins' words."""
+"""Connections to HDFS, and which cluster is the default one."""
 
 from __future__ import annotations
 
-import errno
 import os
 import posixpath
 import re
 import threading
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from hoodie.errors import OptionError
+from hoodie.storage.hdfs_errors import first_line
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 OPTION_PREFIXES = ("dfs.", "fs.", "hadoop.", "ipc.")
 DEFAULT_FS = "fs.defaultFS"
 """Hadoop's setting that says where `hdfs:///path` is."""
-_JAVA_ERROR = re.compile(r'RPCError\("([\w.$]+)", "(.*)', re.DOTALL)
 
 _clients: dict[Hashable, Client] = {}
 _clients_mutex = threading.Lock()
@@ -97,62 +95,3 @@ def _configured_default() -> tuple[str | None, str]:
     # Of several the last one counts, as in Hadoop.
     said = [each.findtext("value") for each in properties if (each.findtext("name") or "").strip() == DEFAULT_FS]
     return (said[-1], path) if said else (None, f"{path} does not say {DEFAULT_FS}")
-
-
-class HdfsErrors:
-    """Errors about files of one cluster."""
-
-    def __init__(self, authority: str) -> None:
-        self._authority = authority
-
-    def shown(self, absolute: str) -> str:
-        return f"hdfs://{self._authority}{absolute}"
-
-    def error(self, number: int, absolute: str, why: str | None = None) -> OSError:
-        return OSError(number, os.strerror(number) if why is None else why, self.shown(absolute))
-
-    @contextmanager
-    def translated(self, absolute: str) -> Iterator[None]:
-        """hdfs-native's errors as the builtins, with one line of what the NameNode said, not its stack."""
-        try:
-            yield
-        except OSError as exc:
-            if exc.errno is not None:
-                raise
-            text = first_line(str(exc))
-            if isinstance(exc, FileExistsError):
-                raise self.error(errno.EEXIST, absolute) from exc
-            if isinstance(exc, FileNotFoundError):
-                is_folder = text.startswith("Path is not a file")
-                raise self.error(errno.EISDIR if is_folder else errno.ENOENT, absolute) from exc
-            if isinstance(exc, PermissionError):
-                raise self.error(errno.EACCES, absolute, text) from exc
-            raise self.error(errno.EIO, absolute, f"HDFS cannot be reached: {text}") from exc
-        except (RuntimeError, ValueError) as exc:
-            if type(exc) not in (RuntimeError, ValueError):
-                raise
-            number, why = meaning(str(exc))
-            raise self.error(number, absolute, why) from exc
-
-
-def first_line(text: str) -> str:
-    return re.split(r"\n|\\n", text, maxsplit=1)[0].strip()
-
-
-def meaning(text: str) -> tuple[int, str | None]:
-    """Which error of the operating system a failed call is like, and what to say where that is not enough."""
-    match = _JAVA_ERROR.match(text)
-    kind, said = (match[1].rpartition(".")[2], first_line(match[2])) if match else ("", first_line(text))
-    if kind in ("AccessControlException", "ParentNotDirectoryException") and "not a directory" in said:
-        return errno.ENOTDIR, None
-    if kind == "AccessControlException":
-        return errno.EACCES, said
-    if "QuotaExceeded" in kind:
-        return errno.EDQUOT, f"the quota of HDFS is used up: {said}"
-    if kind == "SafeModeException" or "safe mode" in said:
-        return errno.EROFS, f"the NameNode is in safe mode and takes no writes: {said}"
-    if "could only be written to" in said or "No space" in said or "All nodes failed" in said:
-        return errno.ENOSPC, f"no DataNode takes the bytes, because they are full or out of reach: {said}"
-    if kind in ("InvalidPathException",):
-        return errno.EINVAL, f"HDFS has no such names (a ':' is not possible): {said}"
-    return errno.EIO, f"HDFS refused the call: {kind}: {said}" if kind else f"HDFS failed: {said}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from hoodie.storage.hdfs_client import HdfsErrors
+from hoodie.storage.hdfs_errors import HdfsErrors
 
 if TYPE_CHECKING:
     from hdfs_native import FileReader, FileWriter

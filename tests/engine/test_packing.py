@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.engine.packing import WORTH_A_GROUP_BYTES, groups_for, packed
+from hoodie.engine.packing import WORTH_A_GROUP_BYTES, groups_for, in_parts, packed
 
 
 @given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 12))
@@ -34,3 +34,10 @@ def test_one_heavy_task_stands_alone_and_first():
 def test_little_work_has_a_task_for_each_core_and_much_has_more(total, cores, groups):
     weight = int(total * WORTH_A_GROUP_BYTES) // 10
     assert groups_for([weight] * 10 + [10], cores) == groups
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (6, [3, 3]), (7, [3, 3, 1])])
+def test_parts_are_of_one_size_but_the_last_and_have_every_item_in_its_turn(count, sizes):
+    parts = in_parts(range(count), 3)
+    assert [len(part) for part in parts] == sizes
+    assert [item for part in parts for item in part] == list(range(count))

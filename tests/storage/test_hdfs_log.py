@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hoodie.storage.hdfs_client import HdfsErrors
+from hoodie.storage.hdfs_errors import HdfsErrors
 from hoodie.storage.hdfs_files import HdfsLog
 
 
