@@ -97,6 +97,30 @@ def test_a_dry_run_says_what_the_clean_then_does_and_changes_nothing(kind):
     assert table.clean(retain_commits=2).instant is None
 
 
+def test_where_nothing_is_to_go_the_first_commit_is_what_can_be_read(kind):
+    _, _, table = written(kind, 3)
+    first = table.timeline.commits[0].time
+    done, dry = (table.clean(retain_commits=10, dry_run=dry_run) for dry_run in (False, True))
+    assert (done.instant, done.files, done.earliest_retained, done.dry_run) == (None, 0, first, False)
+    assert (dry.instant, dry.files, dry.earliest_retained, dry.dry_run) == (None, 0, first, True)
+
+
+def test_what_is_gone_stays_so_where_a_later_clean_keeps_more():
+    storage, clock, table = written("COPY_ON_WRITE", 6)
+    newest = table.timeline.commits[-1].time
+    assert table.clean(retain_versions=1).earliest_retained == newest
+    for turn in range(6, 9):
+        table.upsert(rows(turn))
+    dry = table.clean(retain_commits=8, dry_run=True)
+    done = table.clean(retain_commits=8)
+    assert done.instant is not None
+    assert (dry.earliest_retained, done.earliest_retained) == (newest, newest)
+    assert table.clean(retain_commits=8).earliest_retained == newest
+    fresh = opened(copy_of(storage)[0], clock)
+    with pytest.raises(InstantNotFoundError, match="were cleaned"):
+        fresh.scan(as_of=fresh.timeline.commits[2].time)
+
+
 @in_memory("under a lock that can end, folders of emptied partitions stay")
 def test_versions_are_counted_for_each_file_and_replaced_files_go_at_once():
     storage, _, table = written("COPY_ON_WRITE", 6)
