@@ -45,7 +45,7 @@ def start_session(bundle_jar: str) -> SparkSession:
     settings = {
         "spark.jars": bundle_jar,
         # Short work on few cores: generated code never earns its cost back.
-        "spark.driver.extraJavaOptions": " ".join(("-Duser.timezone=UTC", "-Xmn600m", *SHORT_LIVED)),
+        "spark.driver.extraJavaOptions": " ".join(("-Duser.timezone=UTC", *SHORT_LIVED)),
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.memory": "2g",
