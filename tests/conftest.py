@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.golden_tables import Golden, copy_golden
 from tests.placed import SERVER, TRIED
+from tests.public_tables import PublicTable, public_table
 from tests.servers.java import SHORT_LIVED
 from tests.servers.zookeeper import ZooKeeper, zookeeper
 from tests.small_files import treat_small_files
@@ -40,6 +41,12 @@ def files_take_rows_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def golden(tmp_path: Path) -> Callable[[str], Golden]:
     """Gives a golden table by name, copied so that a test may write to it."""
     return lambda name: copy_golden(name, tmp_path)
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Callable[[str], PublicTable]:
+    """Gives a public table by name, unpacked so that a test may write to it; skips the test where it is absent."""
+    return lambda name: public_table(name, tmp_path)
 
 
 @pytest.fixture(scope="session")

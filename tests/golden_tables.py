@@ -59,13 +59,21 @@ def shows_services(name: str) -> bool:
 def copy_golden(name: str, folder: Path) -> Golden:
     """Copy a golden table into `folder`, where the test may change it.
 
-    The copy's timeline files get modification times that fit their instants, which a checkout does not keep. Hudi 1.2.0
-    takes the modification time of a completed version 6 instant as its completion time: with today's it moves log files
-    into the slice of a compaction that was scheduled after them, and as-of and incremental reads lose their rows
-    (seen on v6_mor_pending_compaction).
+    Its timeline files are dated by `date_timeline`.
     """
     expected = json.loads((FOLDER / name / "expected.json").read_text(encoding="utf-8"))
     path = Path(shutil.copytree(FOLDER / name / "table", folder / name))
+    date_timeline(path)
+    return Golden(name, path, expected)
+
+
+def date_timeline(path: Path) -> None:
+    """Give a copy's timeline files modification times that fit their instants, which a checkout or a zip does not keep.
+
+    Hudi 1.2.0 takes the modification time of a completed version 6 instant as its completion time: with today's it
+    moves log files into the slice of a compaction that was scheduled after them, and as-of and incremental reads lose
+    their rows (seen on v6_mor_pending_compaction).
+    """
     for timeline in (path / ".hoodie", path / ".hoodie" / "metadata" / ".hoodie"):
         for file in timeline.glob("*"):
             if found := _STATE_FILE.fullmatch(file.name):
@@ -73,7 +81,6 @@ def copy_golden(name: str, folder: Path) -> Golden:
                 # One millisecond: later than its own instant, not later than the next.
                 modified_s = _epoch_s(found["time"]) + (0 if state in {"requested", "inflight"} else 0.001)
                 os.utime(file, (modified_s, modified_s))
-    return Golden(name, path, expected)
 
 
 def _epoch_s(instant: str) -> float:
