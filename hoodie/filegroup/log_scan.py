@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
-from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
+from hoodie.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import MergeRule
 from hoodie.storage.base import Storage
 
@@ -182,7 +182,11 @@ class CollectedEntries:
         """Of blocks that hold some columns only: first row, row after the last, the columns they lack."""
 
     def add_data(self, block: LogBlock, path: str, piece_bytes: int | None = None) -> None:
-        extra = [field for field in flag_columns(self.schema, self.rule) if field.name not in self.schema.names]
+        extra = [
+            field
+            for field in (*flag_columns(self.schema, self.rule), pa.field(PARTITION_PATH, pa.string()))
+            if field.name not in self.schema.names
+        ]
         names = [*self.schema.names, *(field.name for field in extra)]
         renames = None
         if self.history is not None:
@@ -215,6 +219,7 @@ class CollectedEntries:
         found = _named(path, partial(decode_deletes, block.content, stored))
         if found.column("record_key").null_count:
             raise CorruptFileError(f"{path}: a delete has no record key; the file is damaged, restore it from a copy")
+        _check_folder(found.column("partition_path"), path)
         ordering = found.column("ordering").combine_chunks() if stored is not None else None
         if ordering is None and self.kind is not None:
             ordering = pa.array([None] * found.num_rows, self.kind)
@@ -304,13 +309,16 @@ def _decode_data(block: LogBlock, path: str, columns: Sequence[str], piece_bytes
 
 
 def _check_meta(table: pa.Table, block: LogBlock, path: str) -> None:
-    """Raises CorruptFileError where records have no key, or another commit time than the block's instant.
+    """Raises CorruptFileError where records have no key, another partition than their folder, or another commit time than the block's
+    instant.
 
-    Both would lose rows in silence: they merge with nothing, and an incremental pull passes over them. A log compaction
-    keeps the commit times of what it merged.
+    All would lose rows in silence: they merge with nothing, or with another row, and an incremental pull passes over them. A log
+    compaction keeps the commit times of what it merged.
     """
     if table.column(RECORD_KEY).null_count:
         raise CorruptFileError(f"{path}: a record has no record key; the file is damaged, restore it from a copy")
+    if PARTITION_PATH in table.column_names:
+        _check_folder(table.column(PARTITION_PATH), path)
     if COMMIT_TIME in table.column_names and HeaderKey.COMPACTED_BLOCK_TIMES not in block.header:
         instant = block.header[HeaderKey.INSTANT_TIME]
         same = pc.all(pc.fill_null(pc.equal(table.column(COMMIT_TIME), instant), False)).as_py()
@@ -319,6 +327,25 @@ def _check_meta(table: pa.Table, block: LogBlock, path: str) -> None:
                 f"{path}: a record in a block of instant {instant} has another commit time; the file is damaged, restore it "
                 "from a copy"
             )
+
+
+def _check_folder(stored: pa.ChunkedArray[Any], path: str) -> None:
+    """Raises CorruptFileError where records are of another partition than the folder of their log: the file is that of another one."""
+    folder = path.rpartition("/")[0]
+    if rows_elsewhere(stored, folder):
+        other = next(each for each in pc.unique(stored).to_pylist() if each is not None and each.strip("/") != folder)
+        raise CorruptFileError(
+            f"{path}: a record says that it is of partition {other!r}; the file is that of another folder, restore it from a copy"
+        )
+
+
+def rows_elsewhere(stored: pa.ChunkedArray[Any] | pa.Array, folder: str) -> int:
+    """How many rows say that they are of another partition than this folder; one that says nothing is of it."""
+    same = pc.sum(pc.fill_null(pc.equal(stored, folder), True)).as_py() or 0
+    if same == len(stored):
+        return 0
+    trimmed = pc.utf8_trim(stored, characters="/")  # some key generators of users end a path with a slash
+    return len(stored) - (pc.sum(pc.fill_null(pc.equal(trimmed, folder), True)).as_py() or 0)
 
 
 def _named(path: str, decode: Callable[[], T]) -> T:

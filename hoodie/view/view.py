@@ -14,7 +14,7 @@ from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import PARTITION_METADATA, join
+from hoodie.model.names import PARTITION_METADATA, is_partition_path, join
 from hoodie.model.payloads import ClusteringPlan, CompactionPlan
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
@@ -196,14 +196,21 @@ class FileSystemView:
         if self._partitions is None:
             found = self._listing.all_files()
             self._partitions = found.partitions
-            for folder in self.every_partition():
-                if folder not in self._groups:
-                    self._groups[folder] = self._build(folder, found.files.get(folder, ()))
+            folders = filter(is_partition_path, found.files)
+            for folder in sorted({*self._partitions, *self.committed.partitions, *folders} - self._groups.keys()):
+                self._groups[folder] = self._build(folder, found.files.get(folder, ()))
         return self._partitions
 
     def every_partition(self) -> tuple[str, ...]:
-        """The same with those into which commits wrote, and of which nothing may be left."""
-        return tuple(sorted({*self.partitions(), *self.committed.partitions}))
+        """The same with those into which commits wrote, and of which nothing may be left; and with folders that hold files of
+        commits, archived ones among them, and have lost the file that makes them partitions.
+        """
+        known = {*self.partitions(), *self.committed.partitions}
+        return tuple(sorted({*known, *filter(self._holds_rows, self._groups.keys() - known)}))
+
+    def _holds_rows(self, folder: str) -> bool:
+        slices = (each for group in self._groups[folder] for each in group.slices)
+        return any(each.base is not None or any(map(self._is_counted, each.logs)) for each in slices)
 
     def file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
         """Groups of a partition, replaced ones included; empty when the partition is not there."""
