@@ -12,7 +12,11 @@ from pyspark_hoodie.settings import changed_setting
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """The rows of the table. Spark 3.5 has no public way; there it is that of its frames from pandas, without pandas."""
+    """The rows of the table. Spark 3.5 has no public way; there it is that of its frames from pandas, without pandas.
+
+    Empty batches stay behind: Spark 4 in a classic session takes the first one after a row for the end of the data.
+    """
+    table = pa.Table.from_batches([batch for batch in table.to_batches() if batch.num_rows], table.schema)
     if hasattr(DataFrame, "toArrow"):  # both came with Spark 4
         create: Any = spark.createDataFrame
         made: DataFrame

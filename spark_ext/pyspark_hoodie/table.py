@@ -284,7 +284,8 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             kind = type(df)
             raise SchemaError(
                 f"cannot take rows from a {kind.__module__}.{kind.__name__}: give a DataFrame of Spark; "
-                "spark.createDataFrame makes one of lists, pandas frames and Arrow tables"
+                "spark.createDataFrame makes one of lists, pandas frames and Arrow tables (of these give it "
+                "`table.combine_chunks()`: Spark 4 may lose the rows behind an empty chunk)"
             )
         request = self._request(operation, options)
         return dataframe.write_records(self._core, df, given_schema(df.schema), request)

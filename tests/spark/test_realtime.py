@@ -148,6 +148,25 @@ def test_columns_may_be_named_as_spark_names_its_own(enabled, tmp_path, name, ki
     ]
 
 
+@pytest.mark.parametrize("which", ["empty first", "empty between", "empty last", "all empty"])
+def test_slices_whose_logs_add_no_row_end_no_others(enabled, tmp_path, which):
+    """Logs that are decoded on the driver; Spark 4.3 took an empty batch for the end of the rows."""
+    table = new_table(tmp_path / "t", {"hoodie.python.mor.row.copies": "false"})
+    table.upsert(rows(*[(f"k{part}{n}", part, n, 5) for part in "abcd" for n in range(5)]))
+    empty = {"empty first": "a", "empty between": "bc", "empty last": "d", "all empty": "abcd"}[which]
+    table.delete(rows(*[(f"k{part}{n}", part, 0, None) for part in empty for n in range(2)]))
+    if changed := [(f"k{part}4", part, 100, 6) for part in "abcd" if part not in empty]:
+        table.upsert(rows(*changed), OPTIONS)
+    assert rows_of(arrow_of(load(enabled, tmp_path / "t").select(*SCHEMA.names))) == rows_of(table.scan().to_arrow())
+
+
+@pytest.mark.parametrize("lengths", [(0, 1, 2), (1, 0, 2), (1, 0, 0, 2), (1, 2, 0), (0, 0), ()])
+def test_a_frame_of_arrow_data_has_the_rows_of_all_batches(spark, lengths):
+    batches = [rows(*[(f"k{at}{n}", "a", n, 5) for n in range(length)]) for at, length in enumerate(lengths)]
+    table = pa.concat_tables(batches) if batches else SCHEMA.empty_table()
+    assert arrow_of(arrow_frame(spark, table)).to_pylist() == table.to_pylist()
+
+
 @pytest.mark.parametrize("how", ["missing", "cut", "foreign"])
 def test_a_lost_copy_costs_speed_only(enabled, changed, how):
     for path in (changed / ROW_COPIES).iterdir():

@@ -35,6 +35,18 @@ def stored(path):
     return found
 
 
+def with_empty_batches(batches):
+    for batch in batches:
+        yield from (batch.slice(0, 0), batch.slice(0, 1), batch.slice(0, 0), batch.slice(1), batch.slice(0, 0))
+
+
+def test_empty_batches_of_a_frame_hide_no_rows(door, load, tmp_path):
+    plain = door.createDataFrame([(f"k{n}", "ab"[n % 2], n, 1) for n in range(6)], DDL)
+    save(plain.mapInArrow(with_empty_batches, DDL), tmp_path / "t")
+    assert sorted(stored(tmp_path / "t")) == [f"k{n}" for n in range(6)]
+    assert load(tmp_path / "t").mapInArrow(with_empty_batches, load(tmp_path / "t").schema).count() == 6
+
+
 @pytest.mark.parametrize("table_type", TYPES)
 def test_upsert_insert_and_delete(door, load, tmp_path, table_type):
     path = tmp_path / "t"

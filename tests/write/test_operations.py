@@ -431,3 +431,14 @@ def test_a_few_new_rows_go_into_a_file_that_is_cheap_to_rewrite() -> None:
     assert len({each.group for each in opened(storage, clock).files()}) == 1
     opened(storage, clock, tuning=SIZED).insert(batch([Input("apart", "a")]))
     assert len({each.group for each in opened(storage, clock).files()}) == 2
+
+
+@KINDS
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
+@pytest.mark.parametrize("as_given", [pa.concat_tables, lambda tables: [b for t in tables for b in t.to_batches()]])
+def test_empty_batches_of_the_input_hide_no_rows(kind, operation, as_given):
+    _storage, table = table_of(kind, rows=())
+    rows = batch(FIRST)
+    parts = [rows.slice(0, 0), rows.slice(0, 1), rows.slice(0, 0), rows.slice(1), rows.slice(0, 0)]
+    getattr(table, operation)(as_given(parts))
+    assert table.scan().count() == len(FIRST)
