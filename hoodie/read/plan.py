@@ -15,12 +15,13 @@ from hoodie.model.enums import ChangeFormat, MergeMode, QueryType, TableType
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants, parse_instant, sort_key
 from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
-from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, WholeSlice
+from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
 from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import prune
 from hoodie.read.ranges import plan_range, refuse_cleaned
 from hoodie.read.where import no_column, parse_filter
+from hoodie.read.without_times import require_own_rows
 from hoodie.timeline.pending import being_written
 from hoodie.timeline.undone import refuse_undone
 from hoodie.view.columns import column_history
@@ -93,6 +94,9 @@ def _plan_incremental(
     )
     # An incremental answer has the newest columns, whatever its end: its consumer goes on from there (as Hudi's does).
     chosen = _Chosen(found.slices, found.visible, span=found.rows, wholes=found.wholes)
+    if not context.config.populate_meta_fields:
+        require_own_rows(snapshot, found, options.begin, table=context.storage.uri)
+        chosen = _Chosen(found.slices, found.visible)
     return _plan(context, snapshot, chosen, options, meta_columns=meta_columns)
 
 
@@ -172,15 +176,28 @@ def _context_of(
     schema = with_meta_fields(user_schema if user_schema is not None else pa.schema([]))
     default = schema.names if meta_columns else [n for n in schema.names if n not in META_COLUMNS]
     columns = _columns(options.columns, schema, default)
+    row_filter = parse_filter(options.where, schema)
+    if row_filter is not None and not context.config.populate_meta_fields:
+        _refuse_empty_columns(context, row_filter)
     read_context = ReadContext(
         table=context.storage.uri,
         schema=schema,
         rule=context.rule,
         visible=visible,
-        filter=parse_filter(options.where, schema),
+        filter=row_filter,
         history=column_history(context.storage, snapshot.active, snapshot.timeline, until=until),
     )
     return read_context, columns
+
+
+def _refuse_empty_columns(context: TableContext, row_filter: RowFilter) -> None:
+    """Raises OptionError for a filter on columns that are null in every row: it would find none, whatever is stored."""
+    empty = [name for name in META_COLUMNS if name in row_filter.columns]
+    if empty:
+        raise OptionError(
+            f"table {context.storage.uri} does not store the _hoodie_ columns (hoodie.populate.meta.fields=false), so no row has a "
+            f"{empty[0]}: filter on the table's own columns"
+        )
 
 
 def require_readable(context: TableContext) -> None:

@@ -332,5 +332,5 @@ def parse_query(context: TableContext, options: Mapping[str, str], spark: SparkS
 
 def read_context(spark: SparkSession, context: TableContext, options: ReadOptions) -> DataFrame:
     """The DataFrame of parsed options."""
-    plan = plan_read(context, options, meta_columns=True)
+    plan = plan_read(context, options, meta_columns=context.config.populate_meta_fields)
     return plan_frame(spark, context, plan, where=options.where)

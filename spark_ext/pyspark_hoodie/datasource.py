@@ -120,7 +120,7 @@ def named(alias: str) -> type[DataSource]:
 
 def _plan(storage: Storage, options: Mapping[str, str]) -> ReadPlan:
     context = TableContext.open(storage, LocalEngine())
-    return plan_read(context, parse_query(context, options), meta_columns=True)
+    return plan_read(context, parse_query(context, options), meta_columns=context.config.populate_meta_fields)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from hoodie.filegroup.conform import conform
 from hoodie.filegroup.run import run_read
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.instant import InstantRange, sort_key
+from hoodie.model.plans import ReadPlan
 from hoodie.options import keys
 from hoodie.options.moments import BEGINNING, parse_begin_option
 from hoodie.options.read import ReadOptions, StreamReadOptions
@@ -52,7 +53,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         self._context = TableContext.open(self._storage, LocalEngine())
         self._query = stream_query(self._context, options)
         self._stream: StreamReadOptions = self._query.stream
-        found = spark_schema(plan_read(self._context, self._query, meta_columns=True).output)
+        found = spark_schema(self._plan(self._query).output)
         self._names = tuple(selected_schema(found, schema, path=path).names)
         # Spark compares the schema of the batches with the one it asked for, nullability included.
         self._schema = arrow_schema(schema)
@@ -129,9 +130,12 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         # A repeated first batch of `latest` begins later than it ends: it was empty.
         if sort_key(begin) >= sort_key(until):
             return []
-        plan = plan_read(self._context, replace(self._query, begin=begin, end=until), meta_columns=True)
+        plan = self._plan(replace(self._query, begin=begin, end=until))
         context = pickle.dumps(plan.context)
         return [InputPartition((context, replace(task, columns=self._names))) for task in plan.tasks]
+
+    def _plan(self, query: ReadOptions) -> ReadPlan:
+        return plan_read(self._context, query, meta_columns=self._context.config.populate_meta_fields)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None or partition.value is None:  # what Spark makes of no partitions, before 4.2 and since
