@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
+from hoodie.format.timestamp_labels import is_mislabelled
 from hoodie.keygen.text import text_of
 
 Tabular = TypeVar("Tabular", pa.Table, pa.RecordBatch)
@@ -26,8 +27,8 @@ _DECIMAL_DIGITS = 38
 _FINE_DECIMAL = pa.decimal128(_DECIMAL_DIGITS, 18)
 
 
-def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
-    """The data with exactly the schema's columns, in its order and types.
+def conform(data: Tabular, schema: pa.Schema, *, path: str, leaf: Leaf | None = None) -> Tabular:
+    """The data with exactly the schema's columns, in its order and types; `leaf` casts what is not nested (`as_stored`).
 
     Raises:
         SchemaError: a column cannot be read as the type that the table gives it now.
@@ -46,7 +47,7 @@ def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
         column = data.column(at)
         if column.type != field.type:
             try:
-                column = as_type(column, field.type)
+                column = as_type(column, field.type, leaf or as_stored)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
                 raise SchemaError(
                     f"column {field.name!r} of {path} is {column.type}, which cannot be read as the table's "
@@ -60,9 +61,9 @@ def conform(data: Tabular, schema: pa.Schema, *, path: str) -> Tabular:
 def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
     """The column in another type; nested ones part by part, for Arrow casts structs by position.
 
-    `leaf` casts what is not nested; as stored values are cast, when it is not given.
+    `leaf` casts what is not nested (`as_given`).
     """
-    leaf = leaf or _leaf
+    leaf = leaf or as_given
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([as_type(chunk, kind, leaf) for chunk in column.chunks], type=kind)
     types = pa.types
@@ -89,7 +90,8 @@ def decoded(column: Array) -> Array:
     return column.dictionary_decode()
 
 
-def _leaf(column: Array, kind: pa.DataType) -> Array:
+def as_given(column: Array, kind: pa.DataType) -> Array:
+    """Values as they are in another type; nothing is nested in them."""
     types = pa.types
     if types.is_dictionary(column.type):
         return as_type(decoded(column), kind)
@@ -106,6 +108,11 @@ def _leaf(column: Array, kind: pa.DataType) -> Array:
         elif types.is_integer(old):
             column = column.cast(pa.decimal128(_DECIMAL_DIGITS, kind.scale))  # Arrow wants room for every integer first
     return column.cast(kind)
+
+
+def as_stored(column: Array, kind: pa.DataType) -> Array:
+    """Values of a file in the type that the table gives them now; nothing is nested in them."""
+    return column.cast(pa.int64()).cast(kind) if is_mislabelled(column.type, kind) else as_given(column, kind)
 
 
 def _struct(column: Array, kind: pa.StructType, leaf: Leaf) -> Array:

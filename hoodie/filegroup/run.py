@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hoodie.filegroup.base_writer import BaseFileWriter, RowGroups
 from hoodie.filegroup.changes import read_changes
 from hoodie.filegroup.chunks import matched_rows, new_rows
-from hoodie.filegroup.conform import conform
+from hoodie.filegroup.conform import as_given, conform
 from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
 from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.log_writer import write_log_file
@@ -275,7 +275,7 @@ def _in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:
     prepared = (RECORD_KEY, PARTITION_PATH, DELETED, PLACE)
     fields = [rows.schema.field(name) for name in prepared if name in rows.column_names]
     fields += [field.with_nullable(True) for field in without_meta_fields(context.schema)]
-    return conform(rows, pa.schema(fields), path=f"the batch for table {context.table_name!r}")
+    return conform(rows, pa.schema(fields), path=f"the batch for table {context.table_name!r}", leaf=as_given)
 
 
 def _deletes_of(

@@ -436,7 +436,8 @@ def _type_from_arrow(kind: pa.DataType, *, name: str, namespace: str, path: str)
     if pa.types.is_date(kind):
         return {"type": "int", "logicalType": "date"}
     if pa.types.is_timestamp(kind):
-        return {"type": "long", "logicalType": "timestamp-micros" if kind.tz else "local-timestamp-micros"}
+        unit = "millis" if kind.unit == "ms" else "micros"
+        return {"type": "long", "logicalType": f"timestamp-{unit}" if kind.tz else f"local-timestamp-{unit}"}
     if kind == pa.time32("ms"):
         return {"type": "int", "logicalType": "time-millis"}
     if kind == pa.time64("us"):

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from hoodie.format.timestamp_labels import is_mislabelled
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 from hoodie.model.statistics import UNKNOWN, ValueRange
 
@@ -317,6 +318,8 @@ def _conversion(stored: pa.DataType, now: pa.DataType) -> Callable[[Any], Any] |
         return Decimal
     if types.is_float32(stored) and types.is_float64(now):
         return _by_digits
+    if is_mislabelled(stored, now):
+        return int
     if _is_text(stored) and _is_text(now):
         return str
     if types.is_decimal(stored) and types.is_decimal(now) and now.scale >= stored.scale:

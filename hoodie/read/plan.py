@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hoodie.errors import InstantNotFoundError, OptionError, UnsupportedTableError
 from hoodie.filegroup.changes import change_schema
+from hoodie.format.timestamp_labels import with_labels_of
 from hoodie.model.enums import ChangeFormat, MergeMode, QueryType, TableType
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants, parse_instant, sort_key
@@ -172,8 +173,7 @@ def _context_of(
     meta_columns: bool,
 ) -> tuple[ReadContext, Sequence[str]]:
     """What all tasks share, and the columns that are asked for."""
-    user_schema = table_schema(snapshot.active, snapshot.timeline, snapshot.properties, until=until)
-    schema = with_meta_fields(user_schema if user_schema is not None else pa.schema([]))
+    schema = with_meta_fields(_schema_at(snapshot, until))
     default = schema.names if meta_columns else [n for n in schema.names if n not in META_COLUMNS]
     columns = _columns(options.columns, schema, default)
     row_filter = parse_filter(options.where, schema)
@@ -198,6 +198,15 @@ def _refuse_empty_columns(context: TableContext, row_filter: RowFilter) -> None:
             f"table {context.storage.uri} does not store the _hoodie_ columns (hoodie.populate.meta.fields=false), so no row has a "
             f"{empty[0]}: filter on the table's own columns"
         )
+
+
+def _schema_at(snapshot: Snapshot, until: str | None) -> pa.Schema:
+    """The user's columns as of an instant (None: now)."""
+    newest = snapshot.schema if snapshot.schema is not None else pa.schema([])
+    if until is None:
+        return newest
+    then = table_schema(snapshot.active, snapshot.timeline, snapshot.properties, until=until)
+    return pa.schema([]) if then is None else with_labels_of(then, newest)
 
 
 def require_readable(context: TableContext) -> None:

@@ -159,6 +159,8 @@ class _Misfits:
             return pa.map_(old.key_type, self._type(old.item_type, new.item_type, f"{name}.value"))
         if name in self._leave.keys:
             wider = old if _castable(old, new) else None
+        elif _holds_milliseconds(old, new):
+            wider = old
         else:
             wider = _common(old, new, floating=self._leave.integers_to_floating)
         if wider is None:
@@ -213,6 +215,14 @@ def _common(old: pa.DataType, new: pa.DataType, *, floating: bool) -> pa.DataTyp
     if pa.types.is_null(new):
         return old
     return None
+
+
+def _holds_milliseconds(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether a table of Apache Hudi counts milliseconds, where every batch is brought to microseconds.
+
+    Not in keys: whether their text counts the one or the other depends on the writer.
+    """
+    return pa.types.is_timestamp(old) and old.unit == "ms" and new == pa.timestamp("us", old.tz)
 
 
 def _storable_type(kind: pa.DataType, path: str) -> pa.DataType | None:

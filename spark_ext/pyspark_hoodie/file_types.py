@@ -16,6 +16,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.avro_schema import record_type
 from hoodie.format.parquet_footer import SOUND_FLOATS, has_floats
+from hoodie.format.timestamp_labels import holds_mislabelled, is_mislabelled
 from hoodie.model.files import BaseFile
 from hoodie.model.plans import ReadPlan, ReadTask
 from hoodie.read.deletion_vectors import ScanFile
@@ -83,15 +84,20 @@ def _instants(task: ReadTask) -> Iterable[str]:
 
 
 def _needs_care(stored: pa.DataType, now: pa.DataType) -> bool:
-    """Spark casts structs by position, and floats to the nearest double, where Apache Hudi takes their decimal digits."""
-    return pa.types.is_nested(now) or (pa.types.is_float32(stored) and not pa.types.is_string(now))
+    """Spark casts structs by position, and floats to the nearest double, where Apache Hudi takes their decimal digits.
+
+    Timestamps under a wrong label are those of the label to it.
+    """
+    if pa.types.is_nested(now) or is_mislabelled(stored, now):
+        return True
+    return pa.types.is_float32(stored) and not pa.types.is_string(now)
 
 
 def _same(one: pa.DataType, other: pa.DataType) -> bool:
     def name(kind: pa.DataType) -> Any:
         return spark_schema(pa.schema([("value", kind)])).fields[0].dataType
 
-    return one == other or bool(name(one) == name(other))
+    return one == other or (not holds_mislabelled(one, other) and bool(name(one) == name(other)))
 
 
 def _stated_by(context: TableContext, instants: set[str]) -> tuple[dict[str, dict[str, pa.DataType]], set[str]]:

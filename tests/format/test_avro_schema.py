@@ -71,7 +71,7 @@ def test_arrow_types_of_a_golden_table_with_every_kind_of_column():
         (pa.dictionary(pa.int8(), pa.string()), "string"),
         (pa.large_binary(), "bytes"),
         (pa.date64(), {"type": "int", "logicalType": "date"}),
-        (pa.timestamp("ms", "Europe/Paris"), {"type": "long", "logicalType": "timestamp-micros"}),
+        (pa.timestamp("ms", "Europe/Paris"), {"type": "long", "logicalType": "timestamp-millis"}),
         (pa.timestamp("ns"), {"type": "long", "logicalType": "local-timestamp-micros"}),
         (pa.time64("us"), {"type": "long", "logicalType": "time-micros"}),
         (
