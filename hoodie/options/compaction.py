@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from hoodie.options.class_names import one_name
 from hoodie.options.values import Kind, did_you_mean
 
 
@@ -53,7 +54,7 @@ def strategies() -> Kind[tuple[Strategy, ...]]:
     listed = ", ".join(Strategy)
 
     def read(value: str) -> tuple[Strategy, ...]:
-        parts = [part.strip() for part in value.split(",")]
+        parts = [one_name(part.strip()) for part in value.split(",")]
         if len(parts) > 1 and parts[0].lower().rpartition(".")[2] in _COMPOSITE:
             parts = parts[1:]
         found = []

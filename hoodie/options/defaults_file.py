@@ -51,7 +51,7 @@ def parse_defaults(text: str, *, path: str) -> dict[str, str]:
         if not found:
             raise OptionError(f"{path}:{number}: {line!r} has no value, expected key=value or key value")
         key = found["key"]
-        if key.lower() not in keys.known_keys() and not key.lower().startswith(keys.PAYLOAD_PREFIX):
+        if not keys.is_known(key.lower()):
             raise unknown_options([key], f" in {path}:{number}")
         options[key] = found["value"].strip()
     return options

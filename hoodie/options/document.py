@@ -13,6 +13,7 @@ from hoodie.options import keys
 from hoodie.options.keys import MERGE_SCHEMA, OVERWRITE_MODE, TIMESTAMP_AS_OF, Key
 from hoodie.options.not_done import NOT_DONE
 from hoodie.options.other_systems import OTHER_SYSTEMS
+from hoodie.options.without_effect import REASONS
 
 OPTIONS_PAGE = Path("docs/OPTIONS.md")
 DEFAULTS_PAGE = Path("conf/hoodie-defaults.conf")
@@ -30,8 +31,10 @@ Keys and values are those of Apache Hudi; `hoodie.python.*` are our own. Keys ar
   ours otherwise ("Options of other systems").
 - A key of Apache Hudi for something that this release does not do is an error where a query would give other rows without
   it, and a warning at each write otherwise ("Not done").
-- Any other key that Apache Hudi knows and that does not stand here (`hoodie/options/hudi_keys.tsv`, and
-  `hoodie.payload.*`) is accepted, has no effect, and is named in a warning.
+- Any other key of Apache Hudi and of its modules for AWS, GCP, catalogs and the Streamer, older ones included
+  (`hoodie/options/hudi_keys.tsv`), is accepted, has no effect, and is named in a warning, with the reason why that is right
+  ("Without effect").
+- All that is wrong with the options of a call is said in one error.
 - A table remembers its options: later writes need none of them, and one that contradicts the table is an error.
 - Defaults for all jobs stand in `hoodie-defaults.conf` in the folder that the environment variable `HOODIE_CONF_DIR`
   names. They count behind the options of a job; those of a table only when it is created.
@@ -55,7 +58,7 @@ def options_page() -> str:
             names = "<br>".join([f"`{key.name}`", *(f"also `{name}`" for name in key.also)])
             lines.append(f"| {names} | {_default(key) or '(unset)'} | {key.kind.allowed} | {key.doc} |")
         lines.append("")
-    return "\n".join([*lines, *_not_done(), *_other_systems()])
+    return "\n".join([*lines, *_not_done(), *_without_effect(), *_other_systems()])
 
 
 def _not_done() -> list[str]:
@@ -73,6 +76,14 @@ def _not_done() -> list[str]:
     asks = "An option counts as asked for unless its value is `false`, `none` or empty."
     sizes = "A number (commits to retain) counts as soon as it is set, unless the switch above it is `false`."
     return [*lines, "", asks, sizes, ""]
+
+
+def _without_effect() -> list[str]:
+    """The options of Apache Hudi that change nothing, by the reason."""
+    lines = ["## Without effect", "", "| why | options of Apache Hudi, and beginnings of their names |", "|---|---|"]
+    for why, starts in REASONS.items():
+        lines.append(f"| {why} | {', '.join(f'`{name}*`' if name[-1] in '._' else f'`{name}`' for name in starts)} |")
+    return [*lines, "", "Where several fit, the longest counts.", ""]
 
 
 def _other_systems() -> list[str]:

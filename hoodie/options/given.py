@@ -2,19 +2,19 @@
 
 Of every key: one that the door understands is parsed; one that only Apache Hudi knows is accepted and named in `ignored`, or
 in `not_done` where it asks for more than an effect on speed; one of another system is an error that names ours, and one that
-nobody knows an error that suggests the nearest.
+nobody knows an error that suggests the nearest. All that is wrong with the options of a call is said in one error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
-from hoodie.errors import OptionError
+from hoodie.errors import HoodieError, OptionError, UnsupportedTableError
 from hoodie.options import keys
 from hoodie.options.keys import Key
-from hoodie.options.not_done import names_not_done, not_done
+from hoodie.options.not_done import names_not_done, not_done, refusals
 from hoodie.options.other_systems import of_another_system
 from hoodie.options.values import did_you_mean
 
@@ -44,11 +44,44 @@ def _door(understood: Iterable[Key[object]]) -> Door:
 WRITES, READS, VIEWS = _door(keys.WRITE_KEYS), _door(keys.READ_KEYS), _door(keys.VIEW_KEYS)
 
 
+class Faults:
+    """What is wrong with the options of one call: found one after the other, said in one error."""
+
+    def __init__(self) -> None:
+        self._found: list[HoodieError] = []
+        self._names: set[str] = set()
+
+    def add(self, fault: HoodieError, *names: str) -> None:
+        """Keep a fault; of the options `names` no value is known then."""
+        self._found.append(fault)
+        self._names.update(names)
+
+    def attempt(self, make: Callable[[], T]) -> T:
+        """What `make` gives. Where that fails the fault is kept, and what comes back is no value: `say` comes before its use."""
+        try:
+            return make()
+        except (OptionError, UnsupportedTableError) as fault:
+            # What follows from the value of an option that is at fault is no fault of its own.
+            if not any(name in str(fault) for name in self._names):
+                self.add(fault)
+            return cast(T, None)
+
+    def say(self) -> None:
+        """Raise what was found: a single fault as it is, several in one error, a line each."""
+        if not self._found:
+            return
+        if len(self._found) == 1:
+            raise self._found[0]
+        lines = [line for fault in self._found for line in str(fault).splitlines()]
+        raise OptionError("\n  ".join(["several things are wrong with the options:", *lines]))
+
+
 class GivenOptions:
     """The options of one mapping that a door understands."""
 
-    def __init__(self, options: Mapping[str, str], door: Door) -> None:
-        """Raises OptionError for unknown keys, bad values, and one option with two values."""
+    def __init__(self, options: Mapping[str, str], door: Door, faults: Faults) -> None:
+        """Unknown keys, bad values, and one option with two values are faults."""
+        self._faults = faults
         self._given: dict[str, Given] = {}
         self.ignored: list[str] = []
         self.newest: dict[str, tuple[str, str]] = {}
@@ -61,8 +94,11 @@ class GivenOptions:
                 self.newest[newest[folded]] = (name, text)
             key = door.get(folded)
             if key is not None:
-                self._add(key, Given(name, text, key.parse(text, name=name)))
-            elif folded in keys.known_keys() or folded.startswith(keys.PAYLOAD_PREFIX):
+                try:
+                    self._add(key, Given(name, text, key.parse(text, name=name)))
+                except (OptionError, UnsupportedTableError) as fault:
+                    faults.add(fault, *key.names)
+            elif keys.is_known(folded):
                 self.ignored.append(name)
             else:
                 unknown.append(name)
@@ -70,7 +106,7 @@ class GivenOptions:
         self.notes = [name for name in unknown if _is_note(name, prefix)]
         """Options of the user's own, for the metadata of the commit."""
         if len(unknown) > len(self.notes):
-            raise unknown_options([name for name in unknown if name not in self.notes])
+            faults.add(unknown_options([name for name in unknown if name not in self.notes]))
 
     def _add(self, key: Key[object], given: Given) -> None:
         before = self._given.setdefault(key.name, given)
@@ -93,6 +129,9 @@ class GivenOptions:
         given = self.find(key)
         return None if given is None else cast(T, given.value)
 
+    def attempt(self, make: Callable[[], T]) -> T:
+        return self._faults.attempt(make)
+
     def agreed(self, what: str, *names: Key[T | None]) -> T | None:
         """The one value of several options that say the same thing in different words."""
         given = [found for key in names if (found := self.find(key))]
@@ -106,7 +145,8 @@ class Layers:
     """What was set, over the defaults of a file, over our own."""
 
     def __init__(self, options: Mapping[str, str], defaults: Mapping[str, str], door: Door) -> None:
-        self.options, self.defaults = GivenOptions(options, door), GivenOptions(defaults, door)
+        self.faults = Faults()
+        self.options, self.defaults = (GivenOptions(each, door, self.faults) for each in (options, defaults))
         self._set = self.defaults.values | self.options.values
 
     def get(self, key: Key[T]) -> T:
@@ -120,7 +160,11 @@ class Layers:
         return tuple(sorted(name for name in found if keys.newest_names().get(name.lower()) not in told))
 
     def not_done(self, *, reading: bool) -> tuple[str, ...]:
-        return not_done({**self.defaults.newest, **self.options.newest}, reading=reading)
+        """What was asked for and is not done; what is refused is a fault."""
+        given = {**self.defaults.newest, **self.options.newest}
+        for refused in refusals(given, reading=reading):
+            self.faults.add(refused)
+        return not_done(given, reading=reading)
 
 
 def _checked(options: Mapping[Any, Any]) -> dict[str, str]:
@@ -143,7 +187,7 @@ def unknown_options(names: list[str], where: str = "") -> OptionError:
     lines = []
     for name in sorted(names)[:_SHOWN]:
         known = of_another_system(name)
-        hint = "" if known else did_you_mean(name, keys.known_keys().values(), prefix="hoodie.")
+        hint = "" if known else did_you_mean(name, keys.spelled_names(), prefix="hoodie.")
         lines.append((known or f"unknown option {name!r}") + where + (f". {hint}" if hint else ""))
     if len(names) > _SHOWN:
         lines.append(f"and {len(names) - _SHOWN} more")

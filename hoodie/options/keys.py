@@ -54,6 +54,7 @@ from hoodie.options.values import (
     fraction,
     lock_provider,
     merger,
+    named_class,
     only,
     pairs,
     paths,
@@ -69,8 +70,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
 """A key that begins so is ours or Apache Hudi's, and no note for the commit's metadata."""
-PAYLOAD_PREFIX = "hoodie.payload."
-"""Keys of a payload class's own: Apache Hudi lists only two of them."""
 _EXPIRY_CLASSES = "org.apache.hudi.table.action.ttl.strategy."
 _EXPIRY_NAMES = {
     "KeepByTimeStrategy": ExpiryStrategy.KEEP_BY_TIME,
@@ -427,6 +426,12 @@ NULL_FOR_MISSING = Key(
     boolean(),
     False,
     "Columns of the table that a batch lacks are null in its rows, whatever was stored there. Otherwise such a batch is an error.",
+)
+RECONCILE_SCHEMA = Key(
+    "hoodie.datasource.write.reconcile.schema",
+    boolean(),
+    False,
+    "The same by Apache Hudi's older word. Columns that the batch has more are added in any case, and types only widen.",
 )
 INTEGERS_TO_FLOATING = Key(
     "hoodie.python.write.integers.to.floating",
@@ -1040,26 +1045,31 @@ CLUSTER_UPDATES: Key[UpdateStrategy] = Key(
     "What becomes of a write that changes a file group in a pending clustering: it is refused, or it stands and the clustering fails.",
 )
 _STRATEGY = "org.apache.hudi.client.clustering."
-CLUSTER_CHECKS: tuple[Key[object], ...] = (
-    Key(
-        "hoodie.clustering.plan.strategy.class",
-        choice(
-            {
-                f"{_STRATEGY}plan.strategy.{name}": f"{_STRATEGY}plan.strategy.{name}"
-                for name in ("SparkSizeBasedClusteringPlanStrategy", "JavaSizeBasedClusteringPlanStrategy")
-            },
-            known=(
-                f"{_STRATEGY}plan.strategy.{name}"
-                for name in (
-                    *("SparkSingleFileSortPlanStrategy", "SparkConsistentBucketClusteringPlanStrategy"),
-                    *("SparkRecentDaysClusteringPlanStrategy", "SparkSelectedPartitionsClusteringPlanStrategy"),
-                    *("FlinkSizeBasedClusteringPlanStrategy", "SparkStreamCopyClusteringPlanStrategy"),
-                )
-            ),
+CLUSTER_PLAN: Key[PartitionFilter | None] = Key(
+    "hoodie.clustering.plan.strategy.class",
+    choice(
+        {
+            f"{_STRATEGY}plan.strategy.{engine}{name}ClusteringPlanStrategy": mode
+            for name, mode in {
+                "SizeBased": None,
+                "RecentDays": PartitionFilter.RECENT_DAYS,
+                "SelectedPartitions": PartitionFilter.SELECTED_PARTITIONS,
+            }.items()
+            for engine in ("Spark", "Java")
+        },
+        known=(
+            f"{_STRATEGY}plan.strategy.{name}"
+            for name in (
+                *("SparkSingleFileSortPlanStrategy", "SparkConsistentBucketClusteringPlanStrategy"),
+                *("FlinkSizeBasedClusteringPlanStrategy", "SparkStreamCopyClusteringPlanStrategy"),
+            )
         ),
-        f"{_STRATEGY}plan.strategy.SparkSizeBasedClusteringPlanStrategy",
-        "How files are chosen: small ones of a partition together, up to a size.",
     ),
+    None,
+    "How files are chosen: small ones of a partition together, up to a size. RecentDays and SelectedPartitions are older words for "
+    "the filter modes of partitions.",
+)
+CLUSTER_CHECKS: tuple[Key[object], ...] = (
     Key(
         "hoodie.clustering.execution.strategy.class",
         choice(
@@ -1386,17 +1396,19 @@ HIVE_SYNC_ENABLE = Key(
 META_SYNC_ENABLE = Key(
     "hoodie.datasource.meta.sync.enable", boolean(), False, "The same, by Apache Hudi's word for all catalogs."
 )
-META_SYNC_TOOL = _check(
+HIVE_SYNC_TOOL = "org.apache.hudi.hive.HiveSyncTool"
+META_SYNC_TOOL: Key[tuple[str, ...]] = Key(
     "hoodie.meta.sync.client.tool.class",
-    "org.apache.hudi.hive.HiveSyncTool",
-    "tables are registered in Hive metastores, and in no other catalog",
-    "Where tables are registered.",
+    fields("Apache Hudi's classes"),
+    (HIVE_SYNC_TOOL,),
+    "Where tables are registered. Any class but this one is a warning at each write: the table is not registered there.",
 )
 HIVE_SYNC_MODE = Key(
     f"{_HIVE_SYNC}mode",
-    choice({"hms": "hms"}, known=("jdbc", "hiveql", "glue")),
+    choice({mode: mode for mode in ("hms", "jdbc", "hiveql", "glue")}),
     "hms",
-    "How: by the metastore's own interface. Apache Hudi's default goes through a HiveServer.",
+    "How. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes through a HiveServer. "
+    "glue is a warning at each write: the table is not registered there.",
 )
 HIVE_SYNC_URIS = Key(
     f"{_HIVE_SYNC}metastore.uris",
@@ -1421,7 +1433,7 @@ HIVE_SYNC_PARTITION_FIELDS: Key[tuple[str, ...] | None] = Key(
 )
 HIVE_SYNC_EXTRACTOR: Key[Extractor | None] = Key(
     f"{_HIVE_SYNC}partition_extractor_class",
-    choice({f"org.apache.hudi.hive.{each.value}": each for each in Extractor}),
+    named_class(choice({f"org.apache.hudi.hive.{each.value}": each for each in Extractor})),
     None,
     "How values are read from partition paths, by the name of Apache Hudi's class. Unset: what the table's properties say.",
 )
@@ -1544,7 +1556,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
         "Writing": (
             *(OPERATION, COMBINE_BEFORE_UPSERT, COMBINE_BEFORE_INSERT, COMBINE_BEFORE_DELETE, COMPLEX_NEW_ENCODING),
             *(DROP_DUPLICATES, DUPLICATE_POLICY, ALLOW_DUPLICATES, SORT_MODE, PARTIAL_UPSERT),
-            *(NULL_FOR_MISSING, INTEGERS_TO_FLOATING),
+            *(NULL_FOR_MISSING, RECONCILE_SCHEMA, INTEGERS_TO_FLOATING),
             *(OVERWRITE_MODE, STATIC_OVERWRITE, PARTITIONS_TO_DELETE),
             *(UPSERT_PARALLELISM, INSERT_PARALLELISM, BULK_PARALLELISM, DELETE_PARALLELISM, DRIVER_MAX_BYTES),
             MEMORY_LIMIT_MB,
@@ -1574,7 +1586,15 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(CLUSTER_INLINE, CLUSTER_COMMITS, CLUSTER_ASYNC, CLUSTER_ASYNC_COMMITS, CLUSTER_SCHEDULE),
             *(CLUSTER_SORT, CLUSTER_LAYOUT, CLUSTER_TARGET_FILE, CLUSTER_SMALL_FILE, CLUSTER_GROUP_BYTES),
             *(CLUSTER_GROUPS, CLUSTER_SINGLE, CLUSTER_PARTITIONS, CLUSTER_REGEX, CLUSTER_SELECTED),
-            *(CLUSTER_BEGIN, CLUSTER_END, CLUSTER_LOOKBACK, CLUSTER_SKIP, CLUSTER_UPDATES, *CLUSTER_CHECKS),
+            *(
+                CLUSTER_BEGIN,
+                CLUSTER_END,
+                CLUSTER_LOOKBACK,
+                CLUSTER_SKIP,
+                CLUSTER_UPDATES,
+                CLUSTER_PLAN,
+                *CLUSTER_CHECKS,
+            ),
             METADATA_ENABLE,
             *(CONCURRENCY_MODE, FAILED_WRITES),
             *(HEARTBEAT_INTERVAL, HEARTBEAT_MISSES, TAKES_TURNS, LOCK_WAIT, LOCK_PROVIDER),
@@ -1627,6 +1647,22 @@ def known_keys() -> Mapping[str, str]:
     names = [name for line in _hudi_names() for name in line]
     ours = [name for group in GROUPS.values() for key in group for name in key.names]
     return MappingProxyType({name.lower(): name for name in (*names, *ours)})
+
+
+def is_known(name: str) -> bool:
+    """Whether it is such a name, in lower case, or begins as one that ends in a dot: what follows is the user's."""
+    return name in known_keys() or name.startswith(_prefixes())
+
+
+@cache
+def spelled_names() -> tuple[str, ...]:
+    """All that a misspelt name may have meant."""
+    return tuple(name for name in known_keys().values() if not name.endswith("."))
+
+
+@cache
+def _prefixes() -> tuple[str, ...]:
+    return tuple(name for name in known_keys() if name.endswith("."))
 
 
 @cache

@@ -13,6 +13,7 @@ from dataclasses import replace
 from hoodie.errors import OptionError
 from hoodie.model.enums import Fill, MergeMode, TableVersion
 from hoodie.model.plans import DeleteMarker, Merger, MergeRule
+from hoodie.options.class_names import one_name
 
 MERGER = "hoodie.python.merger"
 PAYLOAD = "hoodie.compaction.payload.class"
@@ -78,6 +79,7 @@ _MERGER_PAYLOAD = "hoodie.python.merger."
 
 def special_payload(name: str) -> str:
     """The payload class where it says more than a merge mode does; empty for the three that are one."""
+    name = one_name(name)
     rule = PAYLOADS.get(name)
     return name if rule is None or rule.payload else ""
 
@@ -123,7 +125,7 @@ def merge_rule(properties: Mapping[str, str], *, version: TableVersion, ordering
 
 
 def _rule_of_payload(properties: Mapping[str, str], ordering: tuple[str, ...]) -> MergeRule | None:
-    name = properties.get(PAYLOAD, "")
+    name = one_name(properties.get(PAYLOAD, ""))
     return PAYLOADS.get(name, MergeRule(MergeMode.CUSTOM)) if name else None
 
 
@@ -139,7 +141,7 @@ def _stored_mode(properties: Mapping[str, str]) -> MergeMode | None:
 
 def _with_partial_mode(rule: MergeRule, properties: Mapping[str, str]) -> MergeRule:
     text = properties.get(PARTIAL_MODE, "").upper()
-    if text not in _FILLS or properties.get(LEGACY_PAYLOAD, EVENT_TIME_PAYLOAD) not in PAYLOADS:
+    if text not in _FILLS or one_name(properties.get(LEGACY_PAYLOAD, EVENT_TIME_PAYLOAD)) not in PAYLOADS:
         return replace(rule, mode=MergeMode.CUSTOM)
     fill = _FILLS[text]
     marker = properties.get(_UNAVAILABLE, "")

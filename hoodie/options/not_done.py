@@ -7,10 +7,11 @@ rows, it is a warning: the write stands, the service did not run.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.errors import OptionError
+from hoodie.options.without_effect import with_reasons
 
 log = logging.getLogger("hoodie")
 
@@ -85,6 +86,8 @@ NOT_DONE: tuple[NotDone, ...] = (
         ("hoodie.bootstrap.base.path",),
         refused=True,
     ),
+    NotDone("indexes written in Java are not run; hoodie.index.type names one", ("hoodie.index.class",), refused=True),
+    NotDone("the column _hoodie_operation is not written", ("hoodie.allow.operation.metadata.field",), refused=True),
     NotDone(
         "columns are never dropped", ("hoodie.datasource.write.schema.allow.auto.evolution.column.drop",), refused=True
     ),
@@ -135,32 +138,41 @@ NOT_DONE: tuple[NotDone, ...] = (
 
 
 def not_done(given: Mapping[str, tuple[str, str]], *, reading: bool) -> tuple[str, ...]:
-    """What was asked for and is not done, a sentence each; `given`: newest name in lower case -> name and text as set.
+    """What was asked for and is not done, a sentence each; `given`: newest name in lower case -> name and text as set."""
+    return tuple(
+        f"{each.what} ({', '.join(given[name.lower()][0] for name in asking)})"
+        for each, asking in _asking(given, reading=reading)
+        if not each.refused
+    )
 
-    Raises:
-        OptionError: one of them would change what a query gives.
-    """
+
+def refusals(given: Mapping[str, tuple[str, str]], *, reading: bool) -> list[OptionError]:
+    """An error for each that would change what a query gives."""
+    found = []
+    for each, asking in _asking(given, reading=reading):
+        if each.refused:
+            shown = " and ".join(f"{given[name.lower()][0]}={given[name.lower()][1]!r}" for name in asking)
+            found.append(OptionError(f"option {shown} is not supported by this release: {each.what}"))
+    return found
+
+
+def _asking(given: Mapping[str, tuple[str, str]], *, reading: bool) -> Iterator[tuple[NotDone, list[str]]]:
+    """What was asked for, with the options that do so."""
     texts = {name: text for name, (_, text) in given.items()}
-    said = []
     for each in NOT_DONE:
         asking = each.asked_by(texts) if each.reading is reading else []
-        if each.refused:
-            asking = [name for name in asking if not _only_hudi_mergers(name, texts[name.lower()])]
-        if asking and each.refused:
-            shown = " and ".join(f"{given[name.lower()][0]}={given[name.lower()][1]!r}" for name in asking)
-            raise OptionError(f"option {shown} is not supported by this release: {each.what}")
+        asking = [name for name in asking if not _only_hudi_mergers(name, texts[name.lower()])]
         if asking:
-            said.append(f"{each.what} ({', '.join(given[name.lower()][0] for name in asking)})")
-    return tuple(said)
+            yield each, asking
 
 
 def warn(ignored: Sequence[str], said: Sequence[str] = ()) -> None:
-    """One line for all options of Apache Hudi that have no effect, one for what was asked for and is not done.
+    """One line for all options of Apache Hudi that have no effect and why, one for what was asked for and is not done.
 
     Names only: values may be secrets.
     """
     if ignored:
-        log.warning("options of Apache Hudi that have no effect here: %s", ", ".join(ignored))
+        log.warning("options of Apache Hudi that have no effect here: %s", with_reasons(ignored))
     if said:
         log.warning("asked for by options of Apache Hudi, and not done: %s", "; ".join(said))
 

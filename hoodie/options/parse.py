@@ -42,13 +42,13 @@ def _table(given: GivenOptions) -> TableOptions:
         record_key_fields=given.get(keys.RECORD_KEY),
         partition_fields=given.get(keys.PARTITION_PATH),
         ordering_fields=given.get(keys.ORDERING),
-        keygen=given.agreed("key generator", keys.KEYGEN_TYPE, keys.KEYGEN_CLASS),
+        keygen=given.attempt(lambda: given.agreed("key generator", keys.KEYGEN_TYPE, keys.KEYGEN_CLASS)),
         hive_style=given.get(keys.HIVE_STYLE),
         url_encode=given.get(keys.URL_ENCODE),
-        merge_mode=_merge_mode(given),
+        merge_mode=given.attempt(lambda: _merge_mode(given)),
         payload=None if (payload := given.get(keys.PAYLOAD_CLASS)) is None else special_payload(payload),
         merger=given.get(keys.PYTHON_MERGER),
-        delete_marker=_delete_marker(given),
+        delete_marker=given.attempt(lambda: _delete_marker(given)),
         mor_inserts=given.get(keys.MOR_INSERTS),
         index=given.get(keys.INDEX_TYPE),
         bucket_count=given.get(keys.BUCKET_COUNT),
@@ -132,7 +132,8 @@ def _archiving(given: Layers) -> ArchivingOptions:
 def _clustering(given: Layers) -> ClusteringOptions:
     get = given.get
     columns, selected = get(keys.CLUSTER_SORT), get(keys.CLUSTER_SELECTED)
-    mode, begin, end = get(keys.CLUSTER_PARTITIONS), get(keys.CLUSTER_BEGIN), get(keys.CLUSTER_END)
+    mode = get(keys.CLUSTER_PLAN) or get(keys.CLUSTER_PARTITIONS)
+    begin, end = get(keys.CLUSTER_BEGIN), get(keys.CLUSTER_END)
     if mode is PartitionFilter.SELECTED_PARTITIONS and (begin is None or end is None):
         raise OptionError(
             f"{keys.CLUSTER_PARTITIONS.name}={mode.value} needs {keys.CLUSTER_BEGIN.name} and {keys.CLUSTER_END.name}"
@@ -165,23 +166,23 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
     """The options of a write; `defaults` (see `load_defaults`) stand behind them.
 
     Raises:
-        OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
-        UnsupportedTableError: a table version is asked for that this release does not write.
+        OptionError: unknown keys, values that are none of their options, what is not supported, and options that contradict
+            each other: all that is wrong with the options, in one error.
+        UnsupportedTableError: nothing is wrong but the table version, which this release does not write.
     """
     given = Layers(options, defaults, WRITES)
-    get = given.get
+    get, attempt = given.get, given.faults.attempt
     table, unsaid = _table(given.options), _table(given.defaults)
-    operation = get(keys.OPERATION)
-    mode = given.options.find(keys.OVERWRITE_MODE)
-    if operation is WriteOperation.INSERT_OVERWRITE_TABLE and mode and mode.value is OverwriteMode.DYNAMIC:
-        raise OptionError(
-            f"{mode.name}={mode.text!r} replaces partitions and operation insert_overwrite_table the whole table: drop one of them, "
-            "or use operation insert_overwrite"
-        )
-    if operation is WriteOperation.UPSERT and (
-        get(keys.DROP_DUPLICATES) or get(keys.DUPLICATE_POLICY) is not DuplicatePolicy.NONE
-    ):
-        operation = WriteOperation.INSERT  # as Apache Hudi understands these options beside its default operation
+    not_done = given.not_done(reading=False)
+    operation = attempt(lambda: _operation(given))
+    compaction = attempt(lambda: _compaction(given))
+    archiving = attempt(lambda: _archiving(given))
+    clustering = attempt(lambda: _clustering(given))
+    hive_sync = attempt(lambda: _hive_sync(given))
+    view = attempt(lambda: _view(given))
+    stream = attempt(lambda: _stream(given))
+    key_settings = attempt(lambda: table.over(unsaid).key_settings)
+    given.faults.say()
     write = WriteOptions(
         operation=operation,
         combine_before_upsert=get(keys.COMBINE_BEFORE_UPSERT),
@@ -192,20 +193,20 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         allow_duplicates_in_merge=get(keys.ALLOW_DUPLICATES),
         sort_mode=get(keys.SORT_MODE),
         partial=get(keys.PARTIAL_UPSERT),
-        null_for_missing=get(keys.NULL_FOR_MISSING),
+        null_for_missing=get(keys.NULL_FOR_MISSING) or get(keys.RECONCILE_SCHEMA),
         integers_to_floating=get(keys.INTEGERS_TO_FLOATING),
         overwrite_mode=get(keys.OVERWRITE_MODE),
         static_partitions=get(keys.STATIC_OVERWRITE),
         partitions_to_delete=get(keys.PARTITIONS_TO_DELETE),
         complex_key_new_encoding=get(keys.COMPLEX_NEW_ENCODING),
-        key_settings=table.over(unsaid).key_settings,
+        key_settings=key_settings,
         parallelism={
             WriteOperation.UPSERT: get(keys.UPSERT_PARALLELISM),
             WriteOperation.INSERT: get(keys.INSERT_PARALLELISM),
             WriteOperation.BULK_INSERT: get(keys.BULK_PARALLELISM),
             WriteOperation.DELETE: get(keys.DELETE_PARALLELISM),
         },
-        delete_marker=_delete_marker(given.options) or _delete_marker(given.defaults),
+        delete_marker=table.delete_marker or unsaid.delete_marker,
         driver_max_bytes=get(keys.DRIVER_MAX_BYTES),
         memory_limit_bytes=get(keys.MEMORY_LIMIT_MB) * 1024 * 1024,
         max_file_size_bytes=get(keys.MAX_FILE_SIZE),
@@ -230,7 +231,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             prune_by_ranges=get(keys.BLOOM_PRUNE),
         ),
         services_enabled=get(keys.SERVICES_ENABLED),
-        compaction=_compaction(given),
+        compaction=compaction,
         log_compaction=LogCompactionOptions(
             enabled=get(keys.LOG_COMPACT_ENABLE),
             inline=get(keys.LOG_COMPACT_INLINE),
@@ -249,7 +250,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             multiple=get(keys.CLEAN_MULTIPLE),
             consumer_hours=get(keys.CONSUMER_HOURS),
         ),
-        archiving=_archiving(given),
+        archiving=archiving,
         expiry=ExpiryOptions(
             inline=get(keys.EXPIRY_INLINE),
             strategy=get(keys.EXPIRY_CLASS) or get(keys.EXPIRY_STRATEGY),
@@ -257,7 +258,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             selected=get(keys.EXPIRY_SELECTED) or None,
             most=get(keys.EXPIRY_MOST),
         ),
-        clustering=_clustering(given),
+        clustering=clustering,
         concurrency=ConcurrencyOptions(
             heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,
             heartbeat_misses=get(keys.HEARTBEAT_MISSES),
@@ -279,11 +280,11 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             zookeeper_session_s=get(keys.ZOOKEEPER_SESSION) / 1000,
             zookeeper_connection_s=get(keys.ZOOKEEPER_CONNECTION) / 1000,
         ),
-        view=_view(given),
+        view=view,
         embedded=EmbeddedOptions(get(keys.EMBED_SERVER), get(keys.EMBED_PORT), get(keys.REMOTE_TOKEN)),
         gathered_markers=get(keys.MARKERS_TYPE) is MarkersType.TIMELINE_SERVER_BASED,
-        hive_sync=_hive_sync(given),
-        stream=_stream(given),
+        hive_sync=hive_sync,
+        stream=stream,
         stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),
         commit_entries={name: str(options[name]) for name in given.options.notes},
     )
@@ -292,8 +293,22 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         write,
         given.ignored(reading=False),
         unsaid,
-        given.not_done(reading=False),
+        (*not_done, *_not_registered(given)),
     )
+
+
+def _operation(given: Layers) -> WriteOperation:
+    operation, mode = given.get(keys.OPERATION), given.options.find(keys.OVERWRITE_MODE)
+    if operation is WriteOperation.INSERT_OVERWRITE_TABLE and mode and mode.value is OverwriteMode.DYNAMIC:
+        raise OptionError(
+            f"{mode.name}={mode.text!r} replaces partitions and operation insert_overwrite_table the whole table: drop one of them, "
+            "or use operation insert_overwrite"
+        )
+    if operation is WriteOperation.UPSERT and (
+        given.get(keys.DROP_DUPLICATES) or given.get(keys.DUPLICATE_POLICY) is not DuplicatePolicy.NONE
+    ):
+        return WriteOperation.INSERT  # as Apache Hudi understands these options beside its default operation
+    return operation
 
 
 def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING) -> ViewOptions:
@@ -302,8 +317,11 @@ def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str
     Raises:
         OptionError: a value that is none of its option.
     """
-    given, unsaid = ({n: v for n, v in each.items() if n.lower() in VIEWS} for each in (options, defaults))
-    return _view(Layers(given, unsaid, VIEWS))
+    ours, unsaid = ({n: v for n, v in each.items() if n.lower() in VIEWS} for each in (options, defaults))
+    given = Layers(ours, unsaid, VIEWS)
+    view = given.faults.attempt(lambda: _view(given))
+    given.faults.say()
+    return view
 
 
 def _view(given: Layers) -> ViewOptions:
@@ -339,7 +357,7 @@ def _hive_sync(given: Layers) -> HiveSyncOptions:
     get = given.get
     table_properties, serde_properties = get(keys.HIVE_SYNC_PROPERTIES), get(keys.HIVE_SYNC_SERDE)
     return HiveSyncOptions(
-        enabled=get(keys.HIVE_SYNC_ENABLE) or get(keys.META_SYNC_ENABLE),
+        enabled=_wants_hive(given) and get(keys.HIVE_SYNC_MODE) != "glue",
         servers=servers_of(get(keys.HIVE_SYNC_URIS), option=keys.HIVE_SYNC_URIS.name),
         database=get(keys.HIVE_SYNC_DATABASE),
         table=get(keys.HIVE_SYNC_TABLE),
@@ -369,6 +387,23 @@ def _hive_sync(given: Layers) -> HiveSyncOptions:
     )
 
 
+def _wants_hive(given: Layers) -> bool:
+    """Whether a Hive metastore is asked for: by its own switch, or by that of all catalogs with Hive among the tools."""
+    tools = given.get(keys.META_SYNC_TOOL)
+    return given.get(keys.HIVE_SYNC_ENABLE) or (given.get(keys.META_SYNC_ENABLE) and keys.HIVE_SYNC_TOOL in tools)
+
+
+def _not_registered(given: Layers) -> list[str]:
+    """Registrations that were asked for and are not done, a sentence each."""
+    said = []
+    if given.get(keys.HIVE_SYNC_ENABLE) or given.get(keys.META_SYNC_ENABLE):
+        others = [tool for tool in given.get(keys.META_SYNC_TOOL) if tool != keys.HIVE_SYNC_TOOL]
+        said += [f"the table is not registered by {tool} ({keys.META_SYNC_TOOL.name})" for tool in others]
+    if _wants_hive(given) and given.get(keys.HIVE_SYNC_MODE) == "glue":
+        said.append(f"the table is not registered in AWS Glue ({keys.HIVE_SYNC_MODE.name})")
+    return said
+
+
 def _stream(given: Layers) -> StreamBatch | None:
     name, number = given.get(keys.STREAM_ID), given.get(keys.STREAM_BATCH)
     if (name is None) != (number is None):
@@ -386,14 +421,36 @@ def parse_read_options(
     """The options of a read. `zone` is the table's, None the process's own: instants given with an offset are converted to it.
 
     Raises:
-        OptionError: an unknown key, a value that is none of its option, or options that contradict each other.
+        OptionError: unknown keys, values that are none of their options, what is not supported, and options that contradict
+            each other: all that is wrong with the options, in one error.
     """
     given = Layers(options, defaults, READS)
+    attempt = given.faults.attempt
     given.not_done(reading=True)  # of a query all of it is refused
+    begin = attempt(lambda: _instant(given, keys.BEGIN_INSTANT, parse_begin_option, zone))
+    end = attempt(lambda: _instant(given, keys.END_INSTANT, parse_instant_option, zone))
+    as_of = attempt(lambda: _as_of(given, zone, session_zone))
+    view = attempt(lambda: _view(given))
+    attempt(lambda: _check_range(given, begin, end, as_of))
+    given.faults.say()
+    return ReadOptions(
+        query=given.get(keys.QUERY_TYPE),
+        begin=begin,
+        end=end,
+        as_of=as_of,
+        changes=given.get(keys.INCREMENTAL_FORMAT),
+        full_scan_fallback=given.get(keys.FULL_SCAN_FALLBACK),
+        where=given.get(keys.WHERE),
+        columns=given.get(keys.COLUMNS),
+        stream=StreamReadOptions(given.get(keys.START_OFFSET), given.get(keys.MAX_COMMITS), given.get(keys.MAX_BYTES)),
+        view=view,
+        ignored=given.ignored(reading=True),
+    )
+
+
+def _check_range(given: Layers, begin: str | None, end: str | None, as_of: str | None) -> None:
+    """The instants fit the query type, and each other."""
     query = given.get(keys.QUERY_TYPE)
-    begin = _instant(given, keys.BEGIN_INSTANT, parse_begin_option, zone)
-    end = _instant(given, keys.END_INSTANT, parse_instant_option, zone)
-    as_of = _as_of(given, zone, session_zone)
     incremental = query is QueryType.INCREMENTAL
     for key, value, fits in (
         (keys.BEGIN_INSTANT, begin, incremental),
@@ -410,22 +467,8 @@ def parse_read_options(
             f"an incremental query needs {keys.BEGIN_INSTANT.name}, the instant after which changes are read; "
             "000 for all of them"
         )
-    read = ReadOptions(
-        query=query,
-        begin=begin,
-        end=end,
-        as_of=as_of,
-        changes=given.get(keys.INCREMENTAL_FORMAT),
-        full_scan_fallback=given.get(keys.FULL_SCAN_FALLBACK),
-        where=given.get(keys.WHERE),
-        columns=given.get(keys.COLUMNS),
-        stream=StreamReadOptions(given.get(keys.START_OFFSET), given.get(keys.MAX_COMMITS), given.get(keys.MAX_BYTES)),
-        view=_view(given),
-        ignored=given.ignored(reading=True),
-    )
     if begin is not None and end is not None and sort_key(begin) > sort_key(end):
         raise OptionError(f"{keys.BEGIN_INSTANT.name}={begin} is after {keys.END_INSTANT.name}={end}: swap them")
-    return read
 
 
 def _as_of(given: Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> str | None:

@@ -13,6 +13,7 @@ from hoodie.model.enums import MergeMode, TableType, TableVersion
 from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
 from hoodie.model.plans import DeleteMarker, MergeRule
 from hoodie.options.buckets import asked_layout, layout_properties, parse_layout
+from hoodie.options.class_names import one_name
 from hoodie.options.keygen import (
     KINDS,
     SLASH_DATES,
@@ -488,7 +489,7 @@ def _key_generator(read: _Properties) -> KeyGeneratorType | None:
     kind, java_class = read.get(KEYGEN_TYPE), read.get(KEYGEN_CLASS)
     if kind:
         return KEY_GENERATOR_TYPES.get(kind.upper(), KeyGeneratorType.OTHER)
-    return KEY_GENERATOR_CLASSES.get(java_class, KeyGeneratorType.OTHER) if java_class else None
+    return KEY_GENERATOR_CLASSES.get(one_name(java_class), KeyGeneratorType.OTHER) if java_class else None
 
 
 def names_of(columns: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.model.enums import TableVersion
+from hoodie.options.class_names import one_name
 from hoodie.options.merging import MERGER_NAME, PAYLOADS
 
 T_co = TypeVar("T_co", covariant=True)
@@ -166,7 +167,7 @@ def lock_provider() -> Kind[LockProvider]:
     listed = ", ".join(LockProvider)
 
     def read(value: str) -> LockProvider:
-        provider = known.get(value.lower())
+        provider = known.get(one_name(value).lower())
         if provider is not None:
             return provider
         absent = _LOCKS_NOT_THERE.get(value.lower().rpartition(".")[2])
@@ -374,6 +375,11 @@ def choice(values: Mapping[str, T_co], *, known: Iterable[str] = ()) -> Kind[T_c
     return Kind(allowed, read)
 
 
+def named_class(kind: Kind[T_co]) -> Kind[T_co]:
+    """The same for the names of a class that moved."""
+    return Kind(kind.allowed, lambda value: kind.read(one_name(value)))
+
+
 def only(value: str, why: str) -> Kind[str]:
     """The one value that says what happens here anyway; any other is refused with the reason."""
 
@@ -390,7 +396,7 @@ def _key_generator(known: Mapping[str, KeyGeneratorType]) -> Callable[[str], Key
     supported = ", ".join(SUPPORTED_KEY_GENERATORS)
 
     def read(value: str) -> KeyGeneratorType:
-        kind = folded.get(value.lower())
+        kind = folded.get(one_name(value).lower())
         if kind in SUPPORTED_KEY_GENERATORS:
             return kind
         if kind is KeyGeneratorType.GLOBAL_DELETE:
@@ -417,6 +423,7 @@ def payload_class() -> Kind[str]:
     """The name of one of the payload classes that are known."""
 
     def read(value: str) -> str:
+        value = one_name(value)
         if value not in PAYLOADS:
             raise ValueError(
                 f"is a payload class that is not supported by this release, which has {', '.join(_short(n) for n in PAYLOADS)}"

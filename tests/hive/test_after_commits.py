@@ -45,7 +45,7 @@ def test_a_metastore_that_does_not_answer_costs_one_warning_and_no_commit(
         result = t.upsert({"id": [1]}, options={**ENABLED, **more})
     assert result.instant is not None
     assert t.scan().count() == 1
-    said = [r.getMessage() for r in caplog.records if "metastore" in r.getMessage()]
+    said = [r.getMessage() for r in caplog.records if "the commit stands" in r.getMessage()]
     assert len(said) == 1
     assert said[0].startswith("the commit stands, but the registration in the Hive metastore after it failed")
     assert "s3cr3t" not in caplog.text
@@ -80,8 +80,7 @@ def test_the_command_says_so_too(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
-        ("hoodie.datasource.hive_sync.mode", "jdbc", "not supported by this release, which has hms"),
-        ("hoodie.meta.sync.client.tool.class", "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool", "no other catalog"),
+        ("hoodie.datasource.hive_sync.mode", "odbc", "is not one of hms, jdbc, hiveql, glue"),
         ("hoodie.datasource.hive_sync.base_file_format", "ORC", "base files are Parquet"),
         ("hoodie.datasource.hive_sync.table.strategy", "BOTH", "is not one of ALL, RO, RT"),
         (URIS, "http://a/b:1", "names no server"),
@@ -106,6 +105,29 @@ def test_either_switch_of_apache_hudi_counts() -> None:
         )
         assert request.write.hive_sync.enabled
         assert not request.not_done
+
+
+TOOL, MODE = "hoodie.meta.sync.client.tool.class", "hoodie.datasource.hive_sync.mode"
+GLUE = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
+
+
+@pytest.mark.parametrize(
+    ("options", "registers", "said"),
+    [
+        ({"hive_sync.enable": "true", MODE: "jdbc"}, True, ()),
+        ({"hive_sync.enable": "true", MODE: "hiveql"}, True, ()),
+        ({"hive_sync.enable": "true", MODE: "glue"}, False, (f"the table is not registered in AWS Glue ({MODE})",)),
+        ({"meta.sync.enable": "true", TOOL: GLUE}, False, (f"the table is not registered by {GLUE} ({TOOL})",)),
+        ({"hive_sync.enable": "true", TOOL: GLUE}, True, (f"the table is not registered by {GLUE} ({TOOL})",)),
+        ({TOOL: GLUE, MODE: "glue"}, False, ()),
+    ],
+)
+def test_other_catalogs_are_said_and_stop_no_write(
+    options: dict[str, str], registers: bool, said: tuple[str, ...]
+) -> None:
+    given = {f"hoodie.datasource.{name}" if name.endswith("enable") else name: text for name, text in options.items()}
+    request = parse_write_options(given)
+    assert (request.write.hive_sync.enabled, request.not_done) == (registers, said)
 
 
 def test_properties_are_lines() -> None:

@@ -139,9 +139,10 @@ def test_a_batch_that_lacks_columns_is_refused(tmp_path, kind, operation):
         with pytest.raises(SchemaError, match="MISSING") as told:
             write(some)
         assert ("partial=True" in str(told.value)) == (operation == "upsert")
-    write(pa.table({"id": ["b"], "s": [{"x": 1}]}), NULLS)
-    assert by_id(table)["b"] == {"n": None, "s": {"x": 1, "y": None}}
-    assert table.delete({"id": ["b"]}).deleted == 1
+    for key, nulls in (("b", NULLS), ("c", {"hoodie.datasource.write.reconcile.schema": "true"})):
+        write(pa.table({"id": [key], "s": [{"x": 1}]}), nulls)
+        assert by_id(table)[key] == {"n": None, "s": {"x": 1, "y": None}}
+        assert table.delete({"id": [key]}).deleted == 1
 
 
 def test_a_partial_upsert_may_lack_columns(tmp_path):

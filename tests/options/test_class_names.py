@@ -1,0 +1,75 @@
+"""A class of Apache Hudi that moved is known by each of its names, in options and in tables."""
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.model.enums import MergeMode, PartitionFilter, TableVersion
+from hoodie.options import keys
+from hoodie.options.class_names import one_name
+from hoodie.options.merging import PAYLOADS, merge_rule
+from hoodie.options.parse import parse_write_options
+
+HUDI = "org.apache.hudi."
+DMS = f"{HUDI}common.model.AWSDmsAvroPayload"
+OLDER = [
+    (keys.PAYLOAD_CLASS, f"{HUDI}payload.AWSDmsAvroPayload", DMS),
+    (keys.PAYLOAD_CLASS, f"{HUDI}OverwriteWithLatestAvroPayload", f"{HUDI}common.model.OverwriteWithLatestAvroPayload"),
+    (keys.PAYLOAD_CLASS, "com.uber.hoodie.OverwriteWithLatestAvroPayload", f"{HUDI}common.model.OverwriteWithLatestAvroPayload"),
+    (keys.KEYGEN_CLASS, f"{HUDI}SimpleKeyGenerator", f"{HUDI}keygen.SimpleKeyGenerator"),
+    (keys.KEYGEN_CLASS, f"{HUDI}ComplexKeyGenerator", f"{HUDI}keygen.ComplexKeyGenerator"),
+    (keys.KEYGEN_CLASS, "com.uber.hoodie.NonpartitionedKeyGenerator", f"{HUDI}keygen.NonpartitionedKeyGenerator"),
+    (keys.KEYGEN_CLASS, f"{HUDI}utilities.keygen.TimestampBasedKeyGenerator", f"{HUDI}keygen.TimestampBasedKeyGenerator"),
+    (keys.LOCK_PROVIDER, f"{HUDI}hive.HiveMetastoreBasedLockProvider", f"{HUDI}hive.transaction.lock.HiveMetastoreBasedLockProvider"),
+    (keys.LOCK_PROVIDER, f"{HUDI}core.transaction.lock.InProcessLockProvider", f"{HUDI}client.transaction.lock.InProcessLockProvider"),
+    (keys.COMPACT_STRATEGY, f"{HUDI}io.compact.strategy.BoundedIOCompactionStrategy", "bounded_io"),
+    (keys.COMPACT_STRATEGY, "com.uber.hoodie.io.compact.strategy.DayBasedCompactionStrategy", "day_based"),
+    (keys.HIVE_SYNC_EXTRACTOR, "com.uber.hoodie.hive.MultiPartKeysValueExtractor", f"{HUDI}hive.MultiPartKeysValueExtractor"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "older", "now"), OLDER, ids=[older for _, older, _ in OLDER])
+def test_an_older_name_means_the_same(key, older, now):
+    assert key.parse(older) == key.parse(now)
+
+
+@pytest.mark.parametrize("name", [*PAYLOADS, "com.acme.Mine", "org.apache.hudi.keygen.SimpleKeyGenerator", ""])
+def test_the_newest_name_stays(name):
+    assert one_name(name) == name
+
+
+def test_a_table_keeps_the_newest_name_and_is_read_by_the_older(tmp_path):
+    job = {"hoodie.datasource.write.payload.class": f"{HUDI}payload.AWSDmsAvroPayload"}
+    table = hoodie.create_table(tmp_path / "t", {"id": "int64", "Op": "string"}, record_key="id", options=job)
+    path = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    text = path.read_text()
+    assert f"hoodie.compaction.payload.class={DMS}\n" in text
+    table.upsert(pa.table({"id": [1, 2], "Op": ["I", "I"]}))
+    path.write_text("".join(
+        line for line in text.replace(DMS, f"{HUDI}payload.AWSDmsAvroPayload").splitlines(True) if "checksum" not in line
+    ))  # fmt: skip
+    again = hoodie.open_table(tmp_path / "t")
+    again.upsert(pa.table({"id": [2], "Op": ["D"]}), options=job)
+    assert again.scan(columns=["id"]).to_arrow().to_pylist() == [{"id": 1}]
+
+
+@pytest.mark.parametrize("version", [TableVersion.V6, TableVersion.V8])
+def test_merge_rules_go_by_any_name(version):
+    rules = [
+        merge_rule({"hoodie.compaction.payload.class": name}, version=version, ordering=())
+        for name in (DMS, f"{HUDI}payload.AWSDmsAvroPayload")
+    ]
+    assert rules[0] == rules[1]
+    assert rules[0].mode is MergeMode.COMMIT_TIME_ORDERING
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("RecentDays", PartitionFilter.RECENT_DAYS), ("SelectedPartitions", PartitionFilter.SELECTED_PARTITIONS)],
+)
+def test_clustering_plans_by_partitions_are_a_filter_mode_by_now(name, mode):
+    strategy = "hoodie.clustering.plan.strategy."
+    bounds = {f"{strategy}cluster.begin.partition": "a", f"{strategy}cluster.end.partition": "b"}
+    for engine in ("Spark", "Java"):
+        older = {f"{strategy}class": f"{HUDI}client.clustering.plan.strategy.{engine}{name}ClusteringPlanStrategy"}
+        assert parse_write_options(older | bounds).write.clustering.partition_filter is mode
