@@ -35,6 +35,7 @@ from hoodie.options.values import (
     KEY_GENERATOR_TYPE,
     ConcurrencyMode,
     DuplicatePolicy,
+    Durability,
     Extractor,
     FailedWritesPolicy,
     HiveViews,
@@ -466,6 +467,13 @@ MEMORY_LIMIT_MB = Key(
     1024,
     "Without Spark: how many MB a write may hold. Half of it is for rows of the batch; more rows wait in files, beside a table on a "
     "local disk, otherwise in TMPDIR. As many files are written at once as fit into the other half, at least one.",
+)
+DURABILITY = Key(
+    "hoodie.python.durability",
+    choice({each.value: each for each in Durability}),
+    Durability.POWER_CUT,
+    "What a commit on a local disk outlives. `power_cut`: it waits until all its files are on the disk. `process`: it waits for its "
+    "timeline files only, so a power cut can take or cut data files that were written in the minute before; reads name them.",
 )
 LOCK_PROVIDER = Key(
     "hoodie.write.lock.provider",
@@ -1560,6 +1568,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
             *(OVERWRITE_MODE, STATIC_OVERWRITE, PARTITIONS_TO_DELETE),
             *(UPSERT_PARALLELISM, INSERT_PARALLELISM, BULK_PARALLELISM, DELETE_PARALLELISM, DRIVER_MAX_BYTES),
             MEMORY_LIMIT_MB,
+            DURABILITY,
             ROW_COPIES,
         ),
         "Files": (

@@ -260,6 +260,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         ),
         clustering=clustering,
         concurrency=ConcurrencyOptions(
+            durability=get(keys.DURABILITY),
             heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,
             heartbeat_misses=get(keys.HEARTBEAT_MISSES),
             takes_turns=get(keys.TAKES_TURNS),

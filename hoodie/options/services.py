@@ -8,7 +8,7 @@ from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import CleanPolicy, ExpiryStrategy, PartitionFilter, RowOrder, UpdateStrategy
 from hoodie.options import keys
 from hoodie.options.compaction import Strategy, Trigger
-from hoodie.options.values import FailedWritesPolicy, LockProvider
+from hoodie.options.values import Durability, FailedWritesPolicy, LockProvider
 
 EXPIRY_MARGIN_S = 5.0
 """So much earlier a writer gives itself up than others do."""
@@ -140,6 +140,7 @@ class ExpiryOptions:
 
 @dataclass(frozen=True)
 class ConcurrencyOptions:
+    durability: Durability = keys.DURABILITY.default
     heartbeat_interval_s: float = keys.HEARTBEAT_INTERVAL.default / 1000
     heartbeat_misses: int = keys.HEARTBEAT_MISSES.default
     takes_turns: bool = keys.TAKES_TURNS.default

@@ -110,6 +110,13 @@ class LogBlockFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class Durability(StrEnum):
+    """What a commit on a local disk outlives."""
+
+    POWER_CUT = "power_cut"
+    PROCESS = "process"
+
+
 class MarkersType(StrEnum):
     """How the files are marked that a write is about to make."""
 

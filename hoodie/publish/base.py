@@ -39,7 +39,7 @@ class Publisher(Protocol):
     def open_staged(self, path: str, *, within: str, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         """A new file below the place `within`, as `Storage.open_output`; a task of a fenced writer does not bring its place back.
 
-        Its name is durable from `publish` on. `durable=False`: for what is never published.
+        It is durable from `publish` on. `durable=False`: for what is never published.
 
         A publisher whose storage cannot say so in the same request lets the task write; its file gets no final name then, and
         `remains` names the place.

@@ -106,6 +106,13 @@ class Storage(Protocol):
         """
         ...
 
+    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
+        """`create_new` of each (path, data) that is not there; who finds another's file leaves it.
+
+        Their bytes are durable, and their names from the next durable file of the same folder on.
+        """
+        ...
+
     def replace(self, path: str, data: bytes) -> None:
         """Put a whole file under the name atomically, whether or not one stood there."""
         ...
@@ -136,6 +143,13 @@ class Storage(Protocol):
 
     def touch(self, path: str) -> None:
         """Create an empty file when absent and set its modification time to now; may be forgotten in a power cut."""
+        ...
+
+    def unsynced(self) -> Storage:
+        """The same files for a writer who may lose in a power cut the data files that it wrote last; itself where that saves nothing.
+
+        What `create_new` and `replace` make is durable all the same.
+        """
         ...
 
     def now_s(self) -> float:
@@ -197,8 +211,8 @@ class RenamingStorage(Storage, Protocol):
     ) -> AbstractContextManager[BinaryIO]:
         """As in `Storage`. Makes missing parent folders only below `within` where that is given.
 
-        So a task of a rolled-back writer does not bring its staging folder back. There only the bytes are durable: a power cut
-        may take the name, until `move_new` gives the file its final one.
+        So a task of a rolled-back writer does not bring its staging folder back. There a power cut may take the file, until
+        `move_new` gives it its final name.
 
         Raises:
             FileExistsError: the name is taken. FileNotFoundError: `within` is not there (any more).
@@ -222,7 +236,10 @@ class RenamingStorage(Storage, Protocol):
         ...
 
     def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
-        """`move_new` of each (source, target), in order; all of them are durable when it returns, none has to be before.
+        """`move_new` of each (source, target), in order; all of them, bytes and names, are durable when it returns.
+
+        The bytes of each are before it has its name. So are the names of the folders on the way to it when this returns, whoever
+        made them.
 
         Raises:
             As `move_new`, for the first that fails: those before it have their final names.

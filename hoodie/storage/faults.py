@@ -20,6 +20,7 @@ from hoodie.storage.base import (
     RenamingStorage,
     Storage,
 )
+from hoodie.storage.many import create_each_missing
 from hoodie.storage.memory import KeptBytesIO
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 
@@ -195,6 +196,9 @@ class FaultStorage:
             torn=lambda fault: self._leave_temporary(via, _reached(data, fault)),
         )
 
+    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
+        create_each_missing(self, files)
+
     def replace(self, path: str, data: bytes) -> None:
         self._change(
             "replace",
@@ -271,6 +275,9 @@ class FaultStorage:
 
     def touch(self, path: str) -> None:
         self._change("touch", path, lambda: self._inner.touch(path))
+
+    def unsynced(self) -> Storage:
+        return self
 
     def now_s(self) -> float:
         return self._living().now_s()

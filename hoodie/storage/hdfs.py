@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from hoodie.storage.base import FileInfo, LogOutput
+from hoodie.storage.base import FileInfo, LogOutput, Storage
 from hoodie.storage.hdfs_client import connected
 from hoodie.storage.hdfs_errors import HdfsErrors, meaning
 from hoodie.storage.hdfs_files import HdfsInput, HdfsLog, HdfsOutput
+from hoodie.storage.many import create_each_missing
 from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, refuse_outside, temporary_name
 
 if TYPE_CHECKING:
@@ -199,6 +200,9 @@ class HdfsStorage:
                 self._client.delete(temporary, False)
             raise
 
+    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
+        create_each_missing(self, files)
+
     def replace(self, path: str, data: bytes) -> None:
         absolute = self._absolute(path)
         temporary = self._write_temporary(self._scratch(), data, durable=True)
@@ -300,6 +304,9 @@ class HdfsStorage:
         absolute = self._absolute(path, may_be_root=True)
         with self._errors.translated(absolute):
             return self._status(absolute) is not None
+
+    def unsynced(self) -> Storage:
+        return self
 
     def now_s(self) -> float:
         """The NameNode's clock where the scratch folder is there to ask it in, else this machine's."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar, overload
+
+from hoodie.storage.base import Storage
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -59,6 +62,17 @@ def for_each(act: Callable[[T], A], items: Iterable[T], *, at_once: int) -> list
         return [act(item) for item in found]
     with ThreadPoolExecutor(min(at_once, len(found)), thread_name_prefix="hoodie-storage") as pool:
         return [future.result() for future in [pool.submit(act, item) for item in found]]
+
+
+def create_each_missing(storage: Storage, files: Sequence[tuple[str, bytes]]) -> None:
+    """`Storage.create_missing` where nothing is saved by making them together."""
+
+    def create(file: tuple[str, bytes]) -> None:
+        if not storage.exists(file[0]):
+            with suppress(FileExistsError):  # another writer was first
+                storage.create_new(*file)
+
+    for_each(create, files, at_once=storage.at_once)
 
 
 def in_turns(act: Callable[[T], A], items: Sequence[T], *, at_once: int) -> Iterator[A]:

@@ -14,7 +14,8 @@ from typing import BinaryIO, NamedTuple, NoReturn
 
 import pyarrow as pa
 
-from hoodie.storage.base import FileInfo, LogOutput
+from hoodie.storage.base import FileInfo, LogOutput, Storage
+from hoodie.storage.many import create_each_missing
 from hoodie.storage.paths import checked_path, checked_range, refuse_outside
 
 
@@ -137,6 +138,9 @@ class MemoryStorage:
             self._refuse_taken(path)
             self._make_folders(_parent(path))
             self._files[path] = _File(bytes(data), self.clock())
+
+    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
+        create_each_missing(self, files)
 
     def replace(self, path: str, data: bytes) -> None:
         self._checked(path)
@@ -278,6 +282,9 @@ class MemoryStorage:
             self._make_folders(_parent(path))
             file = self._files.setdefault(path, _File(b"", 0.0))
             file.write(file.data, self.clock())
+
+    def unsynced(self) -> Storage:
+        return self
 
     def now_s(self) -> float:
         return self.clock()

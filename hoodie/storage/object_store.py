@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 
 from hoodie.errors import AccessDeniedError, StorageFullError
-from hoodie.storage.base import FileInfo
+from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.many import create_each_missing
 from hoodie.storage.paths import checked_path, checked_range
 from hoodie.storage.ranges import TAIL_BYTES, RangedFile, RangedInput, Span
 from hoodie.storage.refusals import denied, full
@@ -192,6 +193,9 @@ class ObjectStorage:
     def create_new(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self._put_once(path, bytes(data), "create")
 
+    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
+        create_each_missing(self, files)
+
     def replace(self, path: str, data: bytes) -> None:
         self._checked(path)
         self._put(path, bytes(data))
@@ -285,6 +289,9 @@ class ObjectStorage:
             self.create_new(path, b"")
         except FileExistsError:
             self.replace(path, self.read(path))
+
+    def unsynced(self) -> Storage:
+        return self
 
     def now_s(self) -> float:
         """This machine's clock where it agrees with the store's to the second, which is all that a store tells; else the store's.

@@ -22,6 +22,7 @@ from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.table import TableConfig, parse_table_config
+from hoodie.options.values import Durability
 from hoodie.options.view import VIEW, ViewOptions
 from hoodie.publish.base import Publisher
 from hoodie.publish.publishers import publisher_of
@@ -154,10 +155,11 @@ class TableContext:
         )._viewed(view)
 
     def with_concurrency(self, options: ConcurrencyOptions) -> TableContext:
-        """The same table among the writers that these options speak of."""
+        """The same table among the writers that these options speak of, and as durable as they say."""
         if options == self.concurrency:
             return self
-        return replace(self, concurrency=options, coordination=coordinate(self.storage, options))
+        storage = self.storage if options.durability is Durability.POWER_CUT else self.storage.unsynced()
+        return replace(self, storage=storage, concurrency=options, coordination=coordinate(storage, options))
 
     def with_view(self, options: ViewOptions) -> TableContext:
         """The same table with files that are found as these options say; where they say nothing, as it is.

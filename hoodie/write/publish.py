@@ -17,7 +17,6 @@ from hoodie.model.names import PARTITION_METADATA, join
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.storage.base import Storage
-from hoodie.storage.many import for_each
 from hoodie.view.context import TableContext
 
 
@@ -30,20 +29,18 @@ def publish_files(
     gathered_markers: bool = False,
 ) -> None:
     """Make the folders partitions, then give the files and row copies their names."""
-    storage, partitions = context.storage, sorted({r.stat.partition_path for r in results})
-    for_each(lambda path: ensure_partition(storage, path, instant), partitions, at_once=storage.at_once)
+    ensure_partitions(context.storage, sorted({r.stat.partition_path for r in results}), instant)
     context.publisher.publish(instant, [*(result.file for result in results), *copies], gathered=gathered_markers)
 
 
-def ensure_partition(storage: Storage, partition_path: str, instant: str) -> None:
-    """The file that makes a folder a partition: without it Spark's readers do not see the folder at all."""
-    path = join(partition_path, PARTITION_METADATA)
-    if storage.exists(path):
-        return
-    try:
-        storage.create_new(path, partition_metadata(partition_path, instant))
-    except FileExistsError:
-        return  # another writer was first; the content is the same but for its instant
+def ensure_partitions(storage: Storage, partition_paths: Iterable[str], instant: str) -> None:
+    """The files that make folders partitions: without it Spark's readers do not see a folder at all.
+
+    What another writer was first to make is the same but for its instant.
+    """
+    storage.create_missing(
+        [(join(path, PARTITION_METADATA), partition_metadata(path, instant)) for path in partition_paths]
+    )
 
 
 def partition_metadata(partition_path: str, instant: str) -> bytes:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from hoodie.model.instant import format_instant
-from hoodie.storage.local import LocalStorage, _link
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.local_files import link_new
 from hoodie.storage.paths import SCRATCH_FOLDER
 from hoodie.timeline.clock import Clock
 
@@ -151,7 +152,7 @@ def test_table_over_two_file_systems_is_refused_with_a_reason(
     try:
         write(storage, "source", b"data")
         with pytest.raises(OSError, match="one file system that has hard links") as caught:
-            _link(str(root / "source"), str(elsewhere / "f"))  # as where a folder of the table is a mount point
+            link_new(str(root / "source"), str(elsewhere / "f"))  # as where a folder of the table is a mount point
         assert caught.value.errno == errno.EXDEV
         assert os.listdir(elsewhere) == []
         assert [info.path for info in storage.list("", recursive=True)] == ["source"]

@@ -13,7 +13,7 @@ from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.publish.renaming import RenamingPublisher
 from hoodie.storage.faults import FaultStorage
-from hoodie.write.publish import commit_metadata, ensure_partition, publish_files
+from hoodie.write.publish import commit_metadata, ensure_partitions, publish_files
 from tests.memory_tables import FakeClock, new_storage
 from tests.placed import in_memory
 
@@ -40,7 +40,7 @@ def staged(*results):
 @pytest.mark.parametrize(("partition", "depth"), [("", 0), ("a", 1), ("a/b", 2), ("y=1/m=2/d=3", 3)])
 def test_partition_metadata_say_how_deep_the_folder_lies(partition, depth):
     storage = new_storage(FakeClock())
-    ensure_partition(storage, partition, T)
+    ensure_partitions(storage, [partition], T)
     path = f"{partition}/.hoodie_partition_metadata".lstrip("/")
     assert parse_properties(storage.read(path).decode(), path=path) == {"commitTime": T, "partitionDepth": str(depth)}
 
@@ -48,7 +48,7 @@ def test_partition_metadata_say_how_deep_the_folder_lies(partition, depth):
 def test_partition_metadata_are_written_once():
     storage = new_storage(FakeClock())
     storage.create_new("a/.hoodie_partition_metadata", b"theirs")
-    ensure_partition(storage, "a", T)
+    ensure_partitions(storage, ["a"], T)
     assert storage.read("a/.hoodie_partition_metadata") == b"theirs"
 
 
@@ -62,7 +62,7 @@ class Overtaken(FaultStorage):
 
 def test_another_writer_may_be_first():
     storage = new_storage(FakeClock())
-    ensure_partition(Overtaken(storage), "a", T)
+    ensure_partitions(Overtaken(storage), ["a"], T)
     assert storage.read("a/.hoodie_partition_metadata") == b"theirs"
 
 
@@ -77,6 +77,8 @@ class Recorder:
         call = getattr(self._storage, name)
         if name == "move_all_new":
             return lambda moves: [self.move_new(*move) for move in moves]
+        if name == "create_missing":
+            return lambda files: [self.create_new(*file) for file in files]
         if name not in {"create_new", "touch", "move_new"}:
             return call
 
