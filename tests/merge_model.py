@@ -1,5 +1,6 @@
 """How records of one key merge, one by one in plain Python: Apache Hudi's rules as integration/test_merging_with_hudi.py saw them."""
 
+import math
 from typing import Any, NamedTuple
 
 from hoodie.model.enums import Fill, MergeMode
@@ -45,8 +46,8 @@ class Model:
         return self.rank(new.ts) >= self.rank(old.ts)
 
     @staticmethod
-    def rank(ts: int | None) -> int:
-        return 0 if ts is None else ts
+    def rank(ts: int | None) -> float:
+        return -math.inf if ts is None else ts
 
     def merge(self, new: Record, old: Record, *, logs: bool) -> Record:
         counts = self.newer_counts(new, old, logs=logs)

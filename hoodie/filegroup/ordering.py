@@ -68,13 +68,18 @@ def are_defaults(ordering: Column | None, count: int) -> np.ndarray:
         return np.ones(count, dtype=bool)
     array = whole(ordering)
     missing = bools(pc.is_null(array))
-    if pa.types.is_integer(array.type) and array.type.bit_width <= 32:
+    if missing_is_zero(array.type):
         missing = missing | bools(pc.fill_null(pc.equal(array, 0), False))
     return missing
 
 
+def missing_is_zero(kind: pa.DataType) -> bool:
+    """Whether a missing value of this type compares as 0: Hudi's default is an int of Java, which only those are equal to."""
+    return bool(pa.types.is_integer(kind)) and kind.bit_width <= 32
+
+
 def ranks_of(ordering: Column) -> np.ndarray:
-    """Equal values have equal ranks; a missing value ranks lowest. Several fields: as tuples."""
+    """Equal values have equal ranks; a missing value ranks lowest, but for `missing_is_zero`. Several fields: as tuples."""
     array = whole(ordering)
     if pa.types.is_struct(array.type):
         ranks = np.zeros(len(array), dtype=np.int64)
@@ -88,7 +93,7 @@ def ranks_of(ordering: Column) -> np.ndarray:
 
 
 def at_least(newer: Column, older: Column) -> np.ndarray:
-    """Bool for each pair: newer >= older. A missing value is the lowest, and ties with another missing one."""
+    """Bool for each pair: newer >= older. Missing values are as in `ranks_of`; two of them tie."""
     mine, theirs = whole(newer), whole(older)
     if pa.types.is_struct(mine.type):
         # From the last field to the first: what differs there decides, what is equal leaves it to the later fields.
@@ -129,8 +134,8 @@ def _parts(tuples: Any) -> list[pa.Array]:
 
 
 def _comparable(array: pa.Array) -> pa.Array:
-    if pa.types.is_integer(array.type):
-        filled: pa.Array = pc.fill_null(array, 0)  # Hudi's default ordering value is int 0
+    if missing_is_zero(array.type):
+        filled: pa.Array = pc.fill_null(array, 0)
         return filled
     if pa.types.is_boolean(array.type):
         return array.cast(pa.int8())

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup.merge import beats_stored, key_codes, latest_of_each, positions_in, unconditional
-from hoodie.filegroup.ordering import ordering_of, whole
+from hoodie.filegroup.ordering import missing_is_zero, ordering_of, whole
 from hoodie.filegroup.row_copies import DELETED_KEY, ROW
 from hoodie.filegroup.slice_reader import open_base_file, read_base_file
 from hoodie.format.column_stats import ranges_of_footer
@@ -287,16 +287,15 @@ def _few(storage: Storage) -> int:
 
 
 def _plain(ordering: pa.Array) -> np.ndarray | None:
-    """The values as int64, missing ones as they compare; None for types that are no plain numbers of 64 bits at most."""
+    """The values as int64; None where they are no plain numbers of 64 bits at most, or one is missing and lower than all."""
     kind = ordering.type
-    if pa.types.is_signed_integer(kind):
-        values = pc.fill_null(ordering.cast(pa.int64()), 0)
-    elif pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
-        numbers = ordering.cast(pa.int32()) if pa.types.is_date32(kind) else ordering
-        values = pc.fill_null(numbers.cast(pa.int64()), np.iinfo(np.int64).min)
-    else:
+    if missing_is_zero(kind):
+        ordering = pc.fill_null(ordering, 0)
+    plain = pa.types.is_signed_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind)
+    if not plain or ordering.null_count:
         return None
-    result: np.ndarray = values.to_numpy(zero_copy_only=False)
+    numbers = ordering.cast(pa.int32()) if pa.types.is_date32(kind) else ordering
+    result: np.ndarray = numbers.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return result
 
 
@@ -307,7 +306,7 @@ def _is_later(storage: Storage, cache: Cache, context: ReadContext, base: BaseFi
     if field is None or not known.bounded:
         return False
     highs = [known.high] if known.values else []
-    if known.nulls and pa.types.is_integer(field.type):
+    if known.nulls and missing_is_zero(field.type):
         highs.append(0)
     return all(isinstance(high, int) and low >= high for high in highs)
 

@@ -32,9 +32,9 @@ KINDS = pytest.mark.parametrize("kind", VALUES)
 
 
 def rank(kind, value):
-    """What Hudi compares: a missing number counts as 0, any other missing value is the lowest; NaN is the greatest."""
+    """A missing int of Java counts as 0, any other missing value is the lowest; NaN is the greatest."""
     if value is None:
-        return (1, 0) if kind in {"int", "int32"} else (0, 0)
+        return (1, 0) if kind == "int32" else (0, 0)
     if isinstance(value, float) and math.isnan(value):
         return (2, 0)
     return (1, value)
@@ -113,11 +113,12 @@ def test_without_an_ordering_field_the_last_entry_wins():
     assert latest("aba", None) == [1, 2]
 
 
-def test_a_missing_number_is_zero():
-    assert latest("aa", pa.array([None, -1])) == [0]
-    assert latest("aa", pa.array([None, 0])) == [1]
-    assert latest("aa", pa.array([None, 1])) == [1]
-    assert latest("aa", pa.array([0, None])) == [1]
+def test_a_missing_int_is_zero():
+    assert latest("aa", pa.array([None, -1], pa.int32())) == [0]
+    assert latest("aa", pa.array([None, 0], pa.int32())) == [1]
+    assert latest("aa", pa.array([None, 1], pa.int32())) == [1]
+    assert latest("aa", pa.array([0, None], pa.int32())) == [1]
+    assert latest("aa", pa.array([0, None])) == [0]
 
 
 def test_a_missing_text_is_less_than_the_empty_one():
