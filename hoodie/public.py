@@ -1,7 +1,6 @@
 """The public names, which `hoodie` hands on."""
 
 from hoodie.consumers import Consumer
-from hoodie.engine.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
 from hoodie.errors import (
     AccessDeniedError,
     CommitConflictError,
@@ -44,6 +43,7 @@ from hoodie.services.job import ServicesJob
 from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.timeline.timeline import Timeline
 from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
+from hoodie.write.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
 
 __all__ = [
     "AccessDeniedError",

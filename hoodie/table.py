@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from hoodie.consumers import TableConsumers
 from hoodie.engine.base import Engine
-from hoodie.engine.inputs import Rows, index_names, reader_of
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import (
     CorruptFileError,
@@ -59,6 +58,7 @@ from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.view.context import TableContext, load_config
 from hoodie.write.create import create_at
 from hoodie.write.given_schema import SchemaLike, parse_schema_like
+from hoodie.write.inputs import Rows, index_names, reader_of
 from hoodie.write.keys import key_columns
 from hoodie.writer import TableWriter
 

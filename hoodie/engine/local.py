@@ -6,7 +6,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from hoodie.engine.ahead import AHEAD_BYTES, Batches
 from hoodie.engine.base import StageBatches
-from hoodie.engine.inputs import batches_of
 from hoodie.engine.progress import Progress
 
 T = TypeVar("T")
@@ -34,7 +33,7 @@ _FILES_AT_ONCE = 8
 
 
 class LocalEngine:
-    """The reference engine: `Records` is a `pyarrow.RecordBatchReader` (in: anything Arrow-like)."""
+    """The reference engine: `Records` is a `pyarrow.RecordBatchReader` (in: a table or batches, too)."""
 
     name = "embedded"
     shares_memory = True
@@ -82,7 +81,7 @@ class LocalEngine:
         with Progress(label, None, unit="rows", clock=self._clock) as progress:
 
             def counted() -> Iterator[pa.RecordBatch]:
-                for batch in batches_of(records):
+                for batch in _batches(records):
                     yield batch
                     progress.add(batch.num_rows)
 
@@ -93,6 +92,10 @@ class LocalEngine:
     ) -> pa.RecordBatchReader:
         threads = max(self._threads, min(at_once, _FILES_AT_ONCE))
         return pa.RecordBatchReader.from_batches(schema, Batches(fn, tasks, threads, ahead_bytes=self._ahead_bytes))
+
+
+def _batches(records: Any) -> Iterable[pa.RecordBatch]:
+    return records.to_batches() if isinstance(records, pa.Table) else records
 
 
 class _Shared(Generic[T, R]):

@@ -73,7 +73,7 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
         column = column.cast(pa.list_(column.type.value_field))
     if types.is_list(kind) and types.is_list(column.type):
         values = as_type(column.flatten(), kind.value_type, leaf)
-        return pa.ListArray.from_arrays(offsets_of(column), values, type=kind, mask=_null_mask(column))
+        return pa.ListArray.from_arrays(offsets_of(column), values, type=kind, mask=null_mask(column))
     if types.is_map(kind) and types.is_map(column.type):
         return _map(column, kind, leaf)
     return column if column.type == kind else leaf(column, kind)
@@ -106,7 +106,7 @@ def as_given(column: Array, kind: pa.DataType) -> Array:
         if types.is_string(column.type):
             column = pc.round(column.cast(_FINE_DECIMAL), kind.scale, "half_towards_infinity")
         elif types.is_integer(old):
-            column = column.cast(pa.decimal128(_DECIMAL_DIGITS, kind.scale))  # Arrow wants room for every integer first
+            column = column.cast(pa.decimal128(_DECIMAL_DIGITS, 0))  # Arrow wants room for every integer first
     return column.cast(kind)
 
 
@@ -137,7 +137,7 @@ def _map(column: Array, kind: pa.MapType, leaf: Leaf) -> Array:
         offsets_of(entries),
         as_type(keys, kind.key_type, leaf),
         as_type(items, kind.item_type, leaf),
-        mask=_null_mask(column),
+        mask=null_mask(column),
     )
     return made if made.type == kind else made.cast(kind)
 
@@ -152,7 +152,7 @@ def entries_of(column: Array) -> Array:
         # Null structs of fields that are "not null", as Spark makes them: Arrow does not cast those, not even to the same type.
         entries = pa.StructArray.from_arrays([column.keys, column.items], fields=fields)
         offsets = pa.array(column.offsets.to_numpy(), pa.int32())
-        return pa.ListArray.from_arrays(offsets, entries, mask=_null_mask(column))
+        return pa.ListArray.from_arrays(offsets, entries, mask=null_mask(column))
 
 
 def offsets_of(column: Array) -> Array:
@@ -161,5 +161,6 @@ def offsets_of(column: Array) -> Array:
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
 
 
-def _null_mask(column: Array) -> Array:
+def null_mask(column: Array) -> Array:
+    """Which rows are null, as makers of arrays take it."""
     return pc.is_null(column) if column.null_count else None

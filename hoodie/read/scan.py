@@ -18,6 +18,7 @@ from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
 from hoodie.read.deletion_vectors import say_what_counts
+from hoodie.read.frames import pandas_of
 from hoodie.read.plan import plan_read
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
@@ -178,9 +179,11 @@ class Scan:
         return self._whole(read)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows as a `pandas.DataFrame`; needs pandas."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        """All rows as a `pandas.DataFrame`; needs pandas.
+
+        Integers with nulls are floats there, or objects where a float would be another number.
+        """
+        return pandas_of(self.to_arrow())
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a `polars.DataFrame`; needs polars."""

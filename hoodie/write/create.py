@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from hoodie.errors import KeyFieldError, OptionError, TableExistsError, UnsupportedTableError
+from hoodie.errors import KeyFieldError, OptionError, SchemaError, TableExistsError, UnsupportedTableError
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import key_generator
@@ -16,7 +16,7 @@ from hoodie.options.table import TableOptions, parse_table_config, table_propert
 from hoodie.storage.base import Storage
 from hoodie.storage.neighbours import enclosing_table, other_format
 from hoodie.view.schema import CREATE_SCHEMA
-from hoodie.write.schema import storable
+from hoodie.write.schema import storable, untyped_part
 
 
 def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None = None) -> None:
@@ -31,6 +31,9 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
     key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
     if schema is not None:
         stored = storable(schema)
+        untyped = [path for field in stored if (path := untyped_part(field.type, field.name))]
+        if untyped:
+            raise SchemaError(f"these columns have no type (nothing but null): {', '.join(untyped)}; cast them first")
         present = stored.names
         avro = avro_from_arrow(stored, table_name=str(named.name))
         properties[CREATE_SCHEMA] = json.dumps(avro, separators=(",", ":"))

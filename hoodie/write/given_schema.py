@@ -7,9 +7,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from hoodie.engine.inputs import ArrowStreamExportable, LazyFrame, PandasFrame
 from hoodie.errors import SchemaError
 from hoodie.format.spark_types import arrow_from_spark
+from hoodie.write.inputs import ArrowStreamExportable, LazyFrame, PandasFrame
 
 
 @runtime_checkable

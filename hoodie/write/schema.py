@@ -19,6 +19,7 @@ _WIDER = {
     pa.float32(): (pa.float64(),),
 }
 """Promotions that readers of every engine make, and that no value is changed by."""
+_DECIMAL_DIGITS = 38
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Leave:
     upserts: bool = True
     """The operation is one that could be partial."""
     null_for_missing: bool = False
+    types_stay: bool = False
+    """No column changes its type; whether a value fits is seen when it is cast."""
     integers_to_floating: bool = False
 
 
@@ -48,8 +51,7 @@ def storable(schema: pa.Schema) -> pa.Schema:
     columns = list(without_meta_fields(schema))
     _require_names(columns, "")
     for field in columns:
-        # A column of nulls only has no type of its own: it takes the table's, where the table has the column.
-        kind = field.type if pa.types.is_null(field.type) else _storable_type(field.type, field.name)
+        kind = storable_type(field.type, field.name)
         if kind is None:
             refused.append(f"{field.name} {field.type}")
         else:
@@ -90,7 +92,7 @@ def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, lea
     """
     leave = leave or Leave()
     if table is None:
-        untyped = [field.name for field in batch if pa.types.is_null(field.type)]
+        untyped = [path for field in batch if (path := untyped_part(field.type, field.name))]
         if untyped:
             raise SchemaError(
                 f"columns without a type (nothing but null) cannot start a table: {', '.join(untyped)}; cast them"
@@ -101,6 +103,17 @@ def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, lea
     if misfits.lines:
         raise SchemaError(_misfit(table_name, misfits.lines, leave))
     return pa.schema(fields)
+
+
+def takes(kind: pa.DataType, given: pa.DataType) -> bool:
+    """Whether a column of one type takes values of another, if each of them fits, and stays as it is."""
+    stored = storable_type(given, "")
+    if stored is None or kind == given:
+        return kind == given
+    misfits = _Misfits(Leave(types_stay=True))
+    (found,) = misfits.fields([pa.field("c", kind)], [pa.field("c", stored)], "")
+    narrows = kind == pa.float32() and stored == pa.float64()
+    return found.type == kind and not misfits.lines and not narrows
 
 
 class _Misfits:
@@ -143,8 +156,8 @@ class _Misfits:
     def _check_new(self, new: pa.Field, name: str, other: str | None) -> None:
         if other is not None:
             self.lines.append(f"CASE      {name}  the table has it as {other!r}: write it so")
-        elif pa.types.is_null(new.type):
-            self.lines.append(f"NEW       {name}  without a type (nothing but null): cast it, or leave it out")
+        elif untyped := untyped_part(new.type, name):
+            self.lines.append(f"NEW       {untyped}  without a type (nothing but null): cast it, or leave it out")
 
     def _type(self, old: pa.DataType, new: pa.DataType, name: str) -> pa.DataType:
         """The type that holds both."""
@@ -155,9 +168,12 @@ class _Misfits:
         if types.is_list(old) and types.is_list(new):
             kind = self._type(old.value_type, new.value_type, f"{name}.element")
             return pa.list_(pa.field(old.value_field.name, kind, True))
-        if types.is_map(old) and types.is_map(new) and old.key_type == new.key_type:
-            return pa.map_(old.key_type, self._type(old.item_type, new.item_type, f"{name}.value"))
-        if name in self._leave.keys:
+        if types.is_map(old) and (items := _map_items(old, new)) is not None:
+            kind = old.item_type
+            for item in items:
+                kind = self._type(kind, item, f"{name}.value")
+            return pa.map_(old.key_type, kind)
+        if name in self._leave.keys or self._leave.types_stay:
             wider = old if _castable(old, new) else None
         elif _holds_milliseconds(old, new):
             wider = old
@@ -167,6 +183,42 @@ class _Misfits:
             double = pa.types.is_decimal(new) and old in _FLOATING
             self.lines.append(f"MISMATCH  {name}  table {old}, batch {new}" + (": cast it to double" if double else ""))
         return wider or old
+
+
+def untyped_part(kind: pa.DataType, path: str) -> str | None:
+    """The path of what has no type (nothing but null, or a struct without fields), the column itself or a part of it."""
+    if pa.types.is_null(kind) or (pa.types.is_struct(kind) and not kind.num_fields):
+        return path
+    parts: list[tuple[pa.DataType, str]] = []
+    if pa.types.is_struct(kind):
+        parts = [(kind.field(i).type, kind.field(i).name) for i in range(kind.num_fields)]
+    elif pa.types.is_list(kind):
+        parts = [(kind.value_type, "element")]
+    elif pa.types.is_map(kind):
+        parts = [(kind.item_type, "value")]
+    return next((found for part, name in parts if (found := untyped_part(part, f"{path}.{name}"))), None)
+
+
+def _map_items(old: pa.MapType, new: pa.DataType) -> list[pa.DataType] | None:
+    """The types of the values where values of the type `new` may be maps; None where they are something else.
+
+    Frames without a type for maps have lists of structs of key and value, lists of pairs, or structs in place of them.
+    """
+    types = pa.types
+    if types.is_map(new):
+        return [new.item_type] if new.key_type == old.key_type else None
+    if types.is_struct(new):
+        return [new.field(i).type for i in range(new.num_fields)]
+    if not types.is_list(new):
+        return None
+    entry = new.value_type
+    if types.is_null(entry):
+        return []
+    if types.is_struct(entry) and sorted(entry.field(i).name for i in range(entry.num_fields)) == ["key", "value"]:
+        return [entry.field("value").type] if entry.field("key").type == old.key_type else None
+    if types.is_list(entry) and entry.value_type in (old.key_type, pa.null()):
+        return [entry.value_type]
+    return None
 
 
 def _misfit(table_name: str, lines: Sequence[str], leave: Leave) -> str:
@@ -195,7 +247,7 @@ def _castable(old: pa.DataType, new: pa.DataType) -> bool:
 
 
 def _common(old: pa.DataType, new: pa.DataType, *, floating: bool) -> pa.DataType | None:
-    """The type that holds both; None when that would not be a numeric widening.
+    """The type that holds both, or whose values are checked one by one; None when that would not be a numeric widening.
 
     Args:
         floating: integers may become floating point numbers. Else a batch of floats is taken for integers, as long as all are whole.
@@ -210,8 +262,12 @@ def _common(old: pa.DataType, new: pa.DataType, *, floating: bool) -> pa.DataTyp
         return new
     if old in _WIDER.get(new, ()):
         return old
-    if pa.types.is_decimal(old) and pa.types.is_decimal(new) and old.scale == new.scale:
-        return old if old.precision >= new.precision else new
+    if pa.types.is_decimal(old) and pa.types.is_decimal(new):
+        # The scale stays: files hold numbers of that many digits behind the point. Each value is checked when it is cast.
+        whole = max(old.precision - old.scale, new.precision - new.scale)
+        return pa.decimal128(min(whole + old.scale, _DECIMAL_DIGITS), old.scale)
+    if pa.types.is_decimal(old) and new in _INTEGERS:
+        return old
     if pa.types.is_null(new):
         return old
     return None
@@ -225,11 +281,16 @@ def _holds_milliseconds(old: pa.DataType, new: pa.DataType) -> bool:
     return pa.types.is_timestamp(old) and old.unit == "ms" and new == pa.timestamp("us", old.tz)
 
 
-def _storable_type(kind: pa.DataType, path: str) -> pa.DataType | None:
-    """Everything inside is nullable (`hoodie.model.nested`)."""
+def storable_type(kind: pa.DataType, path: str) -> pa.DataType | None:
+    """The type that a table stores for a type of a batch, with everything inside nullable (`hoodie.model.nested`).
+
+    None: it can store none. What has no type of its own stays without one, at any depth: it takes the table's.
+    """
     types = pa.types
+    if types.is_null(kind):
+        return kind
     if types.is_dictionary(kind):
-        return _storable_type(kind.value_type, path)
+        return storable_type(kind.value_type, path)
     if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
         return pa.string()
     if (
@@ -254,20 +315,17 @@ def _storable_type(kind: pa.DataType, path: str) -> pa.DataType | None:
     if types.is_decimal(kind):
         return pa.decimal128(kind.precision, kind.scale) if kind.precision <= 38 and kind.scale >= 0 else None
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        value = _storable_type(kind.value_type, f"{path}.element")
+        value = storable_type(kind.value_type, f"{path}.element")
         return None if value is None else pa.list_(pa.field("element", value, True))
     if types.is_struct(kind):
         members = [kind.field(i) for i in range(kind.num_fields)]
         _require_names(members, f"{path}.")
-        kinds = [_storable_type(member.type, f"{path}.{member.name}") for member in members]
-        if not members or any(inner is None for inner in kinds):
+        kinds = [storable_type(member.type, f"{path}.{member.name}") for member in members]
+        if any(inner is None for inner in kinds):
             return None
         return pa.struct([pa.field(m.name, inner) for m, inner in zip(members, kinds, strict=True)])
     if types.is_map(kind):
-        value = _storable_type(kind.item_type, f"{path}.value")
-        return (
-            pa.map_(pa.string(), value)
-            if value is not None and _storable_type(kind.key_type, path) == pa.string()
-            else None
-        )
+        value = storable_type(kind.item_type, f"{path}.value")
+        keyed = storable_type(kind.key_type, path) == pa.string()
+        return pa.map_(pa.string(), value) if value is not None and keyed else None
     return None

@@ -34,6 +34,11 @@ def fitted(values, kind):
         (pa.array([{"a": {"b": 2.0}}, None]), pa.struct([("a", pa.struct([("b", i64)]))])),
         (pa.array([[("k", 2.0)], None], pa.map_(text, f64)), pa.map_(text, i64)),
         (pa.array([Decimal("1.5")], pa.decimal128(9, 1)), pa.decimal128(2, 1)),
+        (pa.array([Decimal("1.500"), None, Decimal("-99.900")], pa.decimal128(38, 3)), pa.decimal128(3, 1)),
+        (pa.array([Decimal("1.5"), None], pa.decimal128(9, 1)), pa.decimal128(38, 36)),
+        (pa.array([12, None, -(2**63)], i64), pa.decimal128(38, 19)),
+        (pa.array([Decimal("1.50")]).dictionary_encode(), pa.decimal128(3, 1)),
+        (pa.array([[Decimal("1.50")], None]), pa.list_(pa.decimal128(3, 1))),
     ],
     ids=str,
 )
@@ -57,6 +62,10 @@ def test_values_that_a_type_has_are_stored_as_they_are(values, kind):
         (pa.array([2**31], i64), i32, "2147483648"),
         (pa.array([1, 2**53 + 1], i64), f64, "9007199254740993"),
         (pa.array([16777217.0], f64), f32, "16777217.0"),
+        (pa.array([Decimal("1.00"), Decimal("1.25")]), pa.decimal128(38, 1), "1.25"),
+        (pa.array([Decimal("99.9"), Decimal("100.0")]), pa.decimal128(3, 1), "100.0"),
+        (pa.array([99, 100], i64), pa.decimal128(3, 1), "100"),
+        (pa.array([1, 2**63 - 1], i64), pa.decimal128(38, 20), "9223372036854775807"),
         (pa.array([[1.0], [0.25]], pa.list_(f64)), pa.list_(i64), "0.25"),
         (pa.array([{"a": 0.5}]), pa.struct([("a", i64)]), "0.5"),
         (pa.array([[("k", 0.5)]], pa.map_(text, f64)), pa.map_(text, i64), "0.5"),
@@ -205,3 +214,48 @@ def test_a_null_beneath_a_null_struct_is_no_null(tmp_path):
     table = new_table(tmp_path)
     table.upsert(pa.table({"id": ["a", "b"], "s": made}))
     assert by_id(table) == {"a": {"s": {"x": 1}}, "b": {"s": None}}
+
+
+D = Decimal
+
+
+@pytest.mark.parametrize("place", ["c", "key", "partition", "ordering", "nested"])
+@pytest.mark.parametrize(("kind", "blocks"), BLOCKS)
+def test_decimals_of_another_scale_are_taken_where_no_digit_is_lost(tmp_path, kind, blocks, place):
+    named = {"key": {"record_key": "c"}, "partition": {"partition_by": "c"}, "ordering": {"ordering": "c"}}
+    more = {"record_key": "id", **named.get(place, {})}
+    options = {"hoodie.logfile.data.block.format": blocks}
+    table = hoodie.create_table(tmp_path / "t", table_type=kind, options=options, **more)
+
+    def rows(values, decimal):
+        column = pa.array(values, decimal)
+        nested = pa.StructArray.from_arrays([column], names=["d"]) if place == "nested" else column
+        return pa.table({"id": range(len(values)), "c": nested})
+
+    table.upsert(rows([D("1.50"), D("2.00"), D("-99999999.99")], pa.decimal128(10, 2)))
+    before = table.schema
+    same = rows([D("1.5000"), D("2.0000")], pa.decimal128(12, 4))
+    assert table.upsert(same).updated == 2
+    assert table.upsert(same.to_pylist()).updated == 2
+    assert table.upsert(same.to_pandas()).updated == 2
+    assert table.upsert(rows([D("1.5"), D("2")], pa.decimal128(3, 1))).updated == 2
+    assert table.schema == before
+    stored = table.to_arrow()
+    with pytest.raises(
+        SchemaError, match=r"column 'c' .*holds 1.2345, which has more digits than that type; nothing was"
+    ):
+        table.upsert(rows([D("1.2345")], pa.decimal128(12, 4)))
+    if kind == "MERGE_ON_READ":
+        table.compact()
+    assert table.to_arrow().sort_by("id").equals(stored.sort_by("id"))
+    assert table.schema == before
+    wide = rows([D("1.50"), D("2.00"), D("123456789012.5000")], pa.decimal128(20, 4))
+    if place in ("key", "partition"):  # their types stay
+        with pytest.raises(SchemaError, match=r"holds 123456789012.5000, which has more digits"):
+            table.upsert(wide)
+    else:
+        table.upsert(wide)
+        assert D("123456789012.50") in [
+            row["c"]["d"] if place == "nested" else row["c"] for row in table.to_arrow().to_pylist()
+        ]
+    assert table.delete(same).deleted == 2

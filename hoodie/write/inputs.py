@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
 from hoodie.errors import SchemaError
+from hoodie.write.fit import UnfitError, exactly
+from hoodie.write.python_values import array_of, is_plain
+from hoodie.write.schema import storable_type, takes, untyped_part
 
 
 @runtime_checkable
@@ -64,55 +68,41 @@ _TAKEN = (
     "give an Arrow table, batch, reader or dataset, a polars, duckdb or pandas frame, anything with __arrow_c_stream__, "
     "a list or generator of such pieces, a dict of columns, or a list of dicts"
 )
-_NARROW = (pa.int32(), pa.float32())
-"""Types that Python's numbers do not make by themselves."""
-
 Columns = Callable[[], pa.Schema | None]
 """The columns of the table that the rows are for, where they are known; only asked for when they matter."""
-
-
-def batches_of(data: Rows) -> Iterable[pa.RecordBatch]:
-    """Record batches of whatever `reader_of` takes.
-
-    Raises:
-        SchemaError: these are no rows.
-    """
-    if isinstance(data, pa.RecordBatch):
-        return [data]
-    if isinstance(data, pa.Table):
-        return data.to_batches()
-    return reader_of(data)
 
 
 def reader_of(data: Rows, columns: Columns = lambda: None) -> pa.RecordBatchReader:
     """A reader over rows; its schema is known before more than the first piece is drawn.
 
     Args:
-        columns: of the table: what an input without rows has, and which numbers Python's are.
+        columns: of the table: what an input without rows has, and how values are read that have no type of their own.
 
     Raises:
         SchemaError: these are no rows, or they do not fit together.
     """
-    reader = _whole(data)
+    known = _Known(columns)
+    reader = _whole(data, known)
     if reader is not None:
-        return reader
+        return reader if len(reader.schema) else _without_columns(reader, known)
     if isinstance(data, Mapping):
-        return _of_columns(data, columns).to_reader()
+        return _of_columns(data, known).to_reader()
     if isinstance(data, str | bytes) or not isinstance(data, Iterable) or hasattr(data, "dtype"):
         raise _no_rows(data)
     items = iter(data)
     first = next(items, None)
     if first is None:
-        return _nothing(columns)
+        return _nothing(known)
     everything = chain([first], items)
     if isinstance(first, Mapping):
-        return _of_dicts(everything, columns).to_reader()
-    begun = _whole(first)
-    if begun is None:
+        return _of_dicts(everything, known).to_reader()
+    reader = _whole(first, known)
+    if reader is None:
         raise SchemaError(
             f"the items of the {type(data).__name__} are of type {type(first).__name__}, which are no rows: {_TAKEN}"
         )
-    return pa.RecordBatchReader.from_batches(begun.schema, _pieces(begun, items))
+    schema = pa.schema([_piece_field(field, known) for field in reader.schema])
+    return pa.RecordBatchReader.from_batches(schema, _pieces(reader, items, schema, known))
 
 
 def index_names(data: Any) -> tuple[str, ...]:
@@ -121,7 +111,7 @@ def index_names(data: Any) -> tuple[str, ...]:
     return tuple(name for name in names or () if isinstance(name, str))
 
 
-def _whole(data: Any) -> pa.RecordBatchReader | None:
+def _whole(data: Any, known: _Known) -> pa.RecordBatchReader | None:
     """The rows of one piece; None where it is none."""
     if isinstance(data, pa.RecordBatchReader):
         return data
@@ -138,10 +128,7 @@ def _whole(data: Any) -> pa.RecordBatchReader | None:
         reader: pa.RecordBatchReader = data.to_reader()
         return reader
     if hasattr(data, "iloc") and hasattr(data, "columns"):  # before its Arrow stream, which makes the index a column
-        try:
-            return pa.Table.from_pandas(data, preserve_index=False).to_reader()
-        except (pa.ArrowException, ValueError, TypeError) as exc:
-            raise SchemaError(f"the pandas frame does not become Arrow data: {_said(exc)}") from exc
+        return _of_frame(data, known).to_reader()
     if kind.__module__.startswith("polars.") and hasattr(data, "collect"):
         data = data.collect()
     try:
@@ -155,15 +142,26 @@ def _whole(data: Any) -> pa.RecordBatchReader | None:
     return None
 
 
-def _pieces(first: pa.RecordBatchReader, others: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+def _piece_field(field: pa.Field, known: _Known) -> pa.Field:
+    """The column that all pieces have; a first piece of nothing but null does not say what the others are."""
+    kind = storable_type(field.type, field.name)
+    if kind is not None and untyped_part(kind, field.name):
+        kind = known.type(field.name) or kind
+    return field.with_type(kind or field.type)
+
+
+def _pieces(
+    first: pa.RecordBatchReader, others: Iterator[Any], schema: pa.Schema, known: _Known
+) -> Iterator[pa.RecordBatch]:
     """The batches of all pieces, each with the columns of the first."""
-    yield from first
+    for batch in first:
+        yield _fitted(batch, schema, 1)
     for number, piece in enumerate(others, start=2):
-        reader = _whole(piece)
+        reader = _whole(piece, known)
         if reader is None:
             raise _no_rows(piece)
         for batch in reader:
-            yield _fitted(batch, first.schema, number)
+            yield _fitted(batch, schema, number)
 
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordBatch:
@@ -176,19 +174,47 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordB
             f"piece {number} of the data has other columns than the first one: {', '.join(different)}; "
             "give all pieces the same columns"
         )
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        told = (
+            f"piece {number} of the data does not have the types of the first one in {field.name}: {field.type} there, "
+            f"{column.type} here"
+        )
+        if not takes(field.type, column.type):
+            raise SchemaError(told)
+        try:
+            columns.append(exactly(column, field.type))
+        except (UnfitError, pa.ArrowException, ValueError) as exc:
+            raise SchemaError(f"{told} ({_said(exc)})") from exc
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _of_frame(frame: Any, known: _Known) -> pa.Table:
+    """A table of a pandas frame, whose objects are Python's values, and in which nothing but null is null of any type."""
+    objects = [at for at, dtype in enumerate(frame.dtypes) if str(dtype) == "object"]
+    others = [at for at in range(len(frame.columns)) if at not in set(objects)]
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise SchemaError(f"column {twice!r} stands twice in the pandas frame; rename one of them")
     try:
-        return batch.select(theirs).cast(schema)
-    except (pa.ArrowException, ValueError) as exc:
-        wrong = [f.name for f in schema if batch.schema.field(f.name).type != f.type]
-        raise SchemaError(
-            f"piece {number} of the data does not have the types of the first one in {', '.join(wrong)}: {_said(exc)}"
-        ) from exc
+        typed = pa.Table.from_pandas(frame.iloc[:, others], preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as exc:
+        raise SchemaError(f"the pandas frame does not become Arrow data: {_said(exc)}") from exc
+    arrays: dict[int, Any] = dict(zip(others, typed.columns, strict=True))
+    names = dict(zip(others, typed.column_names, strict=True)) | {at: str(frame.columns[at]) for at in objects}
+    for at in objects:
+        arrays[at] = known.array(names[at], frame.iloc[:, at].to_numpy(), nan_is_null=True)
+    for at, array in arrays.items():
+        if array.null_count == len(array) and not pa.types.is_null(array.type):
+            arrays[at] = pa.nulls(len(array)).cast(known.type(names[at]) or array.type)
+    return pa.table([arrays[at] for at in range(len(arrays))], names=[names[at] for at in range(len(arrays))])
 
 
-def _of_columns(data: Mapping[str, Any], columns: Columns) -> pa.Table:
+def _of_columns(data: Mapping[str, Any], known: _Known) -> pa.Table:
     """A table of columns by their names."""
     if not data:
-        return _nothing(columns).read_all()
+        return _nothing(known).read_all()
     for name, values in data.items():
         if not isinstance(name, str):
             raise SchemaError(f"the column name {name!r} is a {type(name).__name__}: give texts")
@@ -196,14 +222,13 @@ def _of_columns(data: Mapping[str, Any], columns: Columns) -> pa.Table:
             raise SchemaError(
                 f"column {name!r} is {values!r:.40}: give a list of values for each column, or a list of dicts, one for each row"
             )
-    known = _Known(columns)
     try:
-        return pa.table({name: known.array(name, values) for name, values in data.items()})
+        return pa.table({name: known.column(name, values) for name, values in data.items()})
     except pa.ArrowInvalid as exc:  # of different lengths
         raise SchemaError(f"the columns do not make rows: {_said(exc)}") from exc
 
 
-def _of_dicts(rows: Iterable[Any], columns: Columns) -> pa.Table:
+def _of_dicts(rows: Iterable[Any], known: _Known) -> pa.Table:
     """A table of rows, which all name the same columns: a null for a column that one row leaves out would be stored."""
     found = list(rows)
     names = found[0].keys()
@@ -214,7 +239,7 @@ def _of_dicts(rows: Iterable[Any], columns: Columns) -> pa.Table:
             raise _uneven(number, row, names)
     if not names:
         raise SchemaError("the rows have no columns: give dicts with names and values")
-    return _of_columns({name: [row.get(name) for row in found] for name in names}, columns)
+    return _of_columns({name: [row.get(name) for row in found] for name in names}, known)
 
 
 def _uneven(number: int, row: Mapping[Any, Any], names: Iterable[Any]) -> SchemaError:
@@ -228,51 +253,48 @@ def _uneven(number: int, row: Mapping[Any, Any], names: Iterable[Any]) -> Schema
 
 
 class _Known:
-    """Makes columns of Python values, in the table's type where that holds numbers as they are."""
+    """The table's columns, where they are known, and arrays of values that have no type of their own."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._schema: pa.Schema | None = None
-        self._asked = False
 
-    def array(self, name: str, values: Any) -> Any:
-        if not isinstance(values, Sequence) or isinstance(values, range):
-            values = values if hasattr(values, "__array__") or hasattr(values, "__arrow_c_array__") else list(values)
-        try:
-            found = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
-            kinds = {type(value): value for value in values if value is not None}
-            mixed = " and ".join(f"{value!r:.40} ({kind.__name__})" for kind, value in list(kinds.items())[:3])
-            raise SchemaError(
-                f"the values of column {name!r} have no common type: {mixed if len(kinds) > 1 else _said(exc)}"
-            ) from exc
-        if not isinstance(values, list | tuple) or not _is_plain_number(found.type):
-            return found
-        kind = self._type(name)
-        if kind is None or kind == found.type:
-            return found
-        try:
-            return pa.array(values, kind)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            return found  # the write says what does not fit
+    @cached_property
+    def schema(self) -> pa.Schema | None:
+        return self._columns()
 
-    def _type(self, name: str) -> pa.DataType | None:
-        if not self._asked:
-            self._schema, self._asked = self._columns(), True
-        at = -1 if self._schema is None else self._schema.get_field_index(name)
-        kind = self._schema.field(at).type if self._schema is not None and at >= 0 else None
-        return kind if kind in _NARROW or (kind is not None and pa.types.is_decimal(kind)) else None
+    def type(self, name: str) -> pa.DataType | None:
+        at = -1 if self.schema is None else self.schema.get_field_index(name)
+        return None if self.schema is None or at < 0 else self.schema.field(at).type
+
+    def column(self, name: str, values: Any) -> Any:
+        """Of whatever stands for the values of a column."""
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            return values
+        of_pandas = hasattr(values, "iloc")
+        typed = hasattr(values, "__array__") or hasattr(values, "__arrow_c_array__")
+        if typed and str(getattr(values, "dtype", "")) != "object":
+            try:
+                return pa.array(values)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
+                raise SchemaError(f"the values of column {name!r} do not become Arrow data: {_said(exc)}") from exc
+        return self.array(name, values if isinstance(values, list | tuple) else list(values), nan_is_null=of_pandas)
+
+    def array(self, name: str, values: Sequence[Any], *, nan_is_null: bool = False) -> Any:
+        """Of Python's values."""
+        kind = None if is_plain(values) else self.type(name)
+        return array_of(values, kind, path=name, nan_is_null=nan_is_null)
 
 
-def _is_plain_number(kind: pa.DataType) -> bool:
-    return pa.types.is_int64(kind) or pa.types.is_float64(kind) or pa.types.is_decimal(kind)
+def _without_columns(reader: pa.RecordBatchReader, known: _Known) -> pa.RecordBatchReader:
+    """An empty frame has lost its columns with its rows, and is as good as an empty list."""
+    rows = reader.read_all()
+    return rows.to_reader() if rows.num_rows else _nothing(known)
 
 
-def _nothing(columns: Columns) -> pa.RecordBatchReader:
-    schema = columns()
-    if schema is None:
+def _nothing(known: _Known) -> pa.RecordBatchReader:
+    if known.schema is None:
         raise SchemaError("the data has neither rows nor columns, and the table has no columns yet")
-    return pa.RecordBatchReader.from_batches(schema, [])
+    return pa.RecordBatchReader.from_batches(known.schema, [])
 
 
 def _no_rows(data: Any) -> SchemaError:
