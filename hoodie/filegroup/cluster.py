@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hoodie.filegroup.base_writer import one_encoding
 from hoodie.filegroup.conform import conform
@@ -22,50 +24,64 @@ from hoodie.filegroup.row_order import range_of_each, sorted_places
 from hoodie.filegroup.run import NewBaseFile, base_result, encodable, new_attempt, room_of
 from hoodie.filegroup.slice_reader import base_batches, open_base_file
 from hoodie.filegroup.staging import open_staged
-from hoodie.model.clustering import ClusterTask, JoinTask, Order, Pieces, SampleTask, SplitTask
+from hoodie.format.parquet_file import read_batches
+from hoodie.model.arrow_bytes import in_one_chunk, pieces_of, rows_bytes
+from hoodie.model.clustering import ClusterTask, JoinTask, Order, Pieces, Sample, SampleTask, SplitTask
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import FILE_NAME, with_meta_fields
 from hoodie.model.names import join, new_file_id
 from hoodie.model.plans import ReadContext, WriteContext, WriteResult
 from hoodie.storage.base import Storage
 
+ARROW_BYTES = 5
+"""In memory, of a byte in a base file: about."""
 _PIECE_BYTES = 64 * 1024 * 1024
 """Arrow bytes that are taken out of sorted rows, or collected before they are laid down, at once."""
 _SAMPLED_ROWS = 1 << 17
 """Looked at together for a sample."""
+_SAMPLED_CHARACTERS = 1024
+_FIRST_ROWS = 64
 _new_ipc_file: Any = pa.ipc.new_file
 """Takes any binary file object; its stubs know Python's own classes only."""
 
 
-def run_cluster(storage: Storage, context: WriteContext, task: ClusterTask) -> list[WriteResult]:
-    """The new base files of the task's slices."""
+def sorted_bytes_of(context: WriteContext) -> int:
+    """Bytes of files whose rows a task sorts in memory, where they are about five times as large."""
+    most = context.tuning.sorted_bytes
+    return most if context.memory_bytes is None else max(1, min(most, context.memory_bytes // ARROW_BYTES))
+
+
+def run_cluster(storage: Storage, context: WriteContext, task: ClusterTask) -> list[WriteResult] | None:
+    """The new base files of the task's slices. None: the rows are far larger than their files, and have to be cut into ranges;
+    nothing was written.
+    """
     if task.order is None:
         total = sum(_row_count(storage, file_slice) for file_slice in task.slices)
         batches = (rows for file_slice in task.slices for rows in _rows(storage, context, file_slice, None))
         return list(_files(storage, context, task, batches, total))
-    tables = [
-        pa.Table.from_batches([rows])
-        for file_slice in task.slices
-        for rows in _rows(storage, context, file_slice, task.order)
-        if rows.num_rows
-    ]
-    if not tables:
-        return []
-    rows = one_encoding(tables).combine_chunks()
-    del tables
-    return list(_files(storage, context, task, _in_order(rows, task.order, _piece_bytes(context)), rows.num_rows))
+    tables: list[pa.Table] = []
+    room = 2 * ARROW_BYTES * sorted_bytes_of(context)
+    for batch in (b for file_slice in task.slices for b in _rows(storage, context, file_slice, task.order)):
+        room -= batch.nbytes
+        if room < 0 and not task.at_any_size:
+            return None
+        if batch.num_rows:
+            tables.append(pa.Table.from_batches([batch]))
+    total = sum(table.num_rows for table in tables)
+    return list(_files(storage, context, task, _in_order(tables, task.order, _piece_bytes(context)), total))
 
 
-def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> tuple[int, pa.Table | None]:
-    """How many rows the base file has, and so many of them, of the columns of the order."""
+def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sample:
+    """How many bytes the rows of the base file take in memory, about; and so many of them, of the columns of the order."""
     base, names = task.slice.base, list(task.order.columns)
     if base is None:
-        return 0, None
+        return Sample(0, None)
     where = f"{base.path} of table {storage.uri}"
     with open_base_file(storage, base) as (file, metadata):
         count = metadata.num_rows
+        size = count * _first_row_bytes(file, path=where)
         if not set(names) & set(file.schema_arrow.names):
-            return count, None  # columns that came later: they are null here, and come last anyway
+            return Sample(size, None)  # columns that came later: they are null here, and come last anyway
         full = with_meta_fields(context.schema)
         schema = pa.schema([pa.field(name, full.field(name).type) for name in names])
         # By chance, for rows may come in periods; the same of a file each time.
@@ -75,9 +91,28 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> tup
         before = 0
         for batch in base_batches(file, names, size_bytes=base.size_bytes, batch_rows=_SAMPLED_ROWS, path=where):
             first, end = np.searchsorted(chosen, (before, before + batch.num_rows))
-            taken.append(conform(batch, schema, path=where).take(pa.array(chosen[first:end] - before)))
+            taken.append(_cut_texts(conform(batch, schema, path=where).take(pa.array(chosen[first:end] - before))))
             before += batch.num_rows
-    return count, pa.Table.from_batches(taken, schema).combine_chunks()
+    return Sample(size, pa.Table.from_batches(taken, schema).combine_chunks())
+
+
+def _first_row_bytes(file: pq.ParquetFile, *, path: str) -> int:
+    """Bytes of a row in memory, going by the first ones: the footer does not say how often its dictionaries are used."""
+    batches = read_batches(file, file.schema_arrow.names, batch_rows=_FIRST_ROWS, path=path)
+    first = next(iter(batches), None)
+    return 0 if first is None or not first.num_rows else -(-rows_bytes(first) // first.num_rows)
+
+
+def _cut_texts(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Beginnings of long texts: as bounds of ranges these do as well."""
+    columns = []
+    for column in rows.columns:
+        if pa.types.is_string(column.type):
+            column = pc.utf8_slice_codeunits(column, 0, _SAMPLED_CHARACTERS)
+        elif pa.types.is_binary(column.type):
+            column = pc.binary_slice(column, 0, _SAMPLED_CHARACTERS)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Pieces:
@@ -100,10 +135,9 @@ def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Piece
                     ranges.append(number)
             held.clear()
 
-        for rows in _rows(storage, context, task.slice, task.cuts.order, encode=False):
+        whole = _rows(storage, context, task.slice, task.cuts.order, encode=False)
+        for rows in (piece for batch in whole for piece in pieces_of(batch, piece_bytes)):
             table = pa.Table.from_batches([rows])
-            if not table.num_rows:
-                continue
             for number, piece in _by_range(table, range_of_each(table, task.cuts)):
                 held.setdefault(number, []).append(piece)
             size += table.nbytes
@@ -119,16 +153,14 @@ def run_join(storage: Storage, context: WriteContext, task: JoinTask) -> list[Wr
     writer: NewBaseFile | None = None
     with ExitStack() as at_work:
         for number in task.ranges:
-            found = [batch for pieces in task.pieces for batch in _of_range(storage, pieces, number)]
+            found = [table for pieces in task.pieces for table in _of_range(storage, pieces, number)]
             if not found:
                 continue
-            rows = pa.Table.from_batches(found).combine_chunks()
-            del found
             if writer is None:
-                more = rows.num_rows * len(task.ranges)
+                more = sum(table.num_rows for table in found) * len(task.ranges)
                 new = _new_file(storage, context, task.number, task.partition_path, rows=more)
                 writer = at_work.enter_context(new)
-            for part in _in_order(rows, task.order, _piece_bytes(context)):
+            for part in _in_order(found, task.order, _piece_bytes(context)):
                 writer.out.write(part)
     if writer is None:
         return []
@@ -165,11 +197,19 @@ def _piece_bytes(context: WriteContext) -> int:
     return _PIECE_BYTES if context.memory_bytes is None else min(_PIECE_BYTES, max(1, context.memory_bytes // 8))
 
 
-def _in_order(rows: pa.Table, order: Order, piece_bytes: int) -> Iterator[pa.Table]:
+def _in_order(tables: list[pa.Table], order: Order, piece_bytes: int) -> Iterator[pa.Table]:
+    """The rows of all tables, sorted; the list is empty afterwards, so that they are not held twice."""
+    if not tables:
+        return
+    together = one_encoding(tables)
+    tables.clear()
+    schema, rows = together.schema, in_one_chunk(together)
+    del together
     places = sorted_places(rows, order)
     step = max(1, int(rows.num_rows * piece_bytes / max(1, rows.nbytes)))
     for start in range(0, len(places), step):
-        yield rows.take(pa.array(places[start : start + step]))
+        for piece in pieces_of(rows.take(pa.array(places[start : start + step])), piece_bytes):
+            yield conform(piece, schema, path="sorted rows")
 
 
 def _files(
@@ -226,10 +266,10 @@ def _by_range(rows: pa.Table, ranges: np.ndarray) -> Iterator[tuple[int, pa.Tabl
         yield number, taken.slice(start, end - start)
 
 
-def _of_range(storage: Storage, pieces: Pieces, number: int) -> Iterator[pa.RecordBatch]:
+def _of_range(storage: Storage, pieces: Pieces, number: int) -> Iterator[pa.Table]:
     wanted = [at for at, each in enumerate(pieces.ranges) if each == number]
     if wanted:
         with storage.open_input(pieces.path) as source:
             file = pa.ipc.open_file(source)
             for at in wanted:
-                yield file.get_batch(at)
+                yield pa.Table.from_batches([file.get_batch(at)])

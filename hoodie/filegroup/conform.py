@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaError
 from hoodie.format.timestamp_labels import is_mislabelled
 from hoodie.keygen.text import text_of
+from hoodie.model.arrow_bytes import array_pieces
 
 Tabular = TypeVar("Tabular", pa.Table, pa.RecordBatch)
 Array = Any
@@ -65,7 +66,8 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
     """
     leaf = leaf or as_given
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([as_type(chunk, kind, leaf) for chunk in column.chunks], type=kind)
+        pieces = (piece for chunk in column.chunks for piece in array_pieces(chunk))
+        return pa.chunked_array([as_type(piece, kind, leaf) for piece in pieces], type=kind)
     types = pa.types
     if types.is_struct(kind) and types.is_struct(column.type):
         return _struct(column, kind, leaf)
@@ -107,7 +109,16 @@ def as_given(column: Array, kind: pa.DataType) -> Array:
             column = pc.round(column.cast(_FINE_DECIMAL), kind.scale, "half_towards_infinity")
         elif types.is_integer(old):
             column = column.cast(pa.decimal128(_DECIMAL_DIGITS, 0))  # Arrow wants room for every integer first
+    if types.is_large_string(old) or types.is_large_binary(old):
+        column = _from_its_start(column)
     return column.cast(kind)
+
+
+def _from_its_start(column: Array) -> Array:
+    """Texts with long offsets, copied where these lie beyond the short ones: Arrow judges a slice by where it begins."""
+    ends = np.frombuffer(column.buffers()[1] or bytes(8), np.int64)
+    is_far = len(column) and ends[column.offset + len(column)] > np.iinfo(np.int32).max
+    return pa.concat_arrays([column]) if is_far else column
 
 
 def as_stored(column: Array, kind: pa.DataType) -> Array:

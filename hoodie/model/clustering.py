@@ -32,6 +32,8 @@ class ClusterTask:
     """About so many files take them."""
     order: Order | None
     """None: in the order in which they stand."""
+    at_any_size: bool = False
+    """There is nothing to take a sample of, so that they are sorted in memory however much that takes."""
 
     @property
     def size_bytes(self) -> int:
@@ -49,6 +51,15 @@ class SampleTask:
     @property
     def size_bytes(self) -> int:
         return self.slice.size_bytes // 10
+
+
+class Sample(NamedTuple):
+    """What a `SampleTask` found."""
+
+    size_bytes: int
+    """Of all rows of the file in memory, about."""
+    rows: pa.Table | None
+    """None: the file has none of the columns."""
 
 
 @dataclass(frozen=True)

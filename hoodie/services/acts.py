@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError
 from hoodie.model.enums import State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS
@@ -13,7 +13,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.recovery import rollback_failed, take_back
-from hoodie.timeline.pending import being_run, no_plan
+from hoodie.timeline.pending import being_run, no_plan, run_failed
 from hoodie.txn.gate import PATIENCE_S
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import TableContext
@@ -79,7 +79,12 @@ def _next(pending: Iterable[Instant], seen: set[str]) -> Instant | None:
 def _run(service: Service[R], context: TableContext, found: Instant, options: WriteOptions) -> R:
     if found.state is State.INFLIGHT and not service.resumes and not take_back(context, service, found.time):
         raise CommitConflictError(being_run(found, table=context.storage.uri, by=context.liveness.holder(found.time)))
-    return service.run(context, found, options)
+    try:
+        return service.run(context, found, options)
+    except (HoodieError, OSError):
+        raise
+    except Exception as exc:
+        raise HoodieError(run_failed(found, exc, table=context.storage.uri)) from exc
 
 
 def _is_of_others(service: Service[object], context: TableContext, plan: Instant) -> bool:

@@ -15,9 +15,10 @@ R_co = TypeVar("R_co", covariant=True)
 class Service(Protocol[R_co]):
     """Work on a table besides its writes: it is planned, and later run, perhaps by another process.
 
-    A plan on the timeline is a promise to readers and writers. So it is never deleted: who runs it claims it
-    (`Transaction.claim`), and when that process dies the claim is taken back and the plan waits for the next one. A
-    service holds no state of its own; all of it stands on the timeline.
+    A plan on the timeline is a promise to readers and writers. So it is not deleted: who runs it claims it
+    (`Transaction.claim`), and when that process dies the claim is taken back and the plan waits for the next one. Only a plan
+    that holds writers up is withdrawn when its run fails or its runner dies. A service holds no state of its own; all of it
+    stands on the timeline.
 
     A new service is one file with a class of these methods, and one entry in `catalog.SERVICES`. `acts.py` schedules and
     runs it, `inline.py` does so after a write, and `recovery.py` takes back what its dead runners claimed.
@@ -31,6 +32,14 @@ class Service(Protocol[R_co]):
     def resumes(self) -> bool:
         """Whether a run goes on where a dead one stopped, because each of its steps may be done twice: then a claim stays on the
         timeline, and is not taken back. A service that writes files begins anew.
+        """
+
+    def withdraw(self, context: TableContext, instant_time: str) -> bool:
+        """Take the plan of a dead runner off the timeline, where writes are refused as long as it stands. False where it is gone or
+        completed, and where its plans hold nobody up and stay.
+
+        Raises:
+            CommitConflictError: somebody is running it.
         """
 
     def require_fit(self, context: TableContext) -> None:

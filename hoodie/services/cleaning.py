@@ -166,6 +166,9 @@ class CleaningService:
             seconds=time.monotonic() - started,
         )
 
+    def withdraw(self, context: TableContext, instant_time: str) -> bool:
+        return False
+
     def recover(self, context: TableContext, instant_time: str) -> None:
         return None
 

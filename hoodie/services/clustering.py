@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,8 +18,14 @@ import pyarrow as pa
 
 from hoodie.engine.base import Engine
 from hoodie.engine.local import TASK_BYTES
-from hoodie.errors import CommitConflictError, HoodieError, OptionError, UnsupportedTableError
-from hoodie.filegroup.cluster import run_cluster, run_join, run_sample, run_split
+from hoodie.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    HoodieError,
+    OptionError,
+    UnsupportedTableError,
+)
+from hoodie.filegroup.cluster import ARROW_BYTES, run_cluster, run_join, run_sample, run_split, sorted_bytes_of
 from hoodie.filegroup.row_order import MAX_CURVE_COLUMNS, can_sort, cuts_of
 from hoodie.format.clustering_plan import encode_clustering_plan
 from hoodie.model.clustering import ClusterTask, Cuts, JoinTask, Order, SampleTask, SplitTask
@@ -52,8 +58,6 @@ from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")
 
-_ARROW_BYTES = 5
-"""In memory, of a byte in a base file: about."""
 _SAMPLE_ROWS = 50_000
 """Of a group of files, to cut its order into ranges: of a hundred ranges each is then right to a tenth or so."""
 
@@ -107,14 +111,27 @@ class ClusteringService:
     def run(self, context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
         """Put the rows that the plan names in order, and complete as a replacecommit.
 
+        A plan that failed is dropped, whatever the reason: as long as it stands, writes to its file groups are refused.
+
         Raises:
             CommitConflictError: another process runs it, or a write changed a file group that it names; then the plan is dropped.
         """
+        refuse_to_write(context.storage, context.active, context.active.load())
         try:
             return _run(context, instant, options)
         except CommitConflictError:
             _drop_if_overtaken(context, instant.time)
             raise
+        except (CommitOutcomeUnknownError, UnsupportedTableError):
+            raise  # it may have landed; somebody else can run it
+        except Exception:
+            # What cannot be dropped now, the next write drops: its runner is dead.
+            with suppress(HoodieError, OSError):
+                drop(context, instant.time)
+            raise
+
+    def withdraw(self, context: TableContext, instant_time: str) -> bool:
+        return drop(context, instant_time)
 
     def recover(self, context: TableContext, instant_time: str) -> None:
         _delete_output(context.storage, instant_time, context.active.read_clustering_plan(instant_time))
@@ -237,7 +254,6 @@ def check_order(schema: pa.Schema, order: Order, *, table: str) -> None:
 
 def _run(context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
     started = time.monotonic()
-    refuse_to_write(context.storage, context.active, context.active.load())
     with Transaction.claim(context, instant) as transaction:
         snapshot = context.snapshot()
         plan = context.active.read_clustering_plan(instant.time)
@@ -330,12 +346,6 @@ def _replaced(plan: ClusteringPlan) -> dict[str, tuple[str, ...]]:
     return {path: tuple(ids) for path, ids in sorted(found.items())}
 
 
-def sorted_bytes_of(context: WriteContext) -> int:
-    """Bytes of files whose rows a task sorts in memory, where they are about five times as large."""
-    most = context.tuning.sorted_bytes
-    return most if context.memory_bytes is None else max(1, min(most, context.memory_bytes // _ARROW_BYTES))
-
-
 class _Runner:
     """The work of a claimed plan, as tasks of the engine. Groups that fit into a worker's memory are one task each."""
 
@@ -354,7 +364,11 @@ class _Runner:
             ClusterTask(number, group.slices[0].partition_path, tuple(slices), group.output_groups, self._order)
             for number, (group, slices) in enumerate(small)
         ]
-        results = self._run(tasks)
+        results: list[WriteResult] = []
+        for task, found in zip(tasks, self._run(tasks), strict=True):
+            results += found or ()
+            if found is None:
+                large.append(small[task.number])
         if large and self._order is not None:
             results += self._run_large(large, self._order, first=len(tasks))
         return results
@@ -373,8 +387,9 @@ class _Runner:
         taken = iter(engine.run(partial(run_sample, storage, self._write_context), samples, label=label))
         cuts: list[Cuts | None] = []
         for group, slices in groups:
-            tables = [table for _, table in (next(taken) for _ in slices) if table is not None]
-            ranges = self._ranges(group, slices)
+            found_in = [next(taken) for _ in slices]
+            tables = [found.rows for found in found_in if found.rows is not None]
+            ranges = self._ranges(group, max(total_bytes(slices), sum(s.size_bytes for s in found_in) // ARROW_BYTES))
             cuts.append(cuts_of(pa.concat_tables(tables), order, ranges) if tables else None)
         splits = [
             (at, SplitTask(each, found, f"cluster-{at}-{number}"))
@@ -389,7 +404,7 @@ class _Runner:
         for at, ((group, slices), found) in enumerate(zip(groups, cuts, strict=True)):
             partition_path = group.slices[0].partition_path
             if found is None:
-                rest.append(ClusterTask(first, partition_path, tuple(slices), group.output_groups, order))
+                rest.append(ClusterTask(first, partition_path, tuple(slices), group.output_groups, order, True))
                 first += 1
                 continue
             mine = tuple(piece for (of, _), piece in zip(splits, pieces, strict=True) if of == at)
@@ -400,19 +415,18 @@ class _Runner:
         joined = engine.run(
             partial(run_join, storage, self._write_context), joins, label=f"{self._label}: sort and write"
         )
-        return [*self._run(rest), *(result for results in joined for result in results)]
+        return [result for results in (*self._run(rest), *joined) for result in results or ()]
 
-    def _ranges(self, group: ClusteringGroup, slices: Iterable[FileSlice]) -> int:
+    def _ranges(self, group: ClusteringGroup, size_bytes: int) -> int:
         """As many for each file, and each small enough to be sorted in memory."""
-        of_a_file = max(1, -(-total_bytes(slices) // (group.output_groups * self._sorted_bytes)))
+        of_a_file = max(1, -(-size_bytes // (group.output_groups * self._sorted_bytes)))
         return of_a_file * group.output_groups
 
-    def _run(self, tasks: Sequence[ClusterTask]) -> list[WriteResult]:
+    def _run(self, tasks: Sequence[ClusterTask]) -> list[list[WriteResult] | None]:
         if not tasks:
             return []
         run = partial(run_cluster, self._context.storage, self._write_context)
-        found = self._engine.run(run, tasks, label=self._label)
-        return [result for results in found for result in results]
+        return self._engine.run(run, tasks, label=self._label)
 
 
 def _shares(ranges: int, files: int) -> Iterator[range]:

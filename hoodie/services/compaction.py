@@ -135,6 +135,9 @@ class CompactionService:
             seconds=time.monotonic() - started,
         )
 
+    def withdraw(self, context: TableContext, instant_time: str) -> bool:
+        return False
+
     def recover(self, context: TableContext, instant_time: str) -> None:
         _delete_output(context.storage, instant_time, context.active.read_compaction_plan(instant_time))
 

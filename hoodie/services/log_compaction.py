@@ -113,6 +113,9 @@ class LogCompactionService:
             result = CommitResult(None, WriteOperation.LOG_COMPACT)
         return replace(result, seconds=time.monotonic() - started)
 
+    def withdraw(self, context: TableContext, instant_time: str) -> bool:
+        return False
+
     def recover(self, context: TableContext, instant_time: str) -> None:
         """Log files of a dead runner stay, for somebody may be reading them: they do not count, and say nothing that others do not
         say.

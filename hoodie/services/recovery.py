@@ -1,4 +1,5 @@
-"""What dead processes left: begun restores and rollbacks are finished, their writes rolled back, claims of services taken back.
+"""What dead processes left: begun restores and rollbacks are finished, their writes rolled back, claims of services taken back, or
+plans withdrawn that would hold writers up.
 
 Done before each write, unless dead writes are left to the services, and before each plan of a service. It knows the services by
 their table only: `catalog.SERVICES`.
@@ -87,7 +88,10 @@ def _rollback_failed(context: TableContext, *, dead_writes: bool) -> list[str]:
     begun = [action for action, service in SERVICES.items() if not service.resumes]
     claims = [i for i in timeline.pending(*begun) if i.state is State.INFLIGHT] if begun else []
     for claimed in claims:
-        take_back(context, SERVICES[claimed.action], claimed.time)
+        service = SERVICES[claimed.action]
+        with suppress(CommitConflictError):  # somebody is at work on it
+            if not service.withdraw(context, claimed.time):
+                take_back(context, service, claimed.time)
     if dead or unfinished or claims or names - {i.time for i in timeline.pending()}:
         _remove_remains(context)
     return undone

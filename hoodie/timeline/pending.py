@@ -69,9 +69,21 @@ def run_by_others(plan: Instant, *, table: str) -> str:
     return f"{_plan(plan.action, plan.time, table)} is not pending any more: another process completed it"
 
 
+def run_failed(plan: Instant, error: Exception, *, table: str) -> str:
+    kept = (
+        "The plan was dropped: schedule another one when the reason is gone"
+        if plan.action is Action.CLUSTERING
+        else f"The plan stays, and holds no writer up: {explain_pending(plan._replace(state=State.REQUESTED))}"
+    )
+    return (
+        f"{_plan(plan.action, plan.time, table)} failed, and nothing of it is visible: {type(error).__name__}: {error}\n"
+        f"  {kept}"
+    )
+
+
 def no_plan(action: Action, time: str, *, table: str) -> str:
     return (
-        f"no {action.value} is pending at instant {time} of table {table}; it may have been completed. "
+        f"no {action.value} is pending at instant {time} of table {table}; it may have been completed, or dropped. "
         "`hoodie timeline PATH` lists the instants"
     )
 

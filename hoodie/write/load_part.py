@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.engine.gather import bytes_of, gathered
+from hoodie.engine.gather import gathered
 from hoodie.errors import CommitConflictError
 from hoodie.filegroup.chunks import make_chunk
 from hoodie.filegroup.new_groups import NewGroups
+from hoodie.model.arrow_bytes import pieces_of, rows_bytes
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import DELETED, Chunk, WriteContext, WriteResult
 from hoodie.storage.base import Storage
@@ -62,11 +63,12 @@ def _fed(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Tabl
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in gathered(batches):
-        waiting.append(batch)
-        size += bytes_of(batch)
-        if size >= most_bytes:
-            yield pa.Table.from_batches(waiting)
-            waiting, size = [], 0
+        for piece in pieces_of(batch, most_bytes):
+            waiting.append(piece)
+            size += rows_bytes(piece)
+            if size >= most_bytes:
+                yield pa.Table.from_batches(waiting)
+                waiting, size = [], 0
     if waiting:
         yield pa.Table.from_batches(waiting)
 

@@ -13,11 +13,12 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.engine.gather import GATHERED_BYTES, bytes_of, gathered
+from hoodie.engine.gather import GATHERED_BYTES, gathered
 from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.filegroup.chunks import make_chunk
 from hoodie.filegroup.deletes import marked
 from hoodie.keygen.generator import KeyGenerator
+from hoodie.model.arrow_bytes import pieces_of, rows_bytes
 from hoodie.model.meta_fields import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED, Chunk, DeleteMarker
 from hoodie.model.tuning import TUNING
@@ -71,23 +72,14 @@ def run_prepare(
     size = 0
     most = preparation.chunk_bytes if memory is None else min(preparation.chunk_bytes, memory.chunk_bytes)
     for batch in gathered(batches, most_bytes=min(GATHERED_BYTES, most // 8)):
-        for piece in _pieces(batch, most):
+        for piece in pieces_of(batch, most):  # a whole table may come as one batch
             waiting.append(piece)
-            size += bytes_of(piece)
+            size += rows_bytes(piece)
             if size >= most:
                 yield _chunk(waiting, preparation, storage, stage_to, memory)
                 waiting, size = [], 0
     if waiting:
         yield _chunk(waiting, preparation, storage, stage_to, memory)
-
-
-def _pieces(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch in pieces of about `most` bytes: a whole table may come as one batch."""
-    if not batch.num_rows:
-        return
-    step = max(1, int(batch.num_rows * most / max(most, bytes_of(batch))))
-    for start in range(0, batch.num_rows, step):
-        yield batch.slice(start, step)
 
 
 def _chunk(

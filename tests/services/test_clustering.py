@@ -3,13 +3,16 @@
 import logging
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import CommitConflictError, InstantNotFoundError, OptionError
+from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, InstantNotFoundError, OptionError
+from hoodie.filegroup.cluster import run_join
 from hoodie.format.clustering_plan import encode_clustering_plan
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
+from hoodie.model import arrow_bytes
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import RollbackMetadata, RollbackPlan, RollbackRequest
@@ -100,6 +103,32 @@ def test_many_rows_are_cut_into_ranges_and_sorted_range_by_range(kind):
         assert values == sorted(values, key=lambda value: (value is None, value))
     assert leftovers(storage) == []
     assert stray_files(storage, table) == []
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("columns", [["text"], ["text", "val"]])
+def test_rows_that_are_far_larger_than_their_files_are_cut_into_ranges(kind, layout, columns, monkeypatch):
+    storage, clock = new_table(table_type=kind)
+    table = opened(storage, clock)
+    number = np.random.default_rng(1).permutation(400)
+    texts = [f"{n % 7}{'x' * 10_000}" for n in number]
+    table.upsert(pa.table({"id": number.astype(str), "part": ["a"] * 400, "val": number, "ts": number, "text": texts}))
+    (file,) = table.files()
+    few = replace(table._context.tuning, sorted_bytes=file.size_bytes + 1)
+    ranges = []
+    monkeypatch.setattr(
+        "hoodie.services.clustering.run_join",
+        lambda storage, context, task: ranges.append(task.ranges) or run_join(storage, context, task),
+    )
+    monkeypatch.setattr(arrow_bytes, "MOST_BYTES", 30_000)  # as if an array held no more, in each range
+    before = table.scan(meta_columns=True).to_arrow().drop_columns("_hoodie_file_name").sort_by("val")
+    HoodieTable(replace(table._context, tuning=few)).cluster(sort_by=columns, layout=layout)
+    assert sum(map(len, ranges)) > 1
+    after = table.scan(meta_columns=True).to_arrow().drop_columns("_hoodie_file_name")
+    assert after.sort_by("val").equals(before)
+    if layout == "linear":
+        found = after.select(columns).to_pylist()
+        assert found == sorted(found, key=lambda row: tuple(row.values()))
 
 
 @pytest.mark.parametrize("layout", ["z-order", "zorder", "hilbert"])
@@ -335,37 +364,83 @@ def test_two_run_it_and_one_does(kind):
     assert len(snapshot_of(table)) == 40
 
 
-def test_a_paused_runner_publishes_nothing_after_its_claim_was_taken_back(kind):
+def test_a_paused_runner_publishes_nothing_after_its_plan_was_withdrawn(kind):
     storage, clock, table = filled(kind)
     table.schedule_clustering(sort_by="val")
     before = snapshot_of(table)
 
-    def taken_back():
+    def withdrawn():
         mine, _ = copy_of(storage)  # its marks are nobody's there
         opened(mine, clock, APART).rollback()
         storage.restore(mine.snapshot())
 
     with pytest.raises((CommitConflictError, FileNotFoundError)):  # its staging folder is gone
-        during_the_run(table, taken_back).run_clustering()
+        during_the_run(table, withdrawn).run_clustering()
     assert snapshot_of(table) == before
-    assert [i.state for i in table.pending_clusterings()] == [State.REQUESTED]
-    assert len(table.run_clustering()) == 1
+    assert table.pending_clusterings() == ()
+    assert len(table.cluster(sort_by="val")) == 1
     assert snapshot_of(table) == before
     assert stray_files(storage, table) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pa.ArrowInvalid("offset overflow"),
+        MemoryError(),
+        RuntimeError("x"),
+        OSError(5, "broken"),
+        CorruptFileError("bad page"),
+    ],
+)
+def test_a_clustering_that_fails_takes_its_plan_along_and_stops_no_writer(kind, error, monkeypatch):
+    storage, _, table = filled(kind)
+    before = snapshot_of(table)
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("hoodie.services.clustering.run_cluster", fail)
+    with pytest.raises((HoodieError, OSError)) as raised:
+        table.cluster(sort_by="val")
+    assert table.pending_clusterings() == ()
+    if not isinstance(error, HoodieError | OSError):
+        assert "The plan was dropped: schedule another one" in str(raised.value)
+    assert snapshot_of(table) == before
+    table.upsert(batch([Input("0-0", "a", 5, 9)]))
+    assert leftovers(storage) == []
+    assert stray_files(storage, table) == []
+
+
+def test_an_interrupted_clustering_stops_no_writer(kind, monkeypatch):
+    _, _, table = filled(kind)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hoodie.services.clustering.run_cluster", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        table.cluster(sort_by="val")
+    table.upsert(batch([Input("0-0", "a", 5, 9)]))
+    assert table.pending_clusterings() == ()
 
 
 # -- beside other services ---------------------------------------------------------------------------------------------
 
 
-def test_a_dead_write_is_rolled_back_and_a_dead_clustering_only_loses_its_claim(kind):
+def test_a_clustering_whose_runner_died_is_withdrawn_by_the_next_write_and_run_again_by_whoever_runs_it(kind):
     _storage, _clock, table = filled(kind)
     instant = table.schedule_clustering(sort_by="val")
     claimed = Transaction.claim(table._context, Instant(instant, Action.CLUSTERING, State.REQUESTED))
     claimed.heartbeat.abandon()
-    table.upsert(batch([Input("new", "a")]))
-    assert [i.state for i in table.pending_clusterings()] == [State.REQUESTED]
-    assert not [i for i in table.timeline if i.action is Action.ROLLBACK]
     assert len(table.run_clustering()) == 1
+    table.upsert(batch([Input("more", "a")]))
+    instant = table.schedule_clustering(sort_by="val", target_file_mb=0.006)
+    claimed = Transaction.claim(table._context, Instant(instant, Action.CLUSTERING, State.REQUESTED))
+    claimed.heartbeat.abandon()
+    table.upsert(batch([Input("0-0", "a", 5, 9)]))
+    assert table.pending_clusterings() == ()
+    assert not [i for i in table.timeline if i.action is Action.ROLLBACK]
 
 
 def test_compactions_and_clusterings_leave_each_others_files_alone():

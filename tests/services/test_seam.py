@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from hoodie.errors import CommitConflictError, InstantNotFoundError
+from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
@@ -51,6 +51,9 @@ class Sweep:
             context.active.create(Instant(instant.time, self.action, State.COMPLETED), b"done")
         return CommitResult(instant.time, WriteOperation.UNKNOWN)
 
+    def withdraw(self, context, instant_time):
+        return False
+
     def recover(self, context, instant_time):
         self.recovered.append(instant_time)
 
@@ -95,7 +98,9 @@ def test_a_dead_runners_claim_is_taken_back_before_the_next_write(table, monkeyp
     sweep = known(monkeypatch, Sweep(dies=True))
     context, options = table._context, table._request(None).write
     instant = schedule(sweep, context, options)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(
+        HoodieError, match=f"clean {instant} .* failed, and nothing of it is visible: RuntimeError: the runner died"
+    ):
         run_pending(sweep, context, options)
     assert states(table) == [State.INFLIGHT]
     table.upsert(batch([Input("a", "p")]))

@@ -44,6 +44,18 @@ def test_keys_are_made_of_the_table_s_types_not_of_the_batch_s(given, kind, key)
     assert found.schema.field("id").type == kind
 
 
+def test_a_dictionary_of_a_few_long_texts_is_cut_by_what_it_stands_for():
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([n % 3 for n in range(300)], pa.int32()), pa.array(["x" * 10_000] * 3)
+    )
+    schema = SCHEMA.append(pa.field("text", pa.string()))
+    given = pa.table({"id": [str(n) for n in range(300)], "part": ["p"] * 300, "v": range(300), "text": texts})
+    wanted = replace(preparation(schema), chunk_bytes=1_000_000)
+    chunks = list(run_prepare(wanted, None, None, given.to_batches()))
+    assert max(chunk.size_bytes for chunk in chunks) < 2_100_000
+    assert pa.concat_tables([chunk.table for chunk in chunks])["id"].to_pylist() == given["id"].to_pylist()
+
+
 def test_columns_are_those_of_the_table_whatever_the_batch_has():
     found = prepare_rows(pa.table({"z": [1], "part": ["p"], "id": ["a"]}), preparation())
     assert found.column_names == [RECORD_KEY, PARTITION_PATH, "id", "part", "v"]
