@@ -15,6 +15,7 @@ from hoodie.filegroup.base_writer import BaseFileWriter, RowGroups
 from hoodie.filegroup.changes import read_changes
 from hoodie.filegroup.chunks import matched_rows, new_rows
 from hoodie.filegroup.conform import as_given, conform
+from hoodie.filegroup.equal_texts import refuse_equal_texts
 from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
 from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.log_writer import write_log_file
@@ -238,6 +239,10 @@ def _rows_of(
     if task.inserts is not None:
         # A row's number in its chunk is what is known of a generated key before the instant is.
         fresh = new_rows(storage, task.inserts, key_prefix=context.instant if context.generates_keys else None)
+    if context.key_texts is not None and (context.combine or matched):
+        # Rows of an insert that are not combined meet nobody: they stand beside each other.
+        met = file_slice if matched else None
+        refuse_equal_texts(storage, context, [*matched, *fresh], task.partition_path, met)
     rows = combined([*matched, *fresh], context)
     return None if rows is None else completed_rows(storage, context, file_slice, rows)
 

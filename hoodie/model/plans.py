@@ -275,6 +275,17 @@ class Room:
     """On the machine's disk; None: where it keeps such files."""
 
 
+class KeyTexts(NamedTuple):
+    """Columns of a table whose values may make a record key or path that other values make, too."""
+
+    joined: tuple[str, ...]
+    """Record key columns, where there are several and one of them holds text."""
+    columns: tuple[str, ...]
+    """Those that hold text, of the record key and the path."""
+    by_path: bool
+    """Whether a column of the path is among them."""
+
+
 @dataclass(frozen=True)
 class WriteContext:
     """What all tasks of one write share."""
@@ -301,6 +312,8 @@ class WriteContext:
     """The table has no key columns: the instant and the chunk's number come before the row's to make its key."""
     held_key_bytes: int = 0
     """The keys of a base file of fewer than so many bytes of them come back with its result: to the process that will look into it."""
+    key_texts: KeyTexts | None = None
+    """None: every record key and path stands for one value."""
     tuning: Tuning = TUNING
     memory_bytes: int | None = None
     """Compactions: what a task may hold in memory; what is more goes to disk."""

@@ -16,6 +16,7 @@ from itertools import count
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, SchemaError
+from hoodie.filegroup.equal_texts import key_texts
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
 from hoodie.filegroup.run import run_write
 from hoodie.format.plan_avro import encode_replace_plan
@@ -170,6 +171,7 @@ class Attempt:
         return replace(
             transaction.write_context(self._schema, options.file_options()),
             combine=options.combine or self._placement.combines,
+            key_texts=key_texts(context.config, self._schema),
             given=tuple(batch.given.names) if rules.partial else None,
             sort_by_key=rules.sorts,
             row_copies=how_to_copy(

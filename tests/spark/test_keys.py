@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 import pyspark_hoodie
+from hoodie.errors import KeyFieldError
 
 pytestmark = pytest.mark.spark
 
@@ -51,3 +52,23 @@ def test_custom_partitions_are_said_once(door, tmp_path):
     assert sorted(table.partitions()) == ["__HIVE_DEFAULT_PARTITION__/1970/02", "x/1970/01"]
     assert table.scan().count() == 2
     assert pa.types.is_timestamp(table.schema.field("at").type)
+
+
+@pytest.mark.parametrize("driver_max_bytes", ["0", "100000000"])
+def test_keys_that_are_equal_as_text_only_are_refused(enabled, tmp_path, driver_max_bytes):
+    path = str(tmp_path / "t")
+    options = {
+        "hoodie.datasource.write.recordkey.field": "a,b",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.python.driver.max.bytes": driver_max_bytes,
+    }
+
+    def write(*keys):
+        frame = enabled.createDataFrame(keys, "a string, b string").mapInArrow(lambda rows: rows, "a string, b string")
+        frame.write.format("hoodie").options(**options).mode("append").save(path)
+
+    write(("x,b:y", "z"), ("x", None))
+    for other in (("x", "y,b:z"), ("x", "__null__")):
+        with pytest.raises(KeyFieldError, match="one would overwrite the other"):
+            write(("p", "q"), other)
+    assert hoodie.open_table(path).scan().count() == 2
