@@ -17,7 +17,7 @@ from hoodie.filegroup.footer_keys import FooterKeys
 from hoodie.filegroup.slice_reader import with_encoded
 from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.filegroup.unused_memory import release_unused_memory
-from hoodie.format.base_file import BaseFileFooter
+from hoodie.format.base_file import BaseFileFooter, footer_entries
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.format.parquet_file import parquet_writer
 from hoodie.format.parquet_footer import Chunk, has_floats, leaves_with_nan, sound_footer
@@ -70,7 +70,9 @@ class BaseFileWriter:
         more_rows: int,
         row_groups: RowGroups,
     ) -> None:
-        self._schema = schema = with_meta_fields(context.schema)
+        schema = with_meta_fields(context.schema)
+        self._unstored = context.unstored
+        self._schema = schema if self._unstored is None else self._unstored.stored_schema(schema)
         self._row_groups = row_groups
         at = schema.get_field_index(FILE_NAME)
         self._without_name = schema if at < 0 else schema.remove(at)
@@ -120,8 +122,11 @@ class BaseFileWriter:
             return
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         table = conform(table, with_encoded(self._without_name, table.schema), path=self.staged)
-        self._keys.add(table.column(RECORD_KEY), new=new)
+        if self._stores_keys:
+            self._keys.add(table.column(RECORD_KEY), new=new)
         self.rows += table.num_rows
+        if self._unstored is not None:
+            table = self._unstored.stored(table)
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         if self._waiting_bytes >= self._row_groups.most_bytes:
@@ -154,7 +159,8 @@ class BaseFileWriter:
                 self._flush()
                 keys = self._keys or FooterKeys(self._options)
                 writer = self._opened(self._schema.empty_table())
-                entries = keys.metadata(json.dumps(self._avro, separators=(",", ":")))
+                avro = json.dumps(self._avro, separators=(",", ":"))
+                entries = keys.metadata(avro) if self._stores_keys else footer_entries(None, None, avro)
                 close_parquet(writer, self._sink, self._footers, nan=self._nan, entries=entries)
                 self.size_bytes = self._sink.tell()
                 self._sink.close()
@@ -172,7 +178,11 @@ class BaseFileWriter:
 
     def held_keys(self, most_bytes: int) -> pa.Array | None:
         """The record keys of all rows in their order; None where they take as much or more."""
-        return None if self._keys is None else self._keys.held(most_bytes)
+        return self._keys.held(most_bytes) if self._keys is not None and self._stores_keys else None
+
+    @property
+    def _stores_keys(self) -> bool:
+        return self._unstored is None or not self._unstored.keys
 
     def _opened(self, first: pa.Table) -> Any:
         """The Parquet writer, made when the first rows show which columns repeat their values."""

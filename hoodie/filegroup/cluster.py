@@ -171,7 +171,8 @@ def _rows(
     storage: Storage, context: WriteContext, file_slice: FileSlice, order: Order | None, *, encode: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Merged rows of a slice, without the file name, which the writer gives them."""
-    reading = ReadContext(context.table_name, with_meta_fields(context.schema), context.rule, context.visible)
+    full = with_meta_fields(context.schema)
+    reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
     encoded = encodable(context, file_slice) - set(order.columns if order else ()) if encode else frozenset()
     room, schema = room_of(storage, context), _schema(context)
     for carried in read_for_rewrite(storage, reading, file_slice, schema, encode=encoded, room=room):

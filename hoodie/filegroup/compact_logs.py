@@ -67,7 +67,8 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
     encoded_bytes = sum(log.size_bytes for log in file_slice.logs)
     room = Room(context.memory_bytes or encoded_bytes * _SHARE * _SHARE + 1, storage.local_path(context.staging))
     piece_bytes = None if encoded_bytes <= room.memory_bytes // _SHARE else max(1, room.memory_bytes // (4 * _SHARE))
-    with BoundedEntries(full, context.rule, room, expected=expected) as logs:
+    same = (FILE_NAME,) if context.unstored is None else ()
+    with BoundedEntries(full, context.rule, room, expected=expected, unstored=context.unstored) as logs:
         live = collect(storage, file_slice.logs, logs, visible=context.visible, piece_bytes=piece_bytes)
         logs.finished()
         inputs = dict.fromkeys(block.header[HeaderKey.INSTANT_TIME] for block, _ in live.blocks)
@@ -83,9 +84,7 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
             for records in _parts(logs):
                 rows, deletes = written.add(records, full)
                 size = 0
-                for block in encode_blocks(
-                    rows, deletes, header=header, avro=avro, options=context.files, same=(FILE_NAME,)
-                ):
+                for block in encode_blocks(rows, deletes, header=header, avro=avro, options=context.files, same=same):
                     size += file.write(block)
                 written.size += size
     result = written.result(storage, task, name=name, staged=staged, number=task.number, attempt=attempt)
@@ -112,6 +111,8 @@ class _Written:
         names = pa.repeat(pa.scalar(self._file_id), records.live)
         columns = [names if field.name == FILE_NAME else records.data.column(field.name) for field in schema]
         rows = pa.table(columns, schema=schema)
+        if self._context.unstored is not None:
+            rows = self._context.unstored.stored(rows)
         gone = len(records.keys) - records.live
         paths = pa.repeat(pa.scalar(self._partition_path), gone)
         ordering = None if records.ordering is None else records.ordering.slice(records.live)

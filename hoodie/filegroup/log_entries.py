@@ -19,7 +19,7 @@ from hoodie.filegroup.spill import MOST_PARTS, KeySet, SpilledRows
 from hoodie.format.log_block import LogBlock
 from hoodie.model.enums import HeaderKey
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import MergeRule, Room
+from hoodie.model.plans import MergeRule, Room, UnstoredColumns
 
 _DELETED, _FROM_BLOCK, _ORDERING = "*deleted", "*block", "*ordering"
 _HELD = 4
@@ -32,8 +32,16 @@ _SAFETY = 1.25
 class BoundedEntries(CollectedEntries):
     """The entries of logs, in memory or on disk; a context manager."""
 
-    def __init__(self, schema: pa.Schema, rule: MergeRule, room: Room, *, expected: int) -> None:
-        super().__init__(pa.schema([field.with_nullable(True) for field in schema]), rule)
+    def __init__(
+        self,
+        schema: pa.Schema,
+        rule: MergeRule,
+        room: Room,
+        *,
+        expected: int,
+        unstored: UnstoredColumns | None = None,
+    ) -> None:
+        super().__init__(pa.schema([field.with_nullable(True) for field in schema]), rule, unstored=unstored)
         self._room = room
         self._expected = expected
         """Entries, as far as commits say it."""

@@ -33,7 +33,7 @@ from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import MergeRule
+from hoodie.model.plans import MergeRule, UnstoredColumns
 from hoodie.storage.base import Storage
 
 T = TypeVar("T")
@@ -70,18 +70,20 @@ def read_log_records(
     rule: MergeRule,
     visible: VisibleInstants,
     history: ColumnHistory | None = None,
+    unstored: UnstoredColumns | None = None,
 ) -> LogRecords:
     """Scan, decode and reduce the logs of a slice.
 
     Args:
         schema: columns of `data`; holds `_hoodie_record_key` and, where the rule needs them, the ordering fields.
         history: where columns were renamed.
+        unstored: what files of the table leave out.
 
     Raises:
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
         UnsupportedTableError: a block, or a way of merging, that this release does not have.
     """
-    found = CollectedEntries(schema, rule, history)
+    found = CollectedEntries(schema, rule, history, unstored)
     collect(storage, file_slice.logs, found, visible=visible)
     return found.reduced()
 
@@ -168,8 +170,14 @@ def _refuse_lost_blocks(
 class CollectedEntries:
     """The entries of blocks, in merge order."""
 
-    def __init__(self, schema: pa.Schema, rule: MergeRule, history: ColumnHistory | None = None) -> None:
-        self.schema, self.rule, self.history = schema, rule, history
+    def __init__(
+        self,
+        schema: pa.Schema,
+        rule: MergeRule,
+        history: ColumnHistory | None = None,
+        unstored: UnstoredColumns | None = None,
+    ) -> None:
+        self.schema, self.rule, self.history, self.unstored = schema, rule, history, unstored
         self.kind = ordering_type(schema, rule)
         self.blocks = self.offset = self.entries = 0
         self.tables: list[pa.Table] = []
@@ -187,15 +195,19 @@ class CollectedEntries:
             for field in (*flag_columns(self.schema, self.rule), pa.field(PARTITION_PATH, pa.string()))
             if field.name not in self.schema.names
         ]
-        names = [*self.schema.names, *(field.name for field in extra)]
+        stored = self.schema if self.unstored is None else self.unstored.decoded(self.schema)
+        names = [*stored.names, *(field.name for field in extra if field.name not in stored.names)]
         renames = None
         if self.history is not None:
             renames = renames_for(self.history, block.header.get(HeaderKey.INSTANT_TIME, ""), path=path)
         for decoded in _decode_data(block, path, names if renames is None else renames.sources(names), piece_bytes):
             named = decoded if renames is None else renames.apply(decoded)
-            wanted = pa.schema([*self.schema, *(field for field in extra if field.name in named.column_names)])
-            table = conform(named, wanted, path=path)
-            _check_meta(table, block, path)
+            marks = [field for field in extra if field.name in named.column_names]
+            read = pa.schema([*stored, *(field for field in marks if field.name not in stored.names)])
+            table = conform(named, read, path=path)
+            if self.unstored is not None:
+                table = self.unstored.completed(table, pa.schema([*self.schema, *marks]), path)
+            _check_meta(table, block, path, keys_only=self.unstored is not None and self.unstored.keys)
             if block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
                 has = _columns_of(block, path)
                 lacks = frozenset(self.schema.names).difference(has if renames is None else renames.targets(has))
@@ -308,7 +320,7 @@ def _decode_data(block: LogBlock, path: str, columns: Sequence[str], piece_bytes
         yield piece
 
 
-def _check_meta(table: pa.Table, block: LogBlock, path: str) -> None:
+def _check_meta(table: pa.Table, block: LogBlock, path: str, *, keys_only: bool) -> None:
     """Raises CorruptFileError where records have no key, another partition than their folder, or another commit time than the block's
     instant.
 
@@ -319,7 +331,7 @@ def _check_meta(table: pa.Table, block: LogBlock, path: str) -> None:
         raise CorruptFileError(f"{path}: a record has no record key; the file is damaged, restore it from a copy")
     if PARTITION_PATH in table.column_names:
         _check_folder(table.column(PARTITION_PATH), path)
-    if COMMIT_TIME in table.column_names and HeaderKey.COMPACTED_BLOCK_TIMES not in block.header:
+    if not keys_only and COMMIT_TIME in table.column_names and HeaderKey.COMPACTED_BLOCK_TIMES not in block.header:
         instant = block.header[HeaderKey.INSTANT_TIME]
         same = pc.all(pc.fill_null(pc.equal(table.column(COMMIT_TIME), instant), False)).as_py()
         if same is False:

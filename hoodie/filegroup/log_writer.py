@@ -37,10 +37,11 @@ def write_log_file(
     """
     header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
     gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule))
+    same = _OF_ONE_WRITE if context.unstored is None else ()  # null, without `_hoodie_` columns
     with open_staged(storage, join(context.staging, name), folder=context.staging) as file:
         return sum(
             file.write(block)
-            for block in encode_blocks(data, gone, header=header, avro=avro, options=context.files, same=_OF_ONE_WRITE)
+            for block in encode_blocks(data, gone, header=header, avro=avro, options=context.files, same=same)
         )
 
 

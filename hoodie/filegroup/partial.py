@@ -47,7 +47,7 @@ def _stored_rows(
 ) -> pa.Table:
     full = with_meta_fields(context.schema)
     schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in absent)])
-    reading = ReadContext(context.table_name, full, context.rule, context.visible)
+    reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
     batches = [
         batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
         for batch in read_slice(storage, reading, file_slice, schema)

@@ -121,6 +121,8 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
         return None
     live, deleted = _split(rows)
     stamped = stamp(live, context, task.number, file_name=task.file_id)
+    if context.unstored is not None:
+        stamped = context.unstored.stored(stamped)
     name = format_log_file(
         LogFileName(
             task.file_id, file_slice.base_instant, task.log_version, str(WriteToken(task.number, _STAGE, attempt))
@@ -145,7 +147,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
     result = WriteResult(
         stat,
         StagedFile(join(context.staging, name), final, "APPEND"),
-        ranges_of_rows(stamped, commit_time=context.instant),
+        ranges_of_rows(stamped, commit_time=None if context.unstored is not None else context.instant),
     )
     if not copies:
         return result
@@ -185,7 +187,7 @@ def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> 
     """Rows of a slice for its next base file; without the file name, which the writer gives them."""
     full = with_meta_fields(context.schema)
     schema = full.remove(full.get_field_index(FILE_NAME))
-    reading = ReadContext(context.table_name, full, context.rule, context.visible)
+    reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
     room = room_of(storage, context)
     return read_for_rewrite(storage, reading, file_slice, schema, encode=encodable(context, file_slice), room=room)
 
@@ -203,7 +205,8 @@ def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
     if file_slice.base is not None and file_slice.base.size_bytes < context.tuning.encoded_bytes:
         return frozenset()
     marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
-    looked_at = {RECORD_KEY, *rule.ordering_fields, *marker}
+    made_of = context.unstored.looked_at if context.unstored is not None else ()
+    looked_at = {RECORD_KEY, *rule.ordering_fields, *marker, *made_of}
     return frozenset(with_meta_fields(context.schema).names) - looked_at
 
 
@@ -414,4 +417,7 @@ def base_result(writer: NewBaseFile, marker: str, file_slice: FileSlice | None, 
 
 def avro_of(context: WriteContext) -> dict[str, Any]:
     """The Avro schema of the rows that are written, with the meta columns."""
-    return with_meta_columns(avro_from_arrow(without_meta_fields(context.schema), table_name=context.table_name))
+    schema = without_meta_fields(context.schema)
+    if context.unstored is not None:
+        schema = context.unstored.stored_schema(schema)
+    return with_meta_columns(avro_from_arrow(schema, table_name=context.table_name))

@@ -23,7 +23,7 @@ from hoodie.model.columns import ColumnHistory
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
-from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, WholeSlice
+from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, UnstoredColumns, WholeSlice
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import is_of_storage
 
@@ -44,7 +44,14 @@ def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterato
         with filter_errors(context):
             kept = keep_rows(batch, context.filter, task.span)
         if kept.num_rows:
-            yield kept if len(schema) == len(task.columns) else kept.select(task.columns)
+            kept = kept if len(schema) == len(task.columns) else kept.select(task.columns)
+            yield kept if context.unstored is None or not context.unstored.keys else _without_key(kept)
+
+
+def _without_key(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows as they are stored: what merging made of their columns is no column of theirs."""
+    at = rows.schema.get_field_index(RECORD_KEY)
+    return rows if at < 0 else rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.string()))
 
 
 def needed_columns(context: ReadContext, columns: Sequence[str], span: InstantRange | None) -> pa.Schema:
@@ -112,7 +119,9 @@ def read_slice(
     """
     if not file_slice.logs:
         if file_slice.base is not None:
-            yield from read_base_file(storage, file_slice.base, schema, history=context.history)
+            yield from read_base_file(
+                storage, file_slice.base, schema, history=context.history, unstored=context.unstored
+            )
         return
     wanted = merge_columns(schema, context.rule, context.schema)
     logs = log_records(storage, context, file_slice, wanted)
@@ -129,14 +138,27 @@ def _merged(
 ) -> Iterator[pa.RecordBatch]:
     base = file_slice.base
     if base is not None:
-        for batch in read_base_file(storage, base, schema, batch_rows=merge.batch_rows, history=context.history):
+        for batch in read_base_file(
+            storage,
+            base,
+            schema,
+            batch_rows=merge.batch_rows,
+            history=context.history,
+            unstored=context.unstored,
+        ):
             yield from merge.replaced(batch)
     yield from merge.fresh()
 
 
 def log_records(storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema) -> LogRecords:
     return read_log_records(
-        storage, file_slice, schema, rule=context.rule, visible=context.visible, history=context.history
+        storage,
+        file_slice,
+        schema,
+        rule=context.rule,
+        visible=context.visible,
+        history=context.history,
+        unstored=context.unstored,
     )
 
 
@@ -195,6 +217,7 @@ def read_base_file(
     *,
     batch_rows: int = MIN_BATCH_ROWS,
     history: ColumnHistory | None = None,
+    unstored: UnstoredColumns | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a base file, conformed to the schema: columns that the file lacks are null.
 
@@ -203,10 +226,12 @@ def read_base_file(
     """
     renames = None if history is None else renames_for(history, base.instant, path=base.path)
     where = f"{base.path} of table {storage.uri}"
-    names = schema.names if renames is None else renames.sources(schema.names)
+    stored = schema if unstored is None else unstored.decoded(schema)
+    names = stored.names if renames is None else renames.sources(stored.names)
     with open_base_file(storage, base) as (file, _):
         for batch in base_batches(file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=where):
-            yield conform(batch if renames is None else renames.apply(batch), schema, path=where)
+            rows = conform(batch if renames is None else renames.apply(batch), stored, path=where)
+            yield rows if unstored is None else unstored.completed(rows, schema, base.path)
 
 
 def base_batches(

@@ -69,11 +69,15 @@ def footer_metadata(
     return footer_entries(bloom, key_range(keys), avro_schema_json)
 
 
-def footer_entries(bloom: BloomFilter, bounds: tuple[str, str] | None, avro_schema_json: str | None) -> dict[str, str]:
-    """The key-values for the footer of a base file with this filter and these least and greatest keys."""
-    found = {BLOOM: base64.b64encode(bloom.to_bytes()).decode("ascii")}
-    if bloom.type_code != SIMPLE:
-        found[BLOOM_TYPE] = bloom.type_code
+def footer_entries(
+    bloom: BloomFilter | None, bounds: tuple[str, str] | None, avro_schema_json: str | None
+) -> dict[str, str]:
+    """The key-values for the footer of a base file with this filter, if any, and these least and greatest keys."""
+    found = {}
+    if bloom is not None:
+        found[BLOOM] = base64.b64encode(bloom.to_bytes()).decode("ascii")
+        if bloom.type_code != SIMPLE:
+            found[BLOOM_TYPE] = bloom.type_code
     if bounds is not None:
         found[MIN_KEY], found[MAX_KEY] = bounds
     if avro_schema_json is not None:

@@ -22,7 +22,6 @@ from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.bloom import BloomFilter
-from hoodie.format.parquet_file import read_batches
 from hoodie.index.hash_index import SoughtKeys
 from hoodie.index.stored_keys import (
     BLOCK_FILES,
@@ -31,12 +30,22 @@ from hoodie.index.stored_keys import (
     KnownFiles,
     in_blocks,
     places_among,
+    stored_keys,
 )
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import Chunk, ChunkPiece, LookupPack, LookupResult, LookupTask, Matches, MergeRule
+from hoodie.model.plans import (
+    Chunk,
+    ChunkPiece,
+    LookupPack,
+    LookupResult,
+    LookupTask,
+    Matches,
+    MergeRule,
+    UnstoredColumns,
+)
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, FileKey
 from hoodie.storage.many import for_each
@@ -81,6 +90,7 @@ def plan_lookup(
     logs_before_base: Callable[[FileSlice], FileSlice | None] = lambda file_slice: None,
     visible: VisibleInstants | None = None,
     stays: bool = False,
+    unstored: UnstoredColumns | None = None,
 ) -> list[LookupTask]:
     """One task for each base file in a partition of the batch; a hot file's candidate keys are split over several.
 
@@ -88,6 +98,7 @@ def plan_lookup(
         logs_before_base: logs of a slice that may hold keys which its base file lacks.
         visible: whose blocks count in them.
         stays: the write leaves base files as they are, but for small ones.
+        unstored: what files of the table leave out.
     """
     tasks = []
     shares: dict[str, list[tuple[ChunkPiece, ...]]] = {}
@@ -100,7 +111,9 @@ def plan_lookup(
             shares[partition_path] = list(_shares(pieces.get(partition_path, ()), max_keys))
         for share in shares[partition_path]:
             tasks.append(
-                LookupTask(file_slice.base, share, stage_to, prune_by_range, logs=logs, visible=visible, stays=stays)
+                LookupTask(
+                    file_slice.base, share, stage_to, prune_by_range, logs, visible, stays=stays, unstored=unstored
+                )
             )
     return tasks
 
@@ -211,7 +224,7 @@ def _look_up(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResul
     in_base = {matches.number: load_rows(storage, matches) for matches in result.matches}
     rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
     schema = pa.schema([pa.field(RECORD_KEY, pa.string())])
-    logged = read_log_records(storage, task.logs, schema, rule=rule, visible=task.visible).keys
+    logged = read_log_records(storage, task.logs, schema, rule=rule, visible=task.visible, unstored=task.unstored).keys
     matches = []
     for piece in task.pieces:
         found = piece.span.start + np.flatnonzero(places_among(piece_keys(storage, piece), logged) >= 0)
@@ -258,10 +271,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
             how = "bloom+keys"
         elif not total:
             return LookupResult(task.base, (), "range", footer.record_count)
-        if RECORD_KEY not in file.schema_arrow.names:
-            raise CorruptFileError(f"the record keys of {where} cannot be read: it has no column {RECORD_KEY}")
-        batches = read_batches(file, [RECORD_KEY], batch_rows=_BATCH_KEYS, path=where)
-        stored: Iterator[pa.Array] = (batch.column(0) for batch in batches)
+        stored = stored_keys(file, task.base.path, task.unstored, batch_rows=_BATCH_KEYS, path=where)
         if fits and (task.stays or known is not None):
             whole = pa.concat_arrays(list(stored))
             kept = sought.files.put(sought.name_of(task.base.path), footer, whole)

@@ -19,11 +19,12 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_chunk
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.bucket_hash import bucket_hashes, bucket_numbers, bucket_of_file_id
+from hoodie.index.stored_keys import stored_keys
 from hoodie.model.buckets import BucketLayout, BucketRows, BucketTask
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.names import join
-from hoodie.model.plans import Chunk, Matches
+from hoodie.model.plans import Chunk, Matches, UnstoredColumns
 from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import is_of_storage
@@ -134,7 +135,12 @@ class Evidence:
 
 
 def evidence_of(
-    storage: Storage, bases: Iterable[BaseFile], *, greatest: int, choices: Sequence[tuple[str, ...]]
+    storage: Storage,
+    bases: Iterable[BaseFile],
+    *,
+    greatest: int,
+    choices: Sequence[tuple[str, ...]],
+    unstored: UnstoredColumns | None = None,
 ) -> Iterator[list[Evidence]]:
     """What is possible after each of the files, for each choice of hash fields; stop when it is enough.
 
@@ -147,7 +153,7 @@ def evidence_of(
     divisors = dict.fromkeys(choices, 0)
     for base in bases:
         bucket = bucket_of_file_id(base.file_id)
-        keys = _some_keys(storage, base)
+        keys = _some_keys(storage, base, unstored)
         for fields in choices:
             hashes = (bucket_hashes(keys, fields) & np.uint32(0x7FFFFFFF)).astype(np.int64)
             shared = np.gcd.reduce(np.abs(hashes - (bucket or 0)), initial=divisors[fields])
@@ -164,11 +170,12 @@ def hash_field_choices(record_key_fields: tuple[str, ...]) -> list[tuple[str, ..
     return [choice for size in sizes for choice in combinations(record_key_fields, size)]
 
 
-def _some_keys(storage: Storage, base: BaseFile) -> pa.Array:
+def _some_keys(storage: Storage, base: BaseFile, unstored: UnstoredColumns | None) -> pa.Array:
     with open_base_file(storage, base) as (file, _):
         try:
-            for batch in file.iter_batches(batch_size=_SAMPLED_KEYS, columns=[RECORD_KEY]):
-                return batch.column(0)
+            where = f"{base.path} of table {storage.uri}"
+            for keys in stored_keys(file, base.path, unstored, batch_rows=_SAMPLED_KEYS, path=where):
+                return keys
         except (pa.ArrowInvalid, OSError, KeyError) as exc:
             if is_of_storage(exc):
                 raise

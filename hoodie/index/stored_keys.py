@@ -9,16 +9,22 @@ that stay as they are get one sorted index for several: a look-up then costs a p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from hoodie.errors import CorruptFileError
+from hoodie.filegroup.conform import conform
 from hoodie.format.base_file import BaseFileFooter
+from hoodie.format.parquet_file import read_batches
 from hoodie.index.hash_index import HashIndex, SoughtKeys, confirmed
+from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.plans import UnstoredColumns
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, FileKey, Kind, file_key
 
@@ -30,6 +36,7 @@ _LARGEST_SHARE = 12
 _FOOTER_BYTES = 8 * 1024
 """What a footer takes, most of it the schema."""
 _INDEX_BYTES = 8
+_KEY_ONLY = pa.schema([pa.field(RECORD_KEY, pa.string())])
 BLOCK_FILES = 8
 """So many files share a sorted index; each that is written anew undoes the index of its block."""
 
@@ -37,6 +44,26 @@ BLOCK_FILES = 8
 def held_key_bytes(cache: Cache, files: int) -> int:
     """Keys of each of so many files that a write may hold for `KnownFiles.remember`."""
     return min(_SMALL_WRITE_BYTES, cache.capacity_bytes // _HELD_SHARE // max(1, files))
+
+
+def stored_keys(
+    file: pq.ParquetFile, base: str, unstored: UnstoredColumns | None, *, batch_rows: int, path: str
+) -> Iterator[pa.Array]:
+    """The record keys of the base file `base`, in the order of its rows; `path` is for messages.
+
+    Raises:
+        CorruptFileError: they cannot be read.
+    """
+    if unstored is None or not unstored.keys:
+        if RECORD_KEY not in file.schema_arrow.names:
+            raise CorruptFileError(f"the record keys of {path} cannot be read: it has no column {RECORD_KEY}")
+        for batch in read_batches(file, [RECORD_KEY], batch_rows=batch_rows, path=path):
+            yield batch.column(0)
+        return
+    stored = unstored.decoded(_KEY_ONLY)
+    there = [name for name in stored.names if name in file.schema_arrow.names]
+    for batch in read_batches(file, there, batch_rows=batch_rows, path=path):
+        yield unstored.completed(conform(batch, stored, path=path), _KEY_ONLY, base).column(0)
 
 
 class KnownFile:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.payloads import WriteStat
 from hoodie.model.statistics import Pruning, ValueRange
 from hoodie.model.tuning import TUNING, Tuning
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ class LookupTask:
     """With `logs`: whose blocks count."""
     stays: bool = False
     """The file outlives this write, and the next one will look into it too."""
+    unstored: UnstoredColumns | None = None
+    """What the table's files leave out."""
 
     @property
     def size_bytes(self) -> int:
@@ -266,6 +270,30 @@ class FileOptions:
     """Of the data blocks in logs."""
 
 
+class UnstoredColumns(Protocol):
+    """What rows have that files leave out: `keygen/unstored.py`."""
+
+    @property
+    def keys(self) -> bool:
+        """The `_hoodie_` columns are not stored: keys are made of the rows' columns."""
+
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """The columns that keys are made of."""
+
+    def decoded(self, schema: pa.Schema) -> pa.Schema:
+        """What to read of a file for rows with the columns of `schema`."""
+
+    def completed(self, rows: Rows, schema: pa.Schema, path: str) -> Rows:
+        """Rows of the file at `path`, with the columns of `schema`."""
+
+    def stored(self, rows: pa.Table) -> pa.Table:
+        """The rows as a file has them."""
+
+    def stored_schema(self, schema: pa.Schema) -> pa.Schema:
+        """The columns that a file of rows with these columns has."""
+
+
 @dataclass(frozen=True)
 class Room:
     """What a task may hold in memory, and where it puts what is more."""
@@ -317,6 +345,8 @@ class WriteContext:
     tuning: Tuning = TUNING
     memory_bytes: int | None = None
     """Compactions: what a task may hold in memory; what is more goes to disk."""
+    unstored: UnstoredColumns | None = None
+    """What the table's files leave out."""
 
 
 @dataclass(frozen=True)
@@ -436,6 +466,8 @@ class ReadContext:
     filter: RowFilter | None = None
     history: ColumnHistory | None = None
     """Where columns were renamed, dropped or moved: which column of a file is which."""
+    unstored: UnstoredColumns | None = None
+    """What the table's files leave out."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.errors import OptionError, UnsupportedTableError
-from hoodie.model.enums import MergeMode, TableVersion
+from hoodie.model.enums import MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.buckets import compared
 from hoodie.options.keygen import compared_settings
@@ -11,6 +11,7 @@ from hoodie.options.mergers import is_registered, not_registered
 from hoodie.options.merging import PAYLOAD, STRATEGY
 from hoodie.options.table import (
     CDC,
+    DROP_COLUMNS,
     KEYGEN_CLASS,
     KEYGEN_TYPE,
     META_FIELDS,
@@ -19,6 +20,8 @@ from hoodie.options.table import (
     TableOptions,
     flag_text,
     names_of,
+    no_dropped_columns,
+    no_virtual_keys,
 )
 from hoodie.options.values import SUPPORTED_KEY_GENERATORS, KeyGeneratorType
 
@@ -47,8 +50,10 @@ def check_writable(config: TableConfig) -> None:
     """
     check_version(config)
     reason = None
-    if not config.populate_meta_fields:
-        reason = f"it does not store the _hoodie_ columns ({META_FIELDS}=false)"
+    if not config.populate_meta_fields and no_virtual_keys(config.keygen, config.record_key_fields):
+        reason = f"{META_FIELDS}=false: {no_virtual_keys(config.keygen, config.record_key_fields)}"
+    elif config.drops_partition_columns and _not_dropped(config):
+        reason = f"{DROP_COLUMNS}=true: {_not_dropped(config)}"
     elif config.rule.merger is not None and not is_registered(config.rule.merger.name):
         reason = not_registered(config.rule.merger.name)
     elif config.merge_mode is MergeMode.CUSTOM and config.rule.merger is None:
@@ -66,6 +71,12 @@ def check_writable(config: TableConfig) -> None:
         reason = f"it keeps change logs ({CDC}=true), which this release does not write"
     if reason:
         raise UnsupportedTableError(f"table at {config.uri} can be read, not written: {reason}")
+
+
+def _not_dropped(config: TableConfig) -> str | None:
+    if config.table_type is TableType.MERGE_ON_READ:
+        return "upserts into a merge-on-read table keep partition columns, as those of Apache Hudi"
+    return no_dropped_columns(config.keygen, config.partition_fields, config.ordering_fields)
 
 
 def check_against(config: TableConfig, requested: TableOptions) -> None:
@@ -87,6 +98,8 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         ("key generator", config.keygen, _asked_keygen(requested) if named_keygen else None),
         ("hive-style partitioning", config.hive_style, requested.hive_style),
         ("url-encoding of partition values", config.url_encode, requested.url_encode),
+        ("storing of _hoodie_ columns", config.populate_meta_fields, requested.populate_meta_fields),
+        ("leaving out of partition columns", config.drops_partition_columns, _drops(config, requested)),
         ("merge mode", config.merge_mode, requested.merge_mode),
         ("payload class", config.payload, requested.payload),
         ("merger", config.merger or "", requested.merger),
@@ -121,6 +134,11 @@ def _asked_keygen(requested: TableOptions) -> KeyGeneratorType | None:
 
 def _columns_of(requested: TableOptions) -> tuple[str, ...] | None:
     return None if requested.partition_fields is None else requested.partition_columns
+
+
+def _drops(config: TableConfig, requested: TableOptions) -> bool | None:
+    """None where it has no effect."""
+    return None if config.table_type is TableType.MERGE_ON_READ else requested.drops_partition_columns
 
 
 def _marker(marker: DeleteMarker | None) -> str | None:

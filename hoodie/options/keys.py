@@ -180,6 +180,20 @@ URL_ENCODE = Key(
     False,
     "Percent-encode partition values, so that `/` and `:` may stand in them.",
 )
+META_FIELDS: Key[bool] = Key(
+    "hoodie.populate.meta.fields",
+    boolean(),
+    True,
+    "Store the five `_hoodie_` columns. False: they are null, keys are made of the rows' columns each time, and most incremental "
+    "queries are refused. Needs record key columns and key generator SIMPLE, COMPLEX or NON_PARTITION.",
+)
+DROP_COLUMNS: Key[bool] = Key(
+    "hoodie.datasource.write.drop.partition.columns",
+    boolean(),
+    False,
+    "Leave partition columns out of the files: only the names of folders say them. Copy-on-write tables only; on merge-on-read "
+    "ones it is off, as Apache Hudi turns it off for upserts.",
+)
 TIMESTAMPS_AS_TEXT: Key[bool | None] = Key(
     keygen.TIMESTAMPS_AS_TEXT,
     boolean(),
@@ -299,23 +313,11 @@ ROW_COPIES: Key[bool | None] = Key(
 
 TABLE_CHECKS = (
     _check(
-        "hoodie.populate.meta.fields",
-        "true",
-        "the five _hoodie_ columns are needed to find and order records",
-        "Store the five `_hoodie_` columns.",
-    ),
-    _check(
         "hoodie.table.base.file.format",
         "PARQUET",
         "other base files are neither read nor written",
         "Format of base files.",
         also=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
-    ),
-    _check(
-        "hoodie.datasource.write.drop.partition.columns",
-        "false",
-        "readers take partition values from the columns",
-        "Leave partition columns out of the files.",
     ),
     _check(
         "hoodie.keygen.datetime.parser.class",
@@ -1556,7 +1558,7 @@ GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(
     {
         "Table": (
             *(TABLE_NAME, DATABASE_NAME, TABLE_TYPE, RECORD_KEY, PARTITION_PATH, ORDERING, KEYGEN_TYPE, KEYGEN_CLASS),
-            *(HIVE_STYLE, URL_ENCODE, TIMESTAMPS_AS_TEXT, SLASH_DATES, *TIMEBASED),
+            *(HIVE_STYLE, URL_ENCODE, META_FIELDS, DROP_COLUMNS, TIMESTAMPS_AS_TEXT, SLASH_DATES, *TIMEBASED),
             *(CREATE_VERSION, AUTO_UPGRADE, MERGE_MODE, PAYLOAD_CLASS, MERGE_STRATEGY),
             *(PYTHON_MERGER, DELETE_FIELD, DELETE_MARKER),
             *(MOR_INSERTS, *TABLE_CHECKS),

@@ -45,6 +45,8 @@ def _table(given: GivenOptions) -> TableOptions:
         keygen=given.attempt(lambda: given.agreed("key generator", keys.KEYGEN_TYPE, keys.KEYGEN_CLASS)),
         hive_style=given.get(keys.HIVE_STYLE),
         url_encode=given.get(keys.URL_ENCODE),
+        populate_meta_fields=given.get(keys.META_FIELDS),
+        drops_partition_columns=given.get(keys.DROP_COLUMNS),
         merge_mode=given.attempt(lambda: _merge_mode(given)),
         payload=None if (payload := given.get(keys.PAYLOAD_CLASS)) is None else special_payload(payload),
         merger=given.get(keys.PYTHON_MERGER),

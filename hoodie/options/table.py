@@ -31,6 +31,7 @@ from hoodie.options.values import (
     KEY_GENERATOR_CLASSES,
     KEY_GENERATOR_TYPES,
     SUPPORTED_KEY_GENERATORS,
+    VIRTUAL_KEY_GENERATORS,
     IndexType,
     KeyGeneratorType,
     MorInserts,
@@ -46,7 +47,7 @@ _VERSION = "hoodie.table.version"
 _LAYOUT = "hoodie.timeline.layout.version"
 _CHECKSUM = "hoodie.table.checksum"
 _RECORD_KEY = "hoodie.table.recordkey.fields"
-_PARTITION = "hoodie.table.partition.fields"
+PARTITION = "hoodie.table.partition.fields"
 _ORDERING = "hoodie.table.ordering.fields"
 _PRECOMBINE = "hoodie.table.precombine.field"
 KEYGEN_TYPE = "hoodie.table.keygenerator.type"
@@ -62,7 +63,7 @@ _TIMEZONE = "hoodie.table.timeline.timezone"
 META_FIELDS = "hoodie.populate.meta.fields"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
-_DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
+DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 CDC = "hoodie.table.cdc.enabled"
 METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
@@ -70,7 +71,7 @@ _MOR_INSERTS = "hoodie.python.mor.inserts"
 
 PROPERTY_OF: Mapping[str, str] = {
     "record_key_fields": _RECORD_KEY,
-    "partition_fields": _PARTITION,
+    "partition_fields": PARTITION,
     "table_type": _TYPE,
     "ordering_fields": _ORDERING,
     "version": _VERSION,
@@ -81,6 +82,7 @@ PROPERTY_OF: Mapping[str, str] = {
     "url_encode": URL_ENCODE,
     "rule": PAYLOAD,
     "populate_meta_fields": META_FIELDS,
+    "drops_partition_columns": DROP_COLUMNS,
     "mor_inserts": _MOR_INSERTS,
     "timezone": _TIMEZONE,
     "timeline_folder": _TIMELINE_FOLDER,
@@ -106,6 +108,8 @@ class TableOptions:
     keygen: KeyGeneratorType | None = None
     hive_style: bool | None = None
     url_encode: bool | None = None
+    populate_meta_fields: bool | None = None
+    drops_partition_columns: bool | None = None
     merge_mode: MergeMode | None = None
     payload: str | None = None
     """A payload class that says more than a merge mode does; empty: one that does not."""
@@ -131,6 +135,11 @@ class TableOptions:
         """What is said of the making of keys, beside the columns."""
         kinds = partition_columns(self.partition_fields or ())[1]
         return KeySettings(self.timebased or {}, kinds, self.timestamps_as_text, self.slash_dates)
+
+    @property
+    def drops_columns_here(self) -> bool:
+        """Apache Hudi turns the option off when it upserts into a merge-on-read table, and later writes contradict its table."""
+        return bool(self.drops_partition_columns) and self.table_type is not TableType.MERGE_ON_READ
 
     def over(self, other: TableOptions) -> TableOptions:
         """These options, and those of `other` where nothing is said here."""
@@ -168,6 +177,9 @@ class TableConfig:
     """Of the archived timeline, relative to the table."""
     base_file_format: str
     populate_meta_fields: bool
+    """Rows store the five `_hoodie_` columns; if not, keys are made of the rows' columns each time."""
+    drops_partition_columns: bool
+    """Files leave the partition columns out: the names of folders say them."""
     metadata_partitions: tuple[str, ...]
     """Partitions of the metadata table, those in the making included: readers of Apache Hudi list files through it."""
     mor_inserts: MorInserts
@@ -243,6 +255,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
     partition, settings = options.partition_columns, options.key_settings
     keygen = options.keygen or infer_key_generator(keys, options.partition_fields or ())
     _check_key_generator(keygen, keys, partition, settings, table=options.name)
+    _check_unstored(options, keygen, keys)
     database = options.database_name or ""
     if options.merger and not is_registered(options.merger):
         raise OptionError(not_registered(options.merger))
@@ -261,7 +274,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _CHECKSUM: str(table_checksum(options.name, database)),
         _DATABASE: database,
         _RECORD_KEY: ",".join(keys),
-        _PARTITION: ",".join(partition),
+        PARTITION: ",".join(partition),
         _ORDERING: ",".join(ordering),
         _PRECOMBINE: ",".join(ordering),
         KEYGEN_TYPE: keygen,
@@ -273,10 +286,10 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         "hoodie.timeline.path": "timeline",
         "hoodie.timeline.history.path": "history",
         _TIMEZONE: "UTC",
-        META_FIELDS: "true",
+        META_FIELDS: flag_text(options.populate_meta_fields is not False),
         HIVE_STYLE: flag_text(options.hive_style),
         URL_ENCODE: flag_text(options.url_encode),
-        _DROP_COLUMNS: "false",
+        DROP_COLUMNS: flag_text(options.drops_columns_here),
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.table.partition_extractor_class": f"org.apache.hudi.hive.{_extractor(partition, options)}",
         CDC: "false",
@@ -338,6 +351,37 @@ def _check_key_generator(
         )
 
 
+def _check_unstored(options: TableOptions, keygen: KeyGeneratorType, keys: tuple[str, ...]) -> None:
+    if options.populate_meta_fields is False:
+        reason = no_virtual_keys(keygen, keys)
+        if reason:
+            raise OptionError(f"{META_FIELDS}=false: {reason}")
+    if options.drops_columns_here:
+        reason = no_dropped_columns(keygen, options.partition_columns, options.ordering_fields or ())
+        if reason:
+            raise OptionError(f"{DROP_COLUMNS}=true: {reason}")
+
+
+def no_virtual_keys(keygen: KeyGeneratorType, keys: tuple[str, ...]) -> str | None:
+    """Why a table cannot do without its `_hoodie_` columns; the reasons are Apache Hudi's."""
+    if not keys:
+        return "keys that are generated stand nowhere but in the _hoodie_ columns; name record key columns"
+    if keygen not in VIRTUAL_KEY_GENERATORS:
+        return f"only key generators {', '.join(VIRTUAL_KEY_GENERATORS)} go without the _hoodie_ columns, not {keygen}"
+    return None
+
+
+def no_dropped_columns(keygen: KeyGeneratorType, partition: tuple[str, ...], ordering: tuple[str, ...]) -> str | None:
+    """Why a table cannot leave its partition columns out of its files."""
+    if partition and keygen not in VIRTUAL_KEY_GENERATORS:
+        return f"the folders of key generator {keygen} do not say the values of their columns"
+    if nested := [name for name in partition if "." in name]:
+        return f"{nested[0]} is a part of a column, which stays in the files"
+    if both := [name for name in ordering if name in partition]:
+        return f"ordering column {both[0]} is a partition column, and rows are ordered by what files hold"
+    return None
+
+
 def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfig:
     """The configuration of a table from its `hoodie.properties`; `uri` is the table's.
 
@@ -356,7 +400,7 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
         )
     read.required(_TYPE)  # a merge-on-read table whose file lost it would be read without its logs
     read.refuse_unreadable()
-    keys, typed = read.fields(_RECORD_KEY), read.fields(_PARTITION)
+    keys, typed = read.fields(_RECORD_KEY), read.fields(PARTITION)
     partition = tuple(each.partition(":")[0] for each in typed)
     ordering = read.fields(_ORDERING) or read.fields(_PRECOMBINE)
     flat = _LAYOUT_VERSIONS[version] == 1
@@ -382,6 +426,7 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
         ),
         base_file_format="PARQUET",
         populate_meta_fields=read.flag(META_FIELDS, default=True),
+        drops_partition_columns=read.flag(DROP_COLUMNS, default=False),
         metadata_partitions=tuple(dict.fromkeys(read.fields(METADATA) + read.fields(_METADATA_INFLIGHT))),
         mor_inserts=read.choice(_MOR_INSERTS, MorInserts, MorInserts.BASE_FILE),
         buckets=read.buckets(keys),
@@ -480,8 +525,6 @@ class _Properties:
             raise self.unsupported(
                 "it is a bootstrap table: its data stands elsewhere, where this release does not read"
             )
-        if self.flag(_DROP_COLUMNS, default=False):
-            raise self.unsupported(f"its files lack the partition columns ({_DROP_COLUMNS}=true)")
 
 
 def _key_generator(read: _Properties) -> KeyGeneratorType | None:

@@ -193,6 +193,9 @@ SUPPORTED_KEY_GENERATORS = (
     KeyGeneratorType.CUSTOM,
 )
 
+VIRTUAL_KEY_GENERATORS = (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX, KeyGeneratorType.NON_PARTITION)
+"""Those with which a table may go without its `_hoodie_` columns, or its files without partition columns."""
+
 KEY_GENERATOR_TYPES: Mapping[str, KeyGeneratorType] = {
     **{kind.value: kind for kind in KeyGeneratorType if kind is not KeyGeneratorType.OTHER},
     **{f"{kind}_AVRO": kind for kind in KeyGeneratorType if kind is not KeyGeneratorType.OTHER},

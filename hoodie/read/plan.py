@@ -12,6 +12,7 @@ import pyarrow as pa
 from hoodie.errors import InstantNotFoundError, OptionError, UnsupportedTableError
 from hoodie.filegroup.changes import change_schema
 from hoodie.format.timestamp_labels import with_labels_of
+from hoodie.keygen.unstored import unstored_of
 from hoodie.model.enums import ChangeFormat, MergeMode, QueryType, TableType
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants, parse_instant, sort_key
@@ -186,6 +187,7 @@ def _context_of(
         visible=visible,
         filter=row_filter,
         history=column_history(context.storage, snapshot.active, snapshot.timeline, until=until),
+        unstored=unstored_of(context.config, schema),
     )
     return read_context, columns
 

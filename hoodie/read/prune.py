@@ -87,10 +87,12 @@ class _Pruner:
         self.kept = np.array([fits[place[path]] for path in paths], np.bool_)
         in_partitions = int(self.kept.sum())
         of_partitions = {name: [each[place[path]] for path in paths] for name, each in by_path.items()}
+        config = self.context.config
+        left_out = config.partition_fields if config.drops_partition_columns else ()  # no file knows of them
         open_columns = {
             name: kind
             for name, kind in self.kinds.items()
-            if not (name in by_path and all(known.bounded for known in by_path[name]))
+            if not (name in by_path and all(known.bounded for known in by_path[name])) and name not in left_out
         }
         if not open_columns or not in_partitions:
             return Pruned(self.kept, Pruning(total, in_partitions, in_partitions))

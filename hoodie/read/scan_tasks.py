@@ -63,6 +63,7 @@ def with_scan_files(
         or entries > table.tuning.merged_entries
         or not can_be_copied(context.rule)
         or context.history is not None
+        or context.unstored is not None
     ):
         return tuple(tasks)
     found = plan_row_copies(table.storage, table.cache, context, logged)

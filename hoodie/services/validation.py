@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.filegroup.hashing import key_hash
-from hoodie.filegroup.run import run_read
+from hoodie.filegroup.slice_reader import needed_columns, read_slice
 from hoodie.format.base_file import BaseFileFooter, key_range, read_footer
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.model.files import FileGroupId
@@ -140,6 +140,8 @@ class _FileCheck:
     path: str
     rows: int | None
     """As its commit says; None: that is archived."""
+    says_partition: bool
+    """Its rows do, in `_hoodie_partition_path`."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ class _Keys:
 def _look_into(context: TableContext, snapshot: Snapshot) -> tuple[list[Finding], int]:
     """What is wrong with the rows, and how many were read."""
     storage, engine, name = context.storage, context.engine, context.config.name
-    checks = list(_file_checks(snapshot))
+    checks = list(_file_checks(snapshot, says_partition=context.config.populate_meta_fields))
     found = [
         Finding("rows", Level.DAMAGE, what, check.path)
         for check, wrong in zip(
@@ -195,7 +197,7 @@ def _look_into(context: TableContext, snapshot: Snapshot) -> tuple[list[Finding]
     return found, rows
 
 
-def _file_checks(snapshot: Snapshot) -> Iterator[_FileCheck]:
+def _file_checks(snapshot: Snapshot, *, says_partition: bool) -> Iterator[_FileCheck]:
     stated: dict[str, int] = {}
     for commit in snapshot.timeline.commits:
         for stat in snapshot.active.read_commit(commit).stats():
@@ -203,7 +205,8 @@ def _file_checks(snapshot: Snapshot) -> Iterator[_FileCheck]:
                 stated[stat.path] = stat.num_writes
     for each in snapshot.view.latest_slices():
         if each.base is not None:
-            yield _FileCheck(each.group.partition_path, each.base.path, stated.get(each.base.path))
+            path = each.base.path
+            yield _FileCheck(each.group.partition_path, path, stated.get(path), says_partition)
 
 
 def _run_file_check(storage: Storage, check: _FileCheck) -> list[str]:
@@ -237,7 +240,7 @@ class _Wrong:
             if self._bloom is not None:
                 self._missed += int(len(keys) - np.count_nonzero(self._bloom.might_contain(keys)))
             self._bounds += key_range(keys) or ()
-        if PARTITION_PATH in batch.schema.names:
+        if self._check.says_partition and PARTITION_PATH in batch.schema.names:
             inside = pc.fill_null(pc.equal(batch.column(PARTITION_PATH), self._check.partition_path), fill_value=True)
             self._elsewhere += batch.num_rows - (pc.sum(inside).as_py() or 0)
 
@@ -277,7 +280,8 @@ def _run_key_check(storage: Storage, context: ReadContext, check: _KeyCheck) -> 
     rows, parts = 0, []
     try:
         for task in check.tasks:
-            for batch in run_read(storage, context, task):
+            columns = needed_columns(context, task.columns, None)
+            for batch in read_slice(storage, context, task.slice, columns):  # with keys that are not stored, too
                 rows += batch.num_rows
                 keys = batch.column(RECORD_KEY).drop_null()
                 if check.shares > 1:

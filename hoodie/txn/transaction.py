@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError, LockError
 from hoodie.format.commit_json import decode_commit
+from hoodie.keygen.unstored import unstored_of
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import CommitMetadata
@@ -284,6 +285,7 @@ class Transaction:
             staging=self.staging,
             visible=self.started_on.visible(),
             tuning=self.context.tuning,
+            unstored=unstored_of(self.context.config, schema),
         )
 
     def _check(self, metadata: CommitMetadata, footing: Footing) -> None:

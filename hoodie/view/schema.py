@@ -13,6 +13,7 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.meta_fields import without_meta_fields
 from hoodie.model.nested import nullable_within
 from hoodie.model.payloads import CommitMetadata
+from hoodie.options.table import DROP_COLUMNS, PARTITION
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 
@@ -29,10 +30,29 @@ def table_schema(
             continue
         stated = stated_schema(instant, active.read_commit(instant))
         if stated is not None:
-            return stated
+            return _with_columns_of_folders(stated, properties)
     if properties.get(CREATE_SCHEMA):
         return _columns_of(properties[CREATE_SCHEMA])
     return None
+
+
+def _with_columns_of_folders(stated: pa.Schema, properties: Mapping[str, str]) -> pa.Schema:
+    """With the partition columns that files leave out, as the table was created with them; else as texts.
+
+    Apache Hudi's commits do not state such columns, or state them as texts whatever they were.
+    """
+    if properties.get(DROP_COLUMNS, "").strip().lower() != "true":
+        return stated
+    created = _columns_of(properties[CREATE_SCHEMA]) if properties.get(CREATE_SCHEMA) else pa.schema([])
+    for text in properties.get(PARTITION, "").split(","):
+        name = text.partition(":")[0].strip()
+        at = stated.get_field_index(name)
+        if name in created.names:
+            field = created.field(name)
+            stated = stated.append(field) if at < 0 else stated.set(at, field)
+        elif name and at < 0:
+            stated = stated.append(pa.field(name, pa.string()))
+    return stated
 
 
 def table_schema_json(active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str]) -> str | None:

@@ -176,7 +176,9 @@ class Attempt:
             sort_by_key=rules.sorts,
             row_copies=how_to_copy(
                 context.rule,
-                wanted=options.copies_rows and context.config.table_type is TableType.MERGE_ON_READ,
+                wanted=options.copies_rows
+                and context.config.table_type is TableType.MERGE_ON_READ
+                and context.config.populate_meta_fields,
                 size_bytes=batch.size_bytes,
                 in_process=batch.in_process,
             ),

@@ -11,6 +11,7 @@ from hoodie.errors import DuplicateKeyError
 from hoodie.filegroup.chunks import load_chunk, load_rows
 from hoodie.index.bloom import packed_lookups, pieces_by_partition, plan_lookup, run_lookups
 from hoodie.index.stored_keys import KnownFiles, held_key_bytes
+from hoodie.keygen.unstored import unstored_of
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
@@ -101,6 +102,7 @@ class ByKey:
                 logs_before_base=snapshot.view.logs_before_base,
                 visible=snapshot.timeline.visible(),
                 stays=self.stays,
+                unstored=None if snapshot.schema is None else unstored_of(context.config, snapshot.schema),
             )
             run = partial(run_lookups, context.storage, context.cache)
             at_once = context.storage.at_once

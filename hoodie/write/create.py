@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -12,11 +13,13 @@ from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import key_generator
 from hoodie.model.names import PROPERTIES
-from hoodie.options.table import TableOptions, parse_table_config, table_properties
+from hoodie.options.table import DROP_COLUMNS, TableOptions, parse_table_config, table_properties
 from hoodie.storage.base import Storage
 from hoodie.storage.neighbours import enclosing_table, other_format
 from hoodie.view.schema import CREATE_SCHEMA
 from hoodie.write.schema import storable, untyped_part
+
+log = logging.getLogger("hoodie")
 
 
 def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None = None) -> None:
@@ -46,6 +49,16 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
                 raise KeyFieldError(
                     f"column {field!r} is not in the schema of table {named.name!r}: {', '.join(present)}"
                 )
+    elif named.drops_columns_here and named.partition_columns:
+        raise OptionError(
+            f"table {named.name!r} leaves its partition columns out of its files ({DROP_COLUMNS}=true), so it has to be created with "
+            "its schema, which says what types they have"
+        )
+    if named.drops_partition_columns and not named.drops_columns_here:
+        log.warning(
+            "table %s keeps its partition columns: on merge-on-read tables %s has no effect, as Apache Hudi turns it off for upserts",
+            *(storage.uri, DROP_COLUMNS),
+        )
     now = datetime.now(UTC)
     comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
     try:

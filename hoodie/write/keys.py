@@ -16,12 +16,12 @@ from hoodie.errors import HoodieError, KeyFieldError, OptionError, UnsupportedTa
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.keygen.columns import column
 from hoodie.keygen.generator import KeyGenerator, key_generator
+from hoodie.keygen.unstored import folder_values, repeated
 from hoodie.model.enums import WriteOperation
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.options.table import TableConfig
 from hoodie.options.values import DuplicatePolicy, KeyGeneratorType
 from hoodie.options.write import WriteOptions
-from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot, TableContext
 
 _ASKED = 4
@@ -90,19 +90,22 @@ def table_keys(context: TableContext, snapshot: Snapshot, options: WriteOptions)
     """
     config = context.config
     unnamed = bool(options.complex_key_new_encoding)
-    made = key_generator(config, options.key_settings, name_single_key=not unnamed)
+    named = not unnamed and config.populate_meta_fields
+    made = key_generator(config, options.key_settings, name_single_key=named)
     possible = _possible(made, config, snapshot.schema, options)
     if len(possible) == 1 and _is_remembered(made, config):
         return made
-    told: tuple[str, str, tuple[str, str]] | None = None
+    told: tuple[str, str] | None = None
     explained = False
-    for path, row in islice(_stored_rows(context.storage, snapshot, made), _ASKED):
+    for path, row in islice(_stored_rows(context, snapshot, made), _ASKED):
         stored = (row.column(RECORD_KEY)[0].as_py(), row.column(PARTITION_PATH)[0].as_py())
+        if not config.populate_meta_fields:
+            stored = (None, path.rpartition("/")[0])
         fitting = [each for each in possible if _made_by(each, row, stored)]
         if fitting:
             possible, explained = fitting, True
         else:
-            told = told or (path, str(stored), stored)
+            told = told or (path, str(stored))
         if explained and len(possible) == 1:
             break
     if told is not None and not explained:
@@ -132,7 +135,8 @@ def _possible(
         and len(made.partition_fields) == 1
         and made.kind in (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX)
     )
-    names = (True, False) if complex_single and options.complex_key_new_encoding is None else (made.name_single_key,)
+    unsaid = complex_single and options.complex_key_new_encoding is None and config.populate_meta_fields
+    names = (True, False) if unsaid else (made.name_single_key,)
     texts = (False, True) if zoned and said.timestamps_as_text is None else (made.timestamps_as_text,)
     slashes = (False, True) if maybe_slashed and said.slash_dates is None else (made.slash_dates,)
     return [
@@ -157,24 +161,31 @@ def _is_remembered(made: KeyGenerator, config: TableConfig) -> bool:
     )
 
 
-def _stored_rows(storage: Storage, snapshot: Snapshot, made: KeyGenerator) -> Iterator[tuple[str, pa.Table]]:
+def _stored_rows(context: TableContext, snapshot: Snapshot, made: KeyGenerator) -> Iterator[tuple[str, pa.Table]]:
     """(path of its file, a row) for some partitions: meta columns and the columns that make keys and paths."""
     tops = dict.fromkeys(name.split(".")[0] for name in (*made.record_key_fields, *made.partition_fields))
+    folders = None if snapshot.schema is None else folder_values(context.config, snapshot.schema)
     for partition_path in snapshot.view.partitions():
         for piece in snapshot.view.latest_slices([partition_path]):
             if piece.base is None:
                 continue
-            with open_base_file(storage, piece.base) as (file, _):
+            with open_base_file(context.storage, piece.base) as (file, _):
                 names = [RECORD_KEY, PARTITION_PATH, *(top for top in tops if top in file.schema_arrow.names)]
                 batch = next(file.iter_batches(batch_size=1, columns=names), None)
             if batch is not None and batch.num_rows:
-                yield piece.base.path, pa.Table.from_batches([batch.slice(0, 1)])
+                row = pa.Table.from_batches([batch.slice(0, 1)])
+                said = {} if folders is None else folders.of(partition_path)
+                for name, value in said.items():
+                    row = row.drop_columns([name] if name in row.column_names else [])
+                    row = row.append_column(name, repeated(value, 1))
+                yield piece.base.path, row
                 break
 
 
-def _made_by(generator: KeyGenerator, row: pa.Table, stored: tuple[str, str]) -> bool:
+def _made_by(generator: KeyGenerator, row: pa.Table, stored: tuple[str | None, str]) -> bool:
+    """Whether row has this key (None: it stores none) and path."""
     try:
-        keys = generator.keys(row)[0].as_py() if generator.record_key_fields else stored[0]
+        keys = generator.keys(row)[0].as_py() if generator.record_key_fields and stored[0] is not None else stored[0]
         return (keys, generator.partitions(row)[0].as_py()) == stored
     except HoodieError:
         return False

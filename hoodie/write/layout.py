@@ -13,10 +13,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from hoodie.errors import CommitConflictError, OptionError, UnsupportedTableError
 from hoodie.format.bucket_hash import bucket_of_file_id
 from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.index.bucket import Evidence, evidence_of, hash_field_choices, looks_bucketed
+from hoodie.keygen.unstored import unstored_of
 from hoodie.model.buckets import BUCKET_INDEX, BucketLayout
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
@@ -121,7 +124,7 @@ def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOpti
                 "begin with numbers of buckets; drop the option"
             )
         return None
-    return _derived(context, slices, index, asked=asked)
+    return _derived(context, slices, index, asked=asked, schema=snapshot.schema)
 
 
 def _newest_file_ids(snapshot: Snapshot) -> set[str] | None:
@@ -134,7 +137,7 @@ def _newest_file_ids(snapshot: Snapshot) -> set[str] | None:
 
 
 def _derived(
-    context: TableContext, slices: list[FileSlice], index: IndexOptions, *, asked: bool
+    context: TableContext, slices: list[FileSlice], index: IndexOptions, *, asked: bool, schema: pa.Schema | None
 ) -> BucketLayout | None:
     config = context.config
     greatest = max(bucket_of_file_id(file_slice.group.file_id) or 0 for file_slice in slices)
@@ -145,8 +148,11 @@ def _derived(
         choices = choices[:1]  # as Apache Hudi understands these options
     bases: list[BaseFile] = [file_slice.base for file_slice in slices if file_slice.base is not None]
     told = index.bucket_count if asked else None
+    unstored = None if schema is None else unstored_of(config, schema)
     possible = [Evidence(fields, 0, greatest) for fields in choices if not told or told > greatest]
-    for found in evidence_of(context.storage, bases[:_MAX_FILES], greatest=greatest, choices=choices):
+    for found in evidence_of(
+        context.storage, bases[:_MAX_FILES], greatest=greatest, choices=choices, unstored=unstored
+    ):
         possible = [each for each in found if not told or each.allows(told)]
         if told or not possible or (len(possible) == 1 and possible[0].only_count):
             break

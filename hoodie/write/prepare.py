@@ -18,6 +18,7 @@ from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.filegroup.chunks import make_chunk
 from hoodie.filegroup.deletes import marked
 from hoodie.keygen.generator import KeyGenerator
+from hoodie.keygen.unstored import FolderValues
 from hoodie.model.arrow_bytes import pieces_of, rows_bytes
 from hoodie.model.meta_fields import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED, Chunk, DeleteMarker
@@ -45,6 +46,8 @@ class Preparation:
     keys_given: bool = False
     """The batch's meta columns say keys and paths: deletes from a table that has no key columns."""
     chunk_bytes: int = TUNING.chunk_bytes
+    folders: FolderValues | None = None
+    """Where only the names of folders say the values of partition columns."""
 
 
 def prepare_part(
@@ -109,6 +112,8 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
     else:
         keys = preparation.keygen.keys(conformed)
         partitions = preparation.keygen.partitions(conformed)
+    if preparation.folders is not None and not preparation.delete_all:
+        preparation.folders.require_said(conformed, partitions, table=table)
     columns: dict[str, pa.ChunkedArray | pa.Array] = {RECORD_KEY: keys, PARTITION_PATH: partitions}
     for field in preparation.schema:
         column = conformed.column(field.name)

@@ -38,6 +38,8 @@ class Leave:
     types_stay: bool = False
     """No column changes its type; whether a value fits is seen when it is cast."""
     integers_to_floating: bool = False
+    folder_texts: frozenset[str] = frozenset()
+    """Columns that only the names of folders say: where the table has texts for them, values of any type become texts."""
 
 
 def storable(schema: pa.Schema) -> pa.Schema:
@@ -173,7 +175,10 @@ class _Misfits:
             for item in items:
                 kind = self._type(kind, item, f"{name}.value")
             return pa.map_(old.key_type, kind)
-        if name in self._leave.keys or self._leave.types_stay:
+        wider: pa.DataType | None
+        if name in self._leave.folder_texts and types.is_string(old):
+            wider = old
+        elif name in self._leave.keys or self._leave.types_stay:
             wider = old if _castable(old, new) else None
         elif _holds_milliseconds(old, new):
             wider = old

@@ -16,6 +16,7 @@ from hoodie.engine.base import Engine, Records
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError, OptionError
 from hoodie.filegroup.chunks import sorted_chunks
+from hoodie.keygen.unstored import folder_values
 from hoodie.model.enums import WriteOperation
 from hoodie.model.names import staging_folder
 from hoodie.model.plans import Chunk
@@ -174,6 +175,7 @@ def plan_preparation(
         marker=context.rule.delete_marker or options.delete_marker,
         keys_given=by_meta,
         chunk_bytes=context.tuning.chunk_bytes,
+        folders=folder_values(config, schema),
     )
 
 
@@ -195,4 +197,5 @@ def leave_of(context: TableContext, rules: OperationRules, options: WriteOptions
         upserts=rules.updates and rules.inserts,
         null_for_missing=options.null_for_missing,
         integers_to_floating=options.integers_to_floating,
+        folder_texts=frozenset(config.partition_fields if config.drops_partition_columns else ()),
     )

@@ -110,6 +110,8 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
         return "changes are found by comparing rows"
     if plan.context.history is not None:
         return "the table's schema has a history, by which columns of older files are found"
+    if context.config.drops_partition_columns:
+        return "its files leave the partition columns out"
     root = sparks_root(spark, context.storage)
     if root.uri is None:
         return root.why_not
@@ -118,7 +120,8 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
     suited: list[ReadTask] = []
     rest: list[ReadTask | ChangeTask] = []
     for task in tasks:
-        if types.suit(task) and not (task.slice.logs and _hides_metadata(plan)):
+        by_rows = _hides_metadata(plan) or plan.context.unstored is not None
+        if types.suit(task) and not (task.slice.logs and by_rows):
             suited.append(task)
         else:
             rest.append(task)

@@ -46,5 +46,7 @@ def test_the_written_defaults_are_the_defaults():
         version=said[keys.CREATE_VERSION.name],
         hive_style=said[keys.HIVE_STYLE.name],
         url_encode=said[keys.URL_ENCODE.name],
+        populate_meta_fields=said[keys.META_FIELDS.name],
+        drops_partition_columns=said[keys.DROP_COLUMNS.name],
         index=keys.INDEX_TYPE.default,
     )

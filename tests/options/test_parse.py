@@ -539,7 +539,6 @@ def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
         ("hoodie.python.merger", "two words", "is no name"),
         ("hoodie.write.lock.provider", "Zookeper", "it can be in_process, filesystem, storage, zookeeper"),
         ("hoodie.logfile.data.block.format", "hfile", "is not supported by this release, which has avro, parquet"),
-        ("hoodie.populate.meta.fields", "false", "is not supported by this release, only true is"),
         ("hoodie.base.file.format", "ORC", "only PARQUET is"),
         ("hoodie.table.name", "  ", "is empty"),
         ("hoodie.write.table.version", "5", "only 6 is"),

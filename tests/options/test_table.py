@@ -35,6 +35,7 @@ DATES = {TYPE: "DATE_STRING", OUTPUT: "yyyy/MM", INPUT: "yyyy-MM-dd"}
 OPTIONS = TableOptions(name="t", record_key_fields=("id",), partition_fields=("part",), ordering_fields=("ts",))
 PROPERTIES = table_properties(OPTIONS)
 HUDI = "org.apache.hudi.common.model."
+DROP = "hoodie_datasource_write_drop_partition_columns"
 
 
 def golden_properties(name):
@@ -197,6 +198,8 @@ def test_every_option_of_a_new_table_is_read_back():
         keygen=KeyGeneratorType.COMPLEX,
         hive_style=True,
         url_encode=True,
+        populate_meta_fields=False,
+        drops_partition_columns=False,
         merge_mode=MergeMode.EVENT_TIME_ORDERING,
         mor_inserts=MorInserts.BASE_FILE,
         index=IndexType.BLOOM,
@@ -214,7 +217,7 @@ def test_every_option_of_a_new_table_is_read_back():
     names = [each.name for each in fields(asked) if each.name not in in_files]
     assert {name: getattr(stored, name) for name in names} == {name: getattr(asked, name) for name in names}
     assert (stored.buckets, stored.payload) == (None, "")
-    assert (stored.timezone, stored.archive_folder, stored.populate_meta_fields) == ("UTC", "history", True)
+    assert (stored.timezone, stored.archive_folder) == ("UTC", "history")
     check_against(stored, asked)
     check_writable(stored)
 
@@ -466,7 +469,6 @@ def test_custom_partition_fields_are_given_as_columns():
         ({"hoodie_table_log_file_format": "X"}, "log files are X"),
         ({"hoodie_table_multiple_base_file_formats_enable": "true"}, "mixes"),
         ({"hoodie_bootstrap_base_path": "/elsewhere"}, "bootstrap"),
-        ({"hoodie_datasource_write_drop_partition_columns": "true"}, "lack the partition columns"),
     ],
 )
 def test_tables_that_cannot_be_read_are_unsupported(changed, told):
@@ -497,7 +499,13 @@ def test_a_missing_checksum_is_fine():
     ("changed", "told"),
     [
         (V9, "version is 9"),
-        ({"hoodie_populate_meta_fields": "false"}, "_hoodie_ columns"),
+        (
+            {"hoodie_populate_meta_fields": "false", "hoodie_table_keygenerator_type": "TIMESTAMP"},
+            "SIMPLE, COMPLEX, NON_PARTITION go without",
+        ),
+        ({"hoodie_populate_meta_fields": "false", "hoodie_table_recordkey_fields": ""}, "generated stand nowhere"),
+        ({DROP: "true", "hoodie_table_type": "MERGE_ON_READ"}, "keep partition columns"),
+        ({DROP: "true", "hoodie_table_keygenerator_type": "TIMESTAMP"}, "do not say the values"),
         ({PAYLOAD: "com.acme.P"}, r"merged by com\.acme\.P"),
         ({"hoodie_table_keygenerator_type": "SPARK_SQL"}, "key generator is SPARK_SQL"),
         ({"hoodie_table_cdc_enabled": "true"}, "change logs"),
