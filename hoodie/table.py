@@ -40,8 +40,8 @@ from hoodie.options.arguments import (
     parse_table_type,
 )
 from hoodie.options.defaults_file import load_defaults
-from hoodie.options.fits import check_against
-from hoodie.options.keys import OPERATION, PARTIAL_UPSERT, remembered_names
+from hoodie.options.fits import check_against, check_operation
+from hoodie.options.keys import PARTIAL_UPSERT, remembered_names
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
 from hoodie.options.not_done import warn
 from hoodie.options.parse import parse_view_options, parse_write_options
@@ -367,12 +367,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
     def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = self._request(options)
         warn(request.ignored, request.not_done)
-        named = {key.lower() for key in parse_options(options)} & {name.lower() for name in OPERATION.names}
-        if named and request.write.operation is not operation:
-            raise OptionError(
-                f"{named.pop()} says {request.write.operation.value.lower()}, but {operation.value.lower()}() was called: "
-                "drop the option, or call the method that it names"
-            )
+        check_operation(operation, request.write.operation, parse_options(options))
         return request
 
     # -- reading -----------------------------------------------------------------------------------------------------

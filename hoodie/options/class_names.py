@@ -21,7 +21,10 @@ _CLASSES: Mapping[str, str] = MappingProxyType(
             f"org.apache.hudi.{name}KeyGenerator": f"org.apache.hudi.keygen.{name}KeyGenerator"
             for name in ("Simple", "Complex", "Nonpartitioned", "GlobalDelete")
         },
-        "org.apache.hudi.OverwriteWithLatestAvroPayload": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+        **{
+            f"org.apache.hudi.{name}": f"org.apache.hudi.common.model.{name}"
+            for name in ("OverwriteWithLatestAvroPayload", "EmptyHoodieRecordPayload")
+        },
         "org.apache.hudi.hive.HiveMetastoreBasedLockProvider": (
             "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
         ),

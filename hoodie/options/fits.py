@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hoodie.errors import OptionError, UnsupportedTableError
-from hoodie.model.enums import MergeMode, TableType, TableVersion
+from hoodie.model.enums import MergeMode, TableType, TableVersion, WriteOperation
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.buckets import compared
 from hoodie.options.keygen import compared_settings
+from hoodie.options.keys import OPERATION, PAYLOAD_CLASS
 from hoodie.options.mergers import is_registered, not_registered
 from hoodie.options.merging import PAYLOAD, STRATEGY
 from hoodie.options.table import (
@@ -124,6 +127,21 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
                     "  drop these options: the table remembers them",
                 ]
             )
+        )
+
+
+def check_operation(called: WriteOperation, asked: WriteOperation, options: Iterable[str]) -> None:
+    """Refuse a method of a table beside an option of the call that says another operation.
+
+    Raises:
+        OptionError: names the option.
+    """
+    telling = OPERATION.names + (PAYLOAD_CLASS.names if asked is WriteOperation.DELETE else ())
+    named = {key.lower() for key in options} & {name.lower() for name in telling}
+    if named and asked is not called:
+        raise OptionError(
+            f"{named.pop()} says {asked.value.lower()}, but {called.value.lower()}() was called: "
+            "drop the option, or call the method that it names"
         )
 
 

@@ -57,6 +57,7 @@ from hoodie.options.values import (
     merger,
     named_class,
     only,
+    optional,
     pairs,
     paths,
     pattern,
@@ -210,7 +211,7 @@ SLASH_DATES: Key[bool | None] = Key(
 )
 
 
-def _timebased(name: str, kind: Kind[str], doc: str) -> Key[str | None]:
+def _timebased(name: str, kind: Kind[str | None], doc: str) -> Key[str | None]:
     """An option of the timestamp key generator."""
     return Key(name, kind, None, doc, also=(keygen.OLD_PREFIX + name.removeprefix(keygen.PREFIX),))
 
@@ -233,17 +234,19 @@ TIMEBASED: tuple[Key[str | None], ...] = (
     ),
     _timebased(
         keygen.INPUT_DELIMITER,
-        text("a regular expression"),
+        optional(text("a regular expression")),
         "What stands between the patterns of the list. Unset: a comma.",
     ),
-    _timebased(keygen.INPUT_ZONE, text("a time zone"), "Of texts that do not say theirs. Unset: UTC."),
+    _timebased(keygen.INPUT_ZONE, optional(text("a time zone")), "Of texts that do not say theirs. Unset: UTC."),
     _timebased(
         keygen.OUTPUT_FORMAT,
         text("a date pattern"),
         "The partition path as a pattern of Joda-Time: `yyyy/MM/dd` makes three folders.",
     ),
-    _timebased(keygen.OUTPUT_ZONE, text("a time zone"), "Of the path. Unset: that of the text, UTC for numbers."),
-    _timebased(keygen.ZONE, text("a time zone"), "Both zones at once; the other two do not count beside it."),
+    _timebased(
+        keygen.OUTPUT_ZONE, optional(text("a time zone")), "Of the path. Unset: that of the text, UTC for numbers."
+    ),
+    _timebased(keygen.ZONE, optional(text("a time zone")), "Both zones at once; the other two do not count beside it."),
 )
 CREATE_VERSION: Key[TableVersion] = Key(
     "hoodie.write.table.version", table_version(), TableVersion.V6, "Version of a new table (Apache Hudi's default: 9)."
@@ -263,7 +266,8 @@ PAYLOAD_CLASS: Key[str | None] = Key(
     "hoodie.datasource.write.payload.class",
     payload_class(),
     None,
-    "How records merge, by the name of one of Apache Hudi's payload classes; docs/MERGING.md says what each does.",
+    "How records merge, by the name of one of Apache Hudi's payload classes; docs/MERGING.md says what each does. With the last one "
+    "an upsert is a delete.",
     also=("hoodie.compaction.payload.class",),
 )
 MERGE_STRATEGY: Key[MergeMode | None] = Key(

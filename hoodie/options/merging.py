@@ -63,6 +63,8 @@ PAYLOADS: Mapping[str, MergeRule] = {
     ),
 }
 """The payload classes that are known, with what they mean up to table version 8."""
+DELETING_PAYLOAD = "org.apache.hudi.common.model.EmptyHoodieRecordPayload"
+"""How a write says that its rows are deletes, from before there was an operation for it. No table has it."""
 
 _FILLS = {
     "": None,

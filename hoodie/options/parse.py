@@ -12,10 +12,10 @@ from hoodie.model.plans import DeleteMarker
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
 from hoodie.options.compaction import Strategy
-from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, GivenOptions, Layers
+from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
 from hoodie.options.hive import HiveSyncOptions, servers_of
 from hoodie.options.keys import Key
-from hoodie.options.merging import PAYLOADS, special_payload
+from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.options.services import (
@@ -48,7 +48,7 @@ def _table(given: GivenOptions) -> TableOptions:
         populate_meta_fields=given.get(keys.META_FIELDS),
         drops_partition_columns=given.get(keys.DROP_COLUMNS),
         merge_mode=given.attempt(lambda: _merge_mode(given)),
-        payload=None if (payload := given.get(keys.PAYLOAD_CLASS)) is None else special_payload(payload),
+        payload=special_payload(str(payload.value)) if (payload := _payload(given)) else None,
         merger=given.get(keys.PYTHON_MERGER),
         delete_marker=given.attempt(lambda: _delete_marker(given)),
         mor_inserts=given.get(keys.MOR_INSERTS),
@@ -61,9 +61,15 @@ def _table(given: GivenOptions) -> TableOptions:
     )
 
 
+def _payload(given: GivenOptions) -> Given | None:
+    """The payload class of the table, as the options say it."""
+    payload = given.find(keys.PAYLOAD_CLASS)
+    return None if payload is None or payload.value == DELETING_PAYLOAD else payload
+
+
 def _merge_mode(given: GivenOptions) -> MergeMode | None:
     mode = given.agreed("merge mode", keys.MERGE_MODE, keys.MERGE_STRATEGY)
-    payload = given.find(keys.PAYLOAD_CLASS)
+    payload = _payload(given)
     if payload is None:
         return mode
     by_class = PAYLOADS[str(payload.value)].mode
@@ -307,6 +313,13 @@ def _operation(given: Layers) -> WriteOperation:
             f"{mode.name}={mode.text!r} replaces partitions and operation insert_overwrite_table the whole table: drop one of them, "
             "or use operation insert_overwrite"
         )
+    if given.get(keys.PAYLOAD_CLASS) == DELETING_PAYLOAD:
+        if operation not in (WriteOperation.UPSERT, WriteOperation.DELETE):
+            raise OptionError(
+                f"{keys.PAYLOAD_CLASS.name}={DELETING_PAYLOAD!r} deletes, and operation {operation.value.lower()} does not: "
+                "drop one of them"
+            )
+        return WriteOperation.DELETE
     if operation is WriteOperation.UPSERT and (
         given.get(keys.DROP_DUPLICATES) or given.get(keys.DUPLICATE_POLICY) is not DuplicatePolicy.NONE
     ):

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from hoodie.errors import UnsupportedTableError
 from hoodie.model.enums import TableVersion
 from hoodie.options.class_names import one_name
-from hoodie.options.merging import MERGER_NAME, PAYLOADS
+from hoodie.options.merging import DELETING_PAYLOAD, MERGER_NAME, PAYLOADS
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -264,6 +264,11 @@ def text(allowed: str) -> Kind[str]:
     return Kind(allowed, read)
 
 
+def optional(kind: Kind[T_co]) -> Kind[T_co | None]:
+    """The same, where empty text means unset."""
+    return Kind(kind.allowed, lambda value: kind.read(value) if value else None)
+
+
 def boolean() -> Kind[bool]:
     return choice({"true": True, "false": False})
 
@@ -434,13 +439,13 @@ def payload_class() -> Kind[str]:
 
     def read(value: str) -> str:
         value = one_name(value)
-        if value not in PAYLOADS:
+        if value not in (*PAYLOADS, DELETING_PAYLOAD):
             raise ValueError(
                 f"is a payload class that is not supported by this release, which has {', '.join(_short(n) for n in PAYLOADS)}"
             )
         return value
 
-    return Kind(", ".join(PAYLOADS), read)
+    return Kind(", ".join((*PAYLOADS, DELETING_PAYLOAD)), read)
 
 
 def _short(class_name: str) -> str:

@@ -11,7 +11,11 @@ from functools import cache
 from hoodie.options.keys import GROUPS, WRITE_KEYS
 
 REASONS: dict[str, tuple[str, ...]] = {
-    "the format is named by format(…)": ("className",),
+    "it is for AWS Glue's connector; format(…) names the format": ("className", "connectionName"),
+    "Apache Hudi's own examples set it, and Hudi has no such option": (
+        *("hoodie.datasource.write.schema.evolution.enable", "hoodie.datasource.write.schema.on.read.enable"),
+        "hoodie.bloom.index.false.positive.rate",
+    ),
     "rows come from the program that writes, not from Hudi's Streamer": (
         *("hoodie.streamer.", "hoodie.deltastreamer.", "hoodie.utilities.", "hoodie.kafka.", "hoodie.debezium."),
         *("hoodie.schemaprovider.", "hoodie.meta.sync.classes", "hoodie.meta.sync.enable", "hoodie.tableservice."),

@@ -15,7 +15,7 @@ from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.results import CommitResult, History
 from hoodie.options.arguments import parse_options
-from hoodie.options.fits import check_against
+from hoodie.options.fits import check_against, check_operation
 from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
@@ -293,6 +293,7 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
     def _request(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = dataframe.parse_request({**self._options, **parse_options(options)})
         check_against(self.config, request.table)
+        check_operation(operation, request.write.operation, parse_options(options))
         return replace(request, write=replace(request.write, operation=operation))
 
     # -- reading -----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.errors import OptionError
 from hoodie.model.enums import MergeMode, PartitionFilter, TableVersion
 from hoodie.options import keys
 from hoodie.options.class_names import one_name
@@ -73,3 +74,17 @@ def test_clustering_plans_by_partitions_are_a_filter_mode_by_now(name, mode):
     for engine in ("Spark", "Java"):
         older = {f"{strategy}class": f"{HUDI}client.clustering.plan.strategy.{engine}{name}ClusteringPlanStrategy"}
         assert parse_write_options(older | bounds).write.clustering.partition_filter is mode
+
+
+@pytest.mark.parametrize("name", ["EmptyHoodieRecordPayload", "common.model.EmptyHoodieRecordPayload"])
+def test_an_upsert_with_an_empty_payload_is_a_delete(tmp_path, name):
+    table = hoodie.create_table(tmp_path / "t", {"id": "int64", "ts": "int64"}, record_key="id", ordering="ts")
+    table.upsert({"id": [1, 2], "ts": [5, 5]})
+    payload = {"hoodie.datasource.write.payload.class": HUDI + name}
+    with pytest.raises(OptionError, match=r"payload\.class says delete, but upsert\(\) was called"):
+        table.upsert({"id": [1], "ts": [9]}, options=payload)
+    with pytest.raises(OptionError, match="deletes, and operation insert does not"):
+        parse_write_options({**payload, "hoodie.datasource.write.operation": "insert"})
+    assert parse_write_options(payload).table.payload is None
+    table.delete({"id": [1], "ts": [1]}, options=payload)
+    assert table.scan(columns=["id"]).to_arrow().to_pylist() == [{"id": 2}]

@@ -65,7 +65,7 @@ def test_the_log_says_why(tmp_path, caplog):
         table.upsert({"id": [1]}, options=options)
     (line,) = [record.getMessage() for record in caplog.records]
     assert line == (
-        "options of Apache Hudi that have no effect here: className (the format is named by format(…)); "
+        "options of Apache Hudi that have no effect here: className (it is for AWS Glue's connector; format(…) names the format); "
         "hoodie.datasource.write.row.writer.enable, hoodie.parquet.page.size (rows are written as Arrow in any case)"
     )
 
