@@ -142,7 +142,7 @@ class SliceReader(DataSourceReader):
     def __init__(self, path: str, options: Mapping[str, str], schema: StructType) -> None:
         self._storage, options = reached(path, options)
         plan = _plan(self._storage, options)
-        chosen = selected_schema(spark_schema(plan.output), schema, path=path)
+        chosen = selected_schema(spark_schema(plan.output), schema, path=path, earlier=True)
         self._context = plan.context
         # Spark compares the schema of the batches with the one it asked for, nullability included.
         self._schema = arrow_schema(schema)

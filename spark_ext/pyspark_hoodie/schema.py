@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
 
 from hoodie.errors import SchemaError
 from hoodie.model.nested import nullable_within
@@ -66,6 +66,17 @@ _REFUSED = {
 """By names: some of the types came with later versions of Spark."""
 
 
+_WIDER = {
+    ("integer", "long"),
+    ("float", "double"),
+    ("integer", "float"),
+    ("integer", "double"),
+    ("long", "double"),
+    ("long", "float"),
+}
+"""Numbers whose columns become those of wider types: the first two at any write, the others where an option says so."""
+
+
 def spark_schema(arrow: pa.Schema) -> StructType:
     """The Spark schema of a read: every column nullable, as Spark has it for files."""
     found = _nullable(from_arrow_schema(arrow.remove_metadata(), prefer_timestamp_ntz=True))
@@ -82,8 +93,11 @@ def _nullable(kind: DataType) -> DataType:
     return kind
 
 
-def selected_schema(table: StructType, wanted: StructType, *, path: str) -> StructType:
+def selected_schema(table: StructType, wanted: StructType, *, path: str, earlier: bool = False) -> StructType:
     """The columns of a user's read schema: by name, in its order, in the table's types.
+
+    Args:
+        earlier: the schema may be what the table had before it grew: a struct has got more members, a number a wider type.
 
     Raises:
         SchemaError: the table has no such column, or has it in another type.
@@ -94,7 +108,7 @@ def selected_schema(table: StructType, wanted: StructType, *, path: str) -> Stru
         found = by_name.get(field.name)
         if found is None:
             wrong.append(f"  {field.name}: not in the table")
-        elif _nullable(field.dataType) != found.dataType:
+        elif _nullable(field.dataType) != found.dataType and not (earlier and _grew(field.dataType, found.dataType)):
             wrong.append(
                 f"  {field.name}: {found.dataType.simpleString()} in the table, {field.dataType.simpleString()} in the schema"
             )
@@ -111,3 +125,17 @@ def selected_schema(table: StructType, wanted: StructType, *, path: str) -> Stru
             )
         )
     return StructType([by_name[field.name] for field in wanted.fields])
+
+
+def _grew(old: DataType, new: DataType) -> bool:
+    """Whether a column of type `old` can have become one of type `new`, as the commits of a table change it."""
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        now = {field.name: field.dataType for field in new.fields}
+        return all(field.name in now and _grew(field.dataType, now[field.name]) for field in old.fields)
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return _grew(old.elementType, new.elementType)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return old.keyType == new.keyType and _grew(old.valueType, new.valueType)
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        return old.scale == new.scale and old.precision <= new.precision
+    return old == new or (old.typeName(), new.typeName()) in _WIDER

@@ -54,7 +54,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         self._query = stream_query(self._context, options)
         self._stream: StreamReadOptions = self._query.stream
         found = spark_schema(self._plan(self._query).output)
-        self._names = tuple(selected_schema(found, schema, path=path).names)
+        self._names = tuple(selected_schema(found, schema, path=path, earlier=True).names)
         # Spark compares the schema of the batches with the one it asked for, nullability included.
         self._schema = arrow_schema(schema)
         self._initial: str | None = None

@@ -1,5 +1,6 @@
 """Streams out of a table: every commit once, from the checkpoint on, in bounded batches; and on into a second table."""
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -229,3 +230,51 @@ def test_bounds_count_commits_that_bring_rows():
     assert ends("000", maxBytesPerTrigger=1) == times[0]
     assert ends("000", maxBytesPerTrigger=sum(sizes[:2])) == compacted
     assert ends("000", maxBytesPerTrigger=sum(sizes)) == times[2]
+
+
+@pytest.mark.parametrize("form", long_but(["before_after"], ["latest_state", "before_after", "cdc"]))
+def test_a_stream_goes_on_over_columns_that_came_before_it_started(enabled, tmp_path, form):
+    """Loaded and started at different moments, as a job does that starts a writing query between the two."""
+    table = hoodie.create_table(
+        tmp_path / "t",
+        pa.schema([("id", "int64"), ("n", "int32"), ("s", pa.struct([("x", "int32")]))]),
+        record_key="id",
+    )
+    table.upsert({"id": [1], "n": [1], "s": [{"x": 1}]})
+    options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": form}
+    df = enabled.readStream.format("hoodie").options(**(options if form != "latest_state" else {})).load(table.uri)
+    batches = []
+
+    def start():
+        writer = df.writeStream.foreachBatch(lambda rows, number: batches.append(rows.collect()))
+        query = writer.option("checkpointLocation", str(tmp_path / "cp")).trigger(availableNow=True).start()
+        query.awaitTermination()
+
+    grown = pa.table({
+        "id": pa.array([2]), "n": pa.array([2], "int64"),
+        "s": pa.array([{"x": 2, "y": [{"z": 1}]}], pa.struct([("x", "int64"), ("y", pa.list_(pa.struct([("z", "int64")])))])),
+        "extra": pa.array([1.5]),
+    })  # fmt: skip
+    table.upsert(grown)
+    start()
+    table.upsert(grown.set_column(0, "id", pa.array([3])))
+    start()
+    rows = [row.after if form == "before_after" else row for each in batches for row in each]
+    if form == "cdc":
+        assert '"extra":1.5' in rows[-1].after
+    else:
+        assert [(row.id, row.n, row.s.asDict()) for row in rows] == [
+            (1, 1, {"x": 1}),
+            (2, 2, {"x": 2}),
+            (3, 2, {"x": 2}),
+        ]
+
+
+def test_a_frame_goes_on_over_columns_that_came_since(load, tmp_path):
+    table = hoodie.create_table(
+        tmp_path / "t", pa.schema([("id", "int64"), ("s", pa.struct([("x", "int32")]))]), record_key="id"
+    )
+    table.upsert({"id": [1], "s": [{"x": 1}]})
+    frame = load(table.uri)
+    table.upsert(pa.table({"id": [1], "s": pa.array([{"x": 1, "y": 2}]), "extra": [1]}))
+    assert [row.s.asDict() for row in frame.collect()] == [{"x": 1}]
