@@ -90,6 +90,11 @@ class ActiveTimeline:
         self._made: str | None = None
         """The file that this process put into the folder last."""
 
+    @property
+    def storage(self) -> Storage:
+        """Where the table is."""
+        return self._storage
+
     def load(self) -> Timeline:
         """The timeline as it is now; the same object as the last time where the folder has the same names.
 

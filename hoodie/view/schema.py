@@ -1,8 +1,8 @@
-"""The table's schema: that of the newest commit that states one."""
+"""The table's schema: that of the newest commit that states one, else of its creation, else of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.options.table import DROP_COLUMNS, PARTITION
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
+from hoodie.view.file_schema import schema_json_of_files
 
 CREATE_SCHEMA = "hoodie.table.create.schema"
 """Property with the Avro schema that a table was created with; counts until the first commit states one."""
@@ -25,15 +26,17 @@ def table_schema(
     active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str], *, until: str | None = None
 ) -> pa.Schema | None:
     """Columns of the table, without meta columns, as of instant `until` (None: now); None when nothing states them yet."""
-    for instant in reversed(timeline.commits):
-        if until is not None and sort_key(instant.time) > sort_key(until):
-            continue
+    commits = timeline.commits[::-1]
+    if until is not None:
+        commits = tuple(each for each in commits if sort_key(each.time) <= sort_key(until))
+    for instant in commits:
         stated = stated_schema(instant, active.read_commit(instant))
         if stated is not None:
             return _with_columns_of_folders(stated, properties)
     if properties.get(CREATE_SCHEMA):
         return _columns_of(properties[CREATE_SCHEMA])
-    return None
+    text = _schema_json_of_files(active, commits)
+    return _with_columns_of_folders(_columns_of(text), properties) if text else None
 
 
 def _with_columns_of_folders(stated: pa.Schema, properties: Mapping[str, str]) -> pa.Schema:
@@ -57,8 +60,15 @@ def _with_columns_of_folders(stated: pa.Schema, properties: Mapping[str, str]) -
 
 def table_schema_json(active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str]) -> str | None:
     """The Avro schema that `table_schema` is made of, as it was written."""
-    stated = (active.read_commit(instant).schema_json for instant in reversed(timeline.commits))
-    return next(filter(None, stated), None) or properties.get(CREATE_SCHEMA) or None
+    commits = timeline.commits[::-1]
+    stated = next(filter(None, (active.read_commit(instant).schema_json for instant in commits)), None)
+    return stated or properties.get(CREATE_SCHEMA) or _schema_json_of_files(active, commits)
+
+
+def _schema_json_of_files(active: ActiveTimeline, commits: Iterable[Instant]) -> str | None:
+    """Of the newest of these commits that has a file."""
+    found = (schema_json_of_files(active.storage, active.read_commit(instant).stats()) for instant in commits)
+    return next(filter(None, found), None)
 
 
 @lru_cache(maxsize=64)
