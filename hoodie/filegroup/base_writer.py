@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -17,12 +16,14 @@ from hoodie.filegroup.footer_keys import FooterKeys
 from hoodie.filegroup.slice_reader import with_encoded
 from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.filegroup.unused_memory import release_unused_memory
+from hoodie.format.avro_schema import schema_text
 from hoodie.format.base_file import BaseFileFooter, footer_entries
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.format.parquet_file import parquet_writer
 from hoodie.format.parquet_footer import Chunk, has_floats, leaves_with_nan, sound_footer
-from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY, with_meta_fields
+from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.names import join
+from hoodie.model.once import for_the_same
 from hoodie.model.plans import WriteContext
 from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import Storage
@@ -32,6 +33,7 @@ ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes of small pieces that are collected before they are written as one row group."""
 _LEAST_GROUP_BYTES = 4 * 1024 * 1024
 _SAMPLE_ROWS = 8192
+_stated_columns = for_the_same(stated_columns)
 
 
 class RowGroups(NamedTuple):
@@ -70,7 +72,7 @@ class BaseFileWriter:
         more_rows: int,
         row_groups: RowGroups,
     ) -> None:
-        schema = with_meta_fields(context.schema)
+        schema = context.full_schema
         self._unstored = context.unstored
         self._schema = schema if self._unstored is None else self._unstored.stored_schema(schema)
         self._row_groups = row_groups
@@ -159,12 +161,12 @@ class BaseFileWriter:
                 self._flush()
                 keys = self._keys or FooterKeys(self._options)
                 writer = self._opened(self._schema.empty_table())
-                avro = json.dumps(self._avro, separators=(",", ":"))
+                avro = schema_text(self._avro)
                 entries = keys.metadata(avro) if self._stores_keys else footer_entries(None, None, avro)
                 close_parquet(writer, self._sink, self._footers, nan=self._nan, entries=entries)
                 self.size_bytes = self._sink.tell()
                 self._sink.close()
-                self.ranges = ranges_of_footer(self._footers[-1], stated_columns(self._schema), cut=True)
+                self.ranges = ranges_of_footer(self._footers[-1], _stated_columns(self._schema), cut=True)
         except BaseException as exc:
             self._output.__exit__(type(exc), exc, exc.__traceback__)
             raise

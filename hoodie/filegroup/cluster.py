@@ -28,7 +28,7 @@ from hoodie.format.parquet_file import read_batches
 from hoodie.model.arrow_bytes import in_one_chunk, pieces_of, rows_bytes
 from hoodie.model.clustering import ClusterTask, JoinTask, Order, Pieces, Sample, SampleTask, SplitTask
 from hoodie.model.files import FileSlice
-from hoodie.model.meta_fields import FILE_NAME, with_meta_fields
+from hoodie.model.meta_fields import FILE_NAME
 from hoodie.model.names import join, new_file_id
 from hoodie.model.plans import ReadContext, WriteContext, WriteResult
 from hoodie.storage.base import Storage
@@ -82,7 +82,7 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sam
         size = count * _first_row_bytes(file, path=where)
         if not set(names) & set(file.schema_arrow.names):
             return Sample(size, None)  # columns that came later: they are null here, and come last anyway
-        full = with_meta_fields(context.schema)
+        full = context.full_schema
         schema = pa.schema([pa.field(name, full.field(name).type) for name in names])
         # By chance, for rows may come in periods; the same of a file each time.
         chance = np.random.default_rng(zlib.crc32(base.file_id.encode()))
@@ -171,7 +171,7 @@ def _rows(
     storage: Storage, context: WriteContext, file_slice: FileSlice, order: Order | None, *, encode: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Merged rows of a slice, without the file name, which the writer gives them."""
-    full = with_meta_fields(context.schema)
+    full = context.full_schema
     reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
     encoded = encodable(context, file_slice) - set(order.columns if order else ()) if encode else frozenset()
     room, schema = room_of(storage, context), _schema(context)
@@ -182,7 +182,7 @@ def _rows(
 
 
 def _schema(context: WriteContext) -> pa.Schema:
-    full = with_meta_fields(context.schema)
+    full = context.full_schema
     return full.remove(full.get_field_index(FILE_NAME))
 
 

@@ -29,7 +29,7 @@ from hoodie.filegroup.staging import open_staged
 from hoodie.format.column_stats import ranges_of_rows
 from hoodie.model.enums import HeaderKey, RowCopies
 from hoodie.model.files import BaseFile
-from hoodie.model.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta_fields
+from hoodie.model.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import LogFileName, WriteToken, format_log_file, join
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import PLACE, LogCompactTask, Room, StagedFile, WriteContext, WriteResult
@@ -52,7 +52,7 @@ class LogCompacted:
 def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTask) -> LogCompacted | None:
     """Merge the logs of a slice into one log file; None where no block of them counts."""
     file_slice, attempt = task.slice, new_attempt()
-    full = with_meta_fields(context.schema)
+    full = context.full_schema
     avro = avro_of(context)
     name = format_log_file(
         LogFileName(

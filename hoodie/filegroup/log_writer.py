@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from hoodie.filegroup.base_writer import dictionary_columns
 from hoodie.filegroup.ordering import stored_ordering
 from hoodie.filegroup.staging import open_staged
-from hoodie.format.avro_schema import record_type
+from hoodie.format.avro_schema import record_type, schema_text
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey
@@ -35,7 +34,7 @@ def write_log_file(
         data: rows with the meta columns, all of this instant and with one file name.
         deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering fields' columns (null: always wins).
     """
-    header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":"))}
+    header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: schema_text(avro)}
     gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule))
     same = _OF_ONE_WRITE if context.unstored is None else ()  # null, without `_hoodie_` columns
     with open_staged(storage, join(context.staging, name), folder=context.staging) as file:

@@ -14,7 +14,7 @@ from hoodie.errors import SchemaError
 from hoodie.filegroup.merge import positions_in
 from hoodie.filegroup.slice_reader import read_slice
 from hoodie.model.files import FileSlice
-from hoodie.model.meta_fields import RECORD_KEY, with_meta_fields
+from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import DELETED, ReadContext, WriteContext
 from hoodie.storage.base import Storage
 
@@ -45,7 +45,7 @@ def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlic
 def _stored_rows(
     storage: Storage, context: WriteContext, file_slice: FileSlice, keys: pa.Array, absent: list[str]
 ) -> pa.Table:
-    full = with_meta_fields(context.schema)
+    full = context.full_schema
     schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in absent)])
     reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
     batches = [

@@ -37,7 +37,6 @@ from hoodie.model.meta_fields import (
     FILE_NAME,
     PARTITION_PATH,
     RECORD_KEY,
-    with_meta_fields,
     without_meta_fields,
 )
 from hoodie.model.names import (
@@ -48,6 +47,7 @@ from hoodie.model.names import (
     format_log_file,
     join,
 )
+from hoodie.model.once import for_the_same
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import (
     DELETED,
@@ -185,7 +185,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
 
 def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> Iterator[Carried]:
     """Rows of a slice for its next base file; without the file name, which the writer gives them."""
-    full = with_meta_fields(context.schema)
+    full = context.full_schema
     schema = full.remove(full.get_field_index(FILE_NAME))
     reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
     room = room_of(storage, context)
@@ -207,7 +207,7 @@ def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
     marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
     made_of = context.unstored.looked_at if context.unstored is not None else ()
     looked_at = {RECORD_KEY, *rule.ordering_fields, *marker, *made_of}
-    return frozenset(with_meta_fields(context.schema).names) - looked_at
+    return frozenset(context.full_schema.names) - looked_at
 
 
 def _create(storage: Storage, context: WriteContext, attempt: int, task: CreateTask) -> WriteResult | None:
@@ -318,7 +318,7 @@ def stamp(rows: pa.Table, context: WriteContext, number: int, *, file_name: str,
         PARTITION_PATH: rows.column(PARTITION_PATH),
         FILE_NAME: pa.repeat(pa.scalar(file_name), count),
     }
-    schema = with_meta_fields(context.schema)
+    schema = context.full_schema
     columns = [meta[name] if name in meta else rows.column(name) for name in schema.names]
     return pa.table(columns, schema=schema)
 
@@ -415,6 +415,7 @@ def base_result(writer: NewBaseFile, marker: str, file_slice: FileSlice | None, 
     return WriteResult(stat, StagedFile(writer.out.staged, writer.final, marker), writer.out.ranges)
 
 
+@for_the_same
 def avro_of(context: WriteContext) -> dict[str, Any]:
     """The Avro schema of the rows that are written, with the meta columns."""
     schema = without_meta_fields(context.schema)

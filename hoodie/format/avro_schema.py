@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.model.meta_fields import META_COLUMNS
+from hoodie.model.once import for_the_same
 
 MAX_TEXT_BYTES = 1 << 20
 MAX_DEPTH = 64
@@ -185,6 +186,12 @@ def resolve_record(avro: Mapping[str, Any]) -> AvroType:
     if root.kind != "record":
         raise CorruptFileError(f"the Avro schema of a table's records is no record but {root.kind!r}")
     return root
+
+
+@for_the_same
+def schema_text(avro: Mapping[str, Any]) -> str:
+    """The schema as files carry it."""
+    return json.dumps(avro, separators=(",", ":"))
 
 
 def with_meta_columns(avro: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,6 +49,7 @@ _SHIFT_15 = np.uint32(15)
 _SHIFT_24 = np.uint32(24)
 # Keys a block: large enough that calls into numpy do not count, small enough for the second-level cache.
 _BLOCK_KEYS = 1 << 14
+_FEW_KEYS = 256
 _BLOCK_WORDS = 1 << 18
 
 _Words = npt.NDArray[np.uint32]
@@ -226,8 +227,7 @@ class BloomBuilder:
         hashed = 0
         for block in _blocks(text, at_most=_BLOCK_KEYS):
             hashed += len(block)
-            for _ in range(self._start.hashes):
-                place = block.next_places(self._start.bits)
+            for place in block.places(self._start.bits, self._start.hashes):
                 if self._flags is not None:
                     self._flags[place] = True
                 else:
@@ -299,8 +299,7 @@ def _set_bits(
         hashed = 0
         for block in _blocks(text, at_most=_BLOCK_KEYS):
             hashed += len(block)
-            for _ in range(hashes):
-                place = block.next_places(bits)
+            for place in block.places(bits, hashes):
                 if base is not None:
                     place += base[block.rows]
                 flags[place] = True
@@ -395,8 +394,33 @@ class _Block:
         self._other = np.empty(count, np.uint32)
         self._place = np.empty(count, np.intp)
 
+    def places(self, bits: int, hashes: int) -> Iterator[_Places]:
+        """What so many calls of `next_places` give; rows of one array where the keys are few and calls cost more than the work."""
+        if len(self) > _FEW_KEYS:
+            for _ in range(hashes):
+                yield self.next_places(bits)
+            return
+        chain = np.empty((hashes, len(self)), np.uint32)
+        for row in chain:
+            self._next_hash()
+            row[:] = self._hash
+        yield np.absolute(chain.view(np.int32)).view(np.uint32).astype(np.intp) % bits
+
     def next_places(self, bits: int) -> _Places:
         """The bit of each key under the next hash of its chain. The array is used again by the next call."""
+        self._next_hash()
+        other = self._other
+        # abs(h % m) with Java's % is abs(h) mod m; the one value without an absolute, -2**31, is right as unsigned too.
+        np.absolute(self._hash.view(np.int32), out=other.view(np.int32))
+        # A remainder in three steps, because numpy has a vectorised division and no vectorised remainder.
+        size = np.uint32(bits)
+        quotient = np.floor_divide(other, size)
+        np.multiply(quotient, size, out=quotient)
+        np.subtract(other, quotient, out=other)
+        np.copyto(self._place, other)
+        return self._place
+
+    def _next_hash(self) -> None:
         h, other = self._hash, self._other
         np.bitwise_xor(h, self._length, out=h)
         for word in self._words:
@@ -410,15 +434,6 @@ class _Block:
         np.multiply(h, _M, out=h)
         np.right_shift(h, _SHIFT_15, out=other)
         np.bitwise_xor(h, other, out=h)
-        # abs(h % m) with Java's % is abs(h) mod m; the one value without an absolute, -2**31, is right as unsigned too.
-        np.absolute(h.view(np.int32), out=other.view(np.int32))
-        # A remainder in three steps, because numpy has a vectorised division and no vectorised remainder.
-        size = np.uint32(bits)
-        quotient = np.floor_divide(other, size)
-        np.multiply(quotient, size, out=quotient)
-        np.subtract(other, quotient, out=other)
-        np.copyto(self._place, other)
-        return self._place
 
     def keep(self, alive: npt.NDArray[np.bool_]) -> None:
         """Go on with the flagged keys only."""

@@ -1,4 +1,4 @@
-"""Attributes that are worked out once."""
+"""Attributes, and answers about one object, that are worked out once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, overload
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 
 class once(Generic[T]):
@@ -35,3 +36,18 @@ class once(Generic[T]):
         found = self.func(instance)
         instance.__dict__[self._name] = found  # from now on it is found there, before this is asked
         return found
+
+
+def for_the_same(work_out: Callable[[A], T]) -> Callable[[A], T]:
+    """A function that keeps its last answer, for the very same object: all tasks of a write ask the same of its context."""
+    last: tuple[A, T] | None = None
+
+    def answer(about: A) -> T:
+        nonlocal last
+        found = last
+        if found is None or found[0] is not about:
+            last = found = (about, work_out(about))
+        return found[1]
+
+    answer.__doc__ = work_out.__doc__
+    return answer

@@ -19,6 +19,8 @@ from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, ChangeFormat, ChangePart, Fill, MergeMode, RowCopies
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, VisibleInstants
+from hoodie.model.meta_fields import with_meta_fields
+from hoodie.model.once import once
 from hoodie.model.payloads import WriteStat
 from hoodie.model.statistics import Pruning, ValueRange
 from hoodie.model.tuning import TUNING, Tuning
@@ -347,6 +349,11 @@ class WriteContext:
     """Compactions: what a task may hold in memory; what is more goes to disk."""
     unstored: UnstoredColumns | None = None
     """What the table's files leave out."""
+
+    @once
+    def full_schema(self) -> pa.Schema:
+        """`schema` with the meta columns in front."""
+        return with_meta_fields(self.schema)
 
 
 @dataclass(frozen=True)

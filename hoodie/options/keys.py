@@ -1379,12 +1379,12 @@ REMOTE_KEYS: tuple[Key[object], ...] = (
     *(REMOTE_HOST, REMOTE_PORT, REMOTE_TOKEN, REMOTE_TIMEOUT, REMOTE_RETRY, REMOTE_RETRIES),
     *(REMOTE_FIRST_PAUSE, REMOTE_MAX_PAUSE),
 )
-MARKERS_TYPE: Key[MarkersType] = Key(
+MARKERS_TYPE: Key[MarkersType | None] = Key(
     "hoodie.write.markers.type",
     choice({kind.value: kind for kind in MarkersType}),
-    MarkersType.DIRECT,
+    None,
     "Mark each file that a commit is about to name by a file, or all by lines of one, as Apache Hudi's timeline server does. Ours "
-    "need no server for that. Apache Hudi: TIMELINE_SERVER_BASED.",
+    "need no server for that. Unset: by lines where a commit names more than 100 files. Apache Hudi: TIMELINE_SERVER_BASED.",
 )
 EMBED_SERVER = Key(
     "hoodie.embed.timeline.server",

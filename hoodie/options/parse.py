@@ -28,7 +28,7 @@ from hoodie.options.services import (
     LogCompactionOptions,
 )
 from hoodie.options.table import TableOptions
-from hoodie.options.values import DuplicatePolicy, MarkersType, OverwriteMode, ViewStore
+from hoodie.options.values import DuplicatePolicy, OverwriteMode, ViewStore
 from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
@@ -291,7 +291,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         ),
         view=view,
         embedded=EmbeddedOptions(get(keys.EMBED_SERVER), get(keys.EMBED_PORT), get(keys.REMOTE_TOKEN)),
-        gathered_markers=get(keys.MARKERS_TYPE) is MarkersType.TIMELINE_SERVER_BASED,
+        markers=get(keys.MARKERS_TYPE),
         hive_sync=hive_sync,
         stream=stream,
         stream_retries=StreamRetries(get(keys.STREAM_RETRIES), get(keys.STREAM_RETRY_INTERVAL) / 1000),

@@ -43,6 +43,9 @@ _PARALLELISM = {
 _BLOCK_KINDS = {LogBlockFormat.AVRO: BlockKind.AVRO_DATA, LogBlockFormat.PARQUET: BlockKind.PARQUET_DATA}
 
 
+MOST_MARKER_FILES = 100
+
+
 @dataclass(frozen=True)
 class IndexOptions:
     type: IndexType = keys.INDEX_TYPE.default
@@ -128,14 +131,20 @@ class WriteOptions:
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
     view: ViewOptions = VIEW
     embedded: EmbeddedOptions = EMBEDDED
-    gathered_markers: bool = keys.MARKERS_TYPE.default is MarkersType.TIMELINE_SERVER_BASED
-    """All markers of a commit's files in one file."""
+    markers: MarkersType | None = keys.MARKERS_TYPE.default
+    """None: by the number of files, see `gathers_markers`."""
     hive_sync: HiveSyncOptions = field(default_factory=HiveSyncOptions)
     stream: StreamBatch | None = None
     """The batch of a stream that is written: skipped where the table holds it already."""
     stream_retries: StreamRetries = field(default_factory=StreamRetries)
     commit_entries: Mapping[str, str] = field(default_factory=dict)
     """Options of the user's own that the commit's metadata keep."""
+
+    def gathers_markers(self, files: int) -> bool:
+        """Whether so many files are marked by lines of one: a file and a folder for each are a seventh of what a small one costs."""
+        if self.markers is None:
+            return files > MOST_MARKER_FILES
+        return self.markers is MarkersType.TIMELINE_SERVER_BASED
 
     @property
     def combine(self) -> bool:

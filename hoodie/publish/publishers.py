@@ -21,10 +21,21 @@ def publisher_of(storage: Storage, *, leased: bool = False) -> Publisher:
         UnsupportedTableError: there is none.
     """
     innermost = storage.lock_root  # what wraps it passes on more than it can do
-    if isinstance(innermost, RenamingStorage):
+    if (
+        type(innermost) not in _WAYS
+    ):  # each staged file asks, and to look whether all methods are there takes as long as making it
+        _WAYS[type(innermost)] = next(
+            (kind for kind in (RenamingStorage, CopyingStorage) if isinstance(innermost, kind)), None
+        )
+    way = _WAYS[type(innermost)]
+    if way is RenamingStorage:
         return RenamingPublisher(cast(RenamingStorage, storage), leased=leased)
-    if isinstance(innermost, CopyingStorage):
+    if way is CopyingStorage:
         return CopyingPublisher(cast(CopyingStorage, storage))
     raise UnsupportedTableError(
         f"files cannot be published in {storage.uri}: it can neither rename folders nor replace a file on condition"
     )
+
+
+_WAYS: dict[type, type | None] = {}
+"""By the class of a storage: what it can do."""

@@ -166,7 +166,8 @@ class LocalStorage:
 
     def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
         """All temporary files, then one wait for their bytes, then all links."""
-        missing = [(self._writable(path), data) for path, data in files]
+        writable = self._all_writable([path for path, _ in files])
+        missing = [(absolute, data) for absolute, (_, data) in zip(writable, files, strict=True)]
         missing = [(absolute, data) for absolute, data in missing if not os.path.lexists(absolute)]
         if not missing:
             return
@@ -209,11 +210,12 @@ class LocalStorage:
         long one after the other.
         """
         linked: list[tuple[str, str]] = []
-        self._sync_all([self._writable(source) for source, _ in moves])
+        sources = self._all_writable([source for source, _ in moves])
+        targets = self._all_writable([target for _, target in moves])
+        self._sync_all(sources)
         try:
-            for source, target in moves:
-                absolute_source, absolute = self._writable(source), self._writable(target)
-                if self.stat(source).is_folder:
+            for absolute_source, absolute in zip(sources, targets, strict=True):
+                if stat.S_ISDIR(os.stat(absolute_source).st_mode):
                     raise os_error(errno.EISDIR, absolute_source)
                 _refuse_taken(absolute)
                 self._make_folders(os.path.dirname(absolute), durable=False)
@@ -368,6 +370,13 @@ class LocalStorage:
                     "replace the link by the folder itself"
                 )
         return absolute
+
+    def _all_writable(self, paths: Sequence[str]) -> Sequence[str]:
+        """As `_writable`, with one look at each folder."""
+        one_of = {path.rpartition("/")[0]: path for path in paths}
+        for path in one_of.values():
+            self._writable(path)
+        return [self._absolute(path) for path in paths]
 
     def _meets_link(self, folder: str) -> bool:
         """Whether a folder below the root, or one between them, is a symbolic link."""

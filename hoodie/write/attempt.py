@@ -63,6 +63,7 @@ class Written:
     """None: nothing was left to write."""
     published: set[int] = field(default_factory=set)
     """Those whose files have their final names; the others are in the staging folder of the instant."""
+    gathers_markers: bool = False
     numbers: int = 0
     """Task numbers below this one were given away."""
 
@@ -196,7 +197,9 @@ class Attempt:
         results = [found for number in fresh if (found := written.results[number]) is not None]
         write_context = self._write_context(transaction, plan)
         copies = staged_copies(context.storage, write_context, results, number=min(fresh, default=0))
-        publish_files(context, transaction.instant, results, copies, gathered_markers=options.gathered_markers)
+        if not written.published:  # markers of one instant are all of one kind
+            written.gathers_markers = options.gathers_markers(len(results))
+        publish_files(context, transaction.instant, results, copies, gathered_markers=written.gathers_markers)
         written.published.update(fresh)
         self._placement.remember(context, results)
         metadata = commit_metadata(

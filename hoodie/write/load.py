@@ -100,7 +100,7 @@ def run_load(
                 context, write_context, rest, options, rest_engine, label=label(Step.REST), first=first
             )
         if results:
-            publish_files(context, transaction.instant, results, gathered_markers=options.gathered_markers)
+            publish_files(context, transaction.instant, results, gathered_markers=options.gathers_markers(len(results)))
             metadata = commit_metadata(
                 results,
                 operation=operation,

@@ -171,8 +171,10 @@ def test_every_number_of_a_timeline_server_arrives_where_it_belongs():
 
 
 def test_markers_are_gathered_where_an_option_says_so():
-    assert not parse_write_options({}).write.gathered_markers
-    assert parse_write_options({"hoodie.write.markers.type": "timeline_server_based"}).write.gathered_markers
+    by_number = parse_write_options({}).write
+    assert (by_number.gathers_markers(100), by_number.gathers_markers(101)) == (False, True)
+    assert parse_write_options({"hoodie.write.markers.type": "timeline_server_based"}).write.gathers_markers(1)
+    assert not parse_write_options({"hoodie.write.markers.type": "DIRECT"}).write.gathers_markers(1000)
 
 
 def test_the_tasks_are_told_of_files_what_the_options_say():

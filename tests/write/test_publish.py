@@ -14,7 +14,7 @@ from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.publish.renaming import RenamingPublisher
 from hoodie.storage.faults import FaultStorage
 from hoodie.write.publish import commit_metadata, ensure_partitions, publish_files
-from tests.memory_tables import FakeClock, new_storage
+from tests.memory_tables import FakeClock, Input, batch, create, new_storage, opened
 from tests.placed import in_memory
 
 T = "20260101000000001"
@@ -151,3 +151,22 @@ def test_what_a_commit_says():
     assert ": " not in found.schema_json
     plain = commit_metadata([], operation=WriteOperation.DELETE, schema=schema, table_name="t")
     assert (plain.write_stats, plain.extra, plain.compacted) == ({}, {}, False)
+
+
+@pytest.mark.parametrize(("files", "folders"), [(100, 100), (101, 0)])
+def test_many_markers_are_lines_of_one_file(files, folders):
+    clock = FakeClock()
+    storage = Touched(new_storage(clock))
+    create(storage, table_type="COPY_ON_WRITE")
+    opened(storage, clock).upsert(batch(Input(str(n), f"p{n:03d}") for n in range(files)))
+    assert sum("/.temp/" in path for path in storage.touched) == folders
+
+
+class Touched(FaultStorage):
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.touched = []
+
+    def touch(self, path):
+        self.touched.append(path)
+        super().touch(path)
