@@ -30,7 +30,7 @@ from hoodie.model.clustering import ClusterTask, JoinTask, Order, Pieces, Sample
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import FILE_NAME
 from hoodie.model.names import join, new_file_id
-from hoodie.model.plans import ReadContext, WriteContext, WriteResult
+from hoodie.model.plans import WriteContext, WriteResult
 from hoodie.storage.base import Storage
 
 ARROW_BYTES = 5
@@ -171,8 +171,7 @@ def _rows(
     storage: Storage, context: WriteContext, file_slice: FileSlice, order: Order | None, *, encode: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Merged rows of a slice, without the file name, which the writer gives them."""
-    full = context.full_schema
-    reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
+    reading = context.reading()
     encoded = encodable(context, file_slice) - set(order.columns if order else ()) if encode else frozenset()
     room, schema = room_of(storage, context), _schema(context)
     for carried in read_for_rewrite(storage, reading, file_slice, schema, encode=encoded, room=room):

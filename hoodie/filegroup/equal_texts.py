@@ -21,7 +21,7 @@ from hoodie.keygen.columns import column
 from hoodie.keygen.generator import DEFAULT_PARTITION
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import RECORD_KEY, with_meta_fields
-from hoodie.model.plans import KeyTexts, ReadContext, WriteContext
+from hoodie.model.plans import KeyTexts, WriteContext
 from hoodie.options.keygen import PartitionKind
 from hoodie.options.table import TableConfig
 from hoodie.options.values import KeyGeneratorType
@@ -75,7 +75,7 @@ def refuse_equal_texts(
         return
     if stored is not None:
         full = with_meta_fields(context.schema)
-        reading = ReadContext(context.table_name, full, context.rule, context.visible)
+        reading = context.reading()
         schema = pa.schema([full.field(name) for name in names])
         keys = pc.unique(found.column(RECORD_KEY))
         met = [

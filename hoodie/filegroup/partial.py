@@ -15,7 +15,7 @@ from hoodie.filegroup.merge import positions_in
 from hoodie.filegroup.slice_reader import read_slice
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import DELETED, ReadContext, WriteContext
+from hoodie.model.plans import DELETED, WriteContext
 from hoodie.storage.base import Storage
 
 
@@ -47,7 +47,7 @@ def _stored_rows(
 ) -> pa.Table:
     full = context.full_schema
     schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in absent)])
-    reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
+    reading = context.reading()
     batches = [
         batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
         for batch in read_slice(storage, reading, file_slice, schema)

@@ -187,7 +187,7 @@ def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> 
     """Rows of a slice for its next base file; without the file name, which the writer gives them."""
     full = context.full_schema
     schema = full.remove(full.get_field_index(FILE_NAME))
-    reading = ReadContext(context.table_name, full, context.rule, context.visible, unstored=context.unstored)
+    reading = context.reading()
     room = room_of(storage, context)
     return read_for_rewrite(storage, reading, file_slice, schema, encode=encodable(context, file_slice), room=room)
 

@@ -355,6 +355,10 @@ class WriteContext:
         """`schema` with the meta columns in front."""
         return with_meta_fields(self.schema)
 
+    def reading(self) -> ReadContext:
+        """For tasks that read stored rows: all columns, as they are after this write."""
+        return ReadContext(self.table_name, self.full_schema, self.rule, self.visible, unstored=self.unstored)
+
 
 @dataclass(frozen=True)
 class StagedFile:

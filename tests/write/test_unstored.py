@@ -206,6 +206,14 @@ def test_a_value_that_its_folder_cannot_say_is_refused(tmp_path, value):
     assert state(table) == [(1, None, 1, "x", 1)]
 
 
+@pytest.mark.parametrize("kind", ["no meta, cow", "no meta, mor", "neither"])
+def test_keys_that_are_equal_as_text_only_are_refused(memory, kind):
+    table = create(memory, kind, record_key=["v", "city"], partition_by="n")
+    table.upsert(rows((1, "y", 1, "x,city:y", 1)))
+    with pytest.raises(KeyFieldError, match="the same record key 'v:x,city:y,city:y'"):
+        table.upsert(rows((2, "y,city:y", 1, "x", 2)))
+
+
 @pytest.mark.parametrize(
     ("kind", "changed", "told"),
     [
