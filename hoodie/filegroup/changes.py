@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.merge import positions_in
+from hoodie.filegroup.picks import in_few_batches, taken
 from hoodie.filegroup.slice_reader import filter_errors, read_slice
 from hoodie.format.json_text import json_text
 from hoodie.model.enums import ChangeFormat, ChangePart
@@ -33,6 +34,7 @@ INSERT, UPDATE, DELETE = "i", "u", "d"
 
 _IDENTITY = (RECORD_KEY, COMMIT_TIME, COMMIT_SEQNO)
 _BATCH_ROWS = 64 * 1024
+_BATCH_BYTES = 256 * 1024 * 1024
 _NONE = -1
 
 Ints = np.ndarray
@@ -159,8 +161,7 @@ def _chosen(batches: Iterator[pa.RecordBatch], chosen: np.ndarray, schema: pa.Sc
 
 def _collected(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     found = pa.Table.from_batches((batch for batch in batches if batch.num_rows), schema=schema)
-    whole: pa.Table = found.combine_chunks()
-    return whole
+    return pa.Table.from_batches(in_few_batches(found), schema=schema)
 
 
 def _ids(rows: pa.Table | pa.RecordBatch, told_by: pa.Schema) -> pa.Array:
@@ -218,8 +219,10 @@ def _told(
     schema = change_schema(images, task.format)
     output = pa.schema([schema.field(name) for name in task.columns])
     ops = np.where(left < 0, INSERT, np.where(right < 0, DELETE, UPDATE))
-    for start in range(0, len(left), _BATCH_ROWS):
-        span = slice(start, start + _BATCH_ROWS)
+    bytes_a_row = max(table.nbytes / max(1, table.num_rows) for table in (gone, fresh))
+    step = min(_BATCH_ROWS, max(1, int(_BATCH_BYTES / max(1, bytes_a_row))))
+    for start in range(0, len(left), step):
+        span = slice(start, start + step)
         columns: dict[str, Any] = {
             OP: pa.array(ops[span], pa.string()),
             schema.names[1]: pa.repeat(pa.scalar(task.instant), len(ops[span])),
@@ -240,7 +243,7 @@ def _accepted(rows: pa.Table, row_filter: RowFilter) -> np.ndarray:
 
 def _image(rows: pa.Table, numbers: Ints, images: pa.Schema, kind: ChangeFormat) -> pa.Array:
     missing = pa.array(numbers < 0)
-    chosen = rows.select(images.names).take(pa.array(numbers, mask=numbers < 0))
+    chosen = taken(rows.select(images.names), numbers)
     columns = [column.combine_chunks() for column in chosen.columns]
     found: pa.Array
     if columns:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup.merge import fills_by_event_time, key_codes, without_value
 from hoodie.filegroup.ordering import Column, bools, ranks_of
+from hoodie.filegroup.picks import column_taken
 from hoodie.model.enums import Fill, MergeMode
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.plans import MergeRule
@@ -136,7 +137,7 @@ def folded_rows(data: pa.Table, folded: Folded, which: np.ndarray) -> pa.Table:
     columns = []
     for name in data.column_names:
         source = folded.meta_rows if name in META_COLUMNS else folded.sources.get(name, folded.rows)
-        columns.append(data.column(name).take(pa.array(source[which])))
+        columns.append(column_taken(data.column(name), source[which]))
     return pa.Table.from_arrays(columns, schema=data.schema)
 
 
@@ -168,5 +169,5 @@ def combined_rows(
         elif name in in_newer or name in in_older:
             from_newer = np.where(newer_counts, in_newer.get(name, every), ~in_older.get(name, every))
         both = pa.chunked_array([*older.column(name).chunks, *newer.column(name).chunks], newer.schema.field(name).type)
-        columns.append(both.take(pa.array(np.where(from_newer, here + count, here))))
+        columns.append(column_taken(both, np.where(from_newer, here + count, here)))
     return pa.Table.from_arrays(columns, schema=newer.schema)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from hoodie.filegroup.hashing import key_hash
 from hoodie.filegroup.log_scan import CollectedEntries, LogRecords
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional
+from hoodie.filegroup.picks import taken
 from hoodie.filegroup.spill import MOST_PARTS, KeySet, SpilledRows
 from hoodie.format.log_block import LogBlock
 from hoodie.model.enums import HeaderKey
@@ -174,4 +175,4 @@ def latest(entries: pa.Table, rule: MergeRule) -> pa.Table:
     from_block = entries.column(_FROM_BLOCK).combine_chunks().to_numpy(zero_copy_only=False)
     always = unconditional(deleted, ordering, rule)
     winners = latest_of_each(entries.column(RECORD_KEY), ordering, always, rule, block_deletes=from_block)
-    return entries if len(winners) == entries.num_rows else entries.take(pa.array(winners))
+    return entries if len(winners) == entries.num_rows else taken(entries, winners)

@@ -19,6 +19,7 @@ from hoodie.filegroup.fold import Entries, Usable, fold, folded_rows, usable_val
 from hoodie.filegroup.log_blocks import DATA, LiveBlocks, live_blocks, loaded_block
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, without_value
 from hoodie.filegroup.ordering import ordering_of, ordering_type
+from hoodie.filegroup.picks import taken
 from hoodie.filegroup.renamed import renames_for
 from hoodie.format.log_block import LogBlock
 from hoodie.format.log_content import (
@@ -280,7 +281,7 @@ class CollectedEntries:
             winners = np.concatenate([winners[~is_delete[winners]], winners[is_delete[winners]]])  # data, then deletes
             valued = winners
             survivors = row_of[winners][~is_delete[winners]]
-            rows = data if len(survivors) == data.num_rows else data.take(pa.array(survivors))
+            rows = data if len(survivors) == data.num_rows else taken(data, survivors)
         return LogRecords(
             data=rows,
             keys=keys.take(pa.array(winners)),

@@ -23,6 +23,7 @@ from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, uncondit
 from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import completed_rows
+from hoodie.filegroup.picks import taken
 from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, read_task
@@ -218,7 +219,7 @@ def _create(storage: Storage, context: WriteContext, attempt: int, task: CreateT
     if not live.num_rows:
         return None
     if context.sort_by_key:
-        live = live.take(pc.sort_indices(live.column(RECORD_KEY)))
+        live = taken(live, pc.sort_indices(live.column(RECORD_KEY)).to_numpy())
     with NewBaseFile(
         storage, context, attempt, number=task.number, partition_path=task.partition_path, file_id=task.file_id
     ) as writer:
@@ -264,7 +265,7 @@ def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | No
     usable = usable_values(rows, rule)
     if not usable and not fills_by_event_time(context.rule):
         winners = latest_of_each(rows.column(RECORD_KEY), ordering, always, rule)
-        return rows if len(winners) == rows.num_rows else rows.take(pa.array(winners))
+        return rows if len(winners) == rows.num_rows else taken(rows, winners)
     entries = Entries(
         keys=rows.column(RECORD_KEY),
         ordering=ordering,

@@ -16,6 +16,7 @@ from hoodie.errors import CorruptFileError, OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.missing_file import missing_file_error
+from hoodie.filegroup.picks import in_few_batches, taken
 from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
@@ -188,15 +189,15 @@ class SliceMerge:
         found = merge_with_stored(keep_rows(batch, None, self._span), self._newer, self._rule, self._met)
         self._met[found.met] = True
         yield found.kept
-        yield from found.merged.combine_chunks().to_batches()
+        yield from in_few_batches(found.merged)
 
     def fresh(self) -> Iterator[pa.RecordBatch]:
         """Records whose keys no batch had."""
         new = np.flatnonzero(~self._met[: self._logs.live])
         if len(new):
             data = self._logs.data
-            inserted = data if len(new) == self._logs.live else data.take(pa.array(new))
-            yield from inserted.combine_chunks().to_batches()
+            inserted = data if len(new) == self._logs.live else taken(data, new)
+            yield from in_few_batches(inserted)
 
 
 class StoredRows(Protocol):

@@ -11,6 +11,7 @@ from hoodie.filegroup.fold import Usable, combined_rows, usable_values
 from hoodie.filegroup.merge import beats_stored, positions_in
 from hoodie.filegroup.merger import run_merger
 from hoodie.filegroup.ordering import ordering_of
+from hoodie.filegroup.picks import taken
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import MergeRule
 
@@ -69,7 +70,7 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
     dead = newer.is_delete[entries]
     if rule.merger is None and rule.fill is None and newer.present is None:
         replaced, live = wins, wins & ~dead
-        merged = newer.rows.take(pa.array(entries[live]))
+        merged = taken(newer.rows, entries[live])
     else:
         replaced, live = wins | ~dead, ~dead
         older = pa.Table.from_batches([batch.take(pa.array(rows[live]))])
@@ -81,7 +82,7 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
 
 
 def _merged(older: pa.Table, newer: Newer, entries: np.ndarray, wins: np.ndarray, rule: MergeRule) -> pa.Table:
-    rows = newer.rows.take(pa.array(entries))
+    rows = taken(newer.rows, entries)
     usable = dict(usable_values(rows, rule))
     for name, there in (newer.present or {}).items():
         usable[name] = there[entries] & usable.get(name, np.ones(len(entries), dtype=bool))
