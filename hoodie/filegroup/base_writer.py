@@ -108,17 +108,18 @@ class BaseFileWriter:
         before: BaseFileFooter | None = None,
         plain: Collection[str] = (),
         new: bool = True,
+        sheds: bool = False,
     ) -> None:
         """Append rows. Their `_hoodie_file_name` is set here: copied rows get the new file's name too.
 
-        Text columns may be dictionary arrays. With the first call: `before`, the footer of the file that this one follows, and
-        `plain`, leaf paths of its columns without a dictionary, which get none here. `new`: the rows' keys are not in that file.
+        Text columns may be dictionary arrays. With the first call: `before`, the footer of the file that this one follows, `plain`,
+        leaf paths of its columns without a dictionary, which get none here, and `sheds`, whether rows of it may be gone. `new`: the
+        rows' keys are not in that file.
         """
         if self._keys is None and (before is not None or data.num_rows):
             at_most = (before.record_count if before is not None else 0) + max(self._more_rows, data.num_rows)
-            self._keys = FooterKeys(
-                self._options, before=before, at_most=at_most if self._more_rows or before else None
-            )
+            at_most_or_none = at_most if self._more_rows or before else None
+            self._keys = FooterKeys(self._options, before=before, at_most=at_most_or_none, sheds=sheds)
             self._plain = frozenset(plain)
         if self._keys is None or not data.num_rows:
             return

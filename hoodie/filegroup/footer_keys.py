@@ -1,8 +1,8 @@
 """What the footer of a base file says about its keys, collected while the rows stream past: bloom filter and bounds.
 
-A merge changes few of a file's keys. So it goes on with the filter and the bounds of the file that it replaces and adds the new
-keys: a key that was deleted since leaves its bits behind, which can only make an answer less sharp, never wrong. When the filter would
-answer too often in vain it is built anew, by the keys; those are kept back for that as long as they are few.
+A merge changes few of a file's keys. So it goes on with the filter of the file that it replaces and adds the new keys. Where rows are
+gone, or when that filter would answer too often in vain, it is built anew, by the keys: nothing of a deleted key stays. Keys are kept
+back for that as long as they are few; of more keys it has to be said beforehand that some may go.
 """
 
 from __future__ import annotations
@@ -29,24 +29,26 @@ class FooterKeys:
         *,
         before: BaseFileFooter | None = None,
         at_most: int | None = None,
+        sheds: bool = False,
         held_bytes: int = HELD_BYTES,
     ) -> None:
-        """`before`: the footer of the file whose rows come, with new ones; `at_most`: a bound on the number of rows."""
+        """`before`: the footer of the file whose rows come, with new ones, and `sheds`: without some of them, perhaps. `at_most`: a
+        bound on the number of rows.
+        """
         self._options = options
         self._most_held_bytes = held_bytes
         self._at_most = at_most
         self._held: list[pa.Array] | None = []
         self._held_bytes = 0
         self._bounds: list[str] = []
-        self._before: tuple[str, str] | None = None
-        """Bounds of the keys that stand in the file `before`; it may have had keys beyond those that are left."""
+        self._sheds = sheds
+        self._missing = 0 if before is None else before.record_count
+        """So many rows of the file `before` have not come."""
         self._builder: BloomBuilder | None = None
         self._carried_on = False
         if before is not None and options.bloom_num_entries is None:
             self._builder = _carried_on(before, options)
             self._carried_on = self._builder is not None
-        if self._carried_on and before is not None and before.min_key is not None and before.max_key is not None:
-            self._before = (before.min_key, before.max_key)
 
     def add(self, keys: pa.ChunkedArray, *, new: bool) -> None:
         """Keys of further rows. Not `new`: all of them stand in the file `before`.
@@ -54,19 +56,19 @@ class FooterKeys:
         Raises:
             KeyFieldError: a key is null or empty.
         """
-        if new or self._before is None or keys.null_count:
-            self._bounds.extend(key_range(keys) or ())
-        else:
-            self._bounds.extend(self._before)
+        self._bounds.extend(key_range(keys) or ())
+        self._missing -= 0 if new else len(keys)
         if self._builder is not None and (new or not self._carried_on):
             self._build(keys)
         if self._held is None:
             return
         self._held.extend(keys.chunks)
         self._held_bytes += keys.nbytes
-        if self._held_bytes > self._most_held_bytes and (self._carried_on or self._streams()):
+        carries_on = self._carried_on and not self._sheds
+        if self._held_bytes > self._most_held_bytes and (carries_on or self._streams()):
             held, self._held = self._held, None
-            if self._builder is None:
+            if not carries_on:
+                self._carried_on = False
                 entries = entries_for(self._at_most or 1, self._options.bloom_fpp)
                 self._builder = BloomBuilder.of(self._options.bloom_type, entries, self._options.bloom_fpp)
                 self._build(pa.chunked_array(held, pa.string()))
@@ -93,7 +95,8 @@ class FooterKeys:
 
     def _filter(self) -> BloomFilter:
         options = self._options
-        if self._builder is not None:
+        is_of_others = self._carried_on and self._missing > 0 and self._held is not None
+        if self._builder is not None and not is_of_others:
             made = self._builder.finished()
             if self._held is None or made.rate <= _WORSE * options.bloom_fpp:
                 return made

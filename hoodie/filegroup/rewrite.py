@@ -43,6 +43,8 @@ class Carried(NamedTuple):
     """Leaf paths of the columns that have no dictionary in it."""
     new: bool = False
     """The rows have keys that the base file has not."""
+    sheds: bool = False
+    """With the first batch: rows of the base file may be gone."""
 
 
 def read_for_rewrite(
@@ -90,9 +92,9 @@ def _merged(
         at_least = MIN_BATCH_ROWS if merge is None else merge.batch_rows
         if batch_bytes < REWRITE_BYTES:
             at_least = 1
-        for whole, before, plain, _ in _stored(storage, base, schema, encode, unstored, batch_bytes, at_least):
+        for whole, before, plain, *_ in _stored(storage, base, schema, encode, unstored, batch_bytes, at_least):
             for part in (whole,) if merge is None else merge.replaced(whole):
-                yield Carried(part, before, plain)
+                yield Carried(part, before, plain, sheds=merge is not None and merge.deletes)
                 before = None
     if merge is not None:
         for part in merge.fresh():
@@ -157,12 +159,12 @@ def _merged_by_parts(
     """Stored rows that no log speaks of, as they come; then part by part the others, and what is new."""
     with SpilledRows(logs.schema, logs.parts, folder=room.folder) as waiting:
         # Not as dictionary arrays: a file of batches has one dictionary of each column.
-        for rows, before, plain, _ in (
+        for rows, before, plain, *_ in (
             _stored(storage, base, logs.schema, (), context.unstored, batch_bytes, 1) if base is not None else ()
         ):
             hashes = key_hash(rows.column(RECORD_KEY))
             waits = keys_there.may_have(hashes)
-            yield Carried(rows.filter(pa.array(~waits)), before, plain)
+            yield Carried(rows.filter(pa.array(~waits)), before, plain, sheds=True)
             waiting.add(pa.Table.from_batches([rows.filter(pa.array(waits))]), hashes[waits])
         for part in range(logs.parts):
             merge = SliceMerge(logs.of_part(part), context.rule)

@@ -96,8 +96,8 @@ def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> W
     attempt = new_attempt()
     file_slice = task.slice
     with NewBaseFile(storage, context, attempt, number=task.number, file_slice=file_slice) as writer:
-        for rows, before, plain, new in _carried(storage, context, file_slice):
-            writer.out.write(rows, before=before, plain=plain, new=new)
+        for rows, before, plain, new, sheds in _carried(storage, context, file_slice):
+            writer.out.write(rows, before=before, plain=plain, new=new, sheds=sheds)
     return base_result(
         writer,
         "MERGE",
@@ -167,9 +167,10 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     with NewBaseFile(
         storage, context, attempt, number=task.number, file_slice=file_slice, more_rows=rows.num_rows
     ) as writer:
-        for stored, before, plain, new in _carried(storage, context, file_slice):
+        deletes = bool(incoming.newer.is_delete.any())
+        for stored, before, plain, new, sheds in _carried(storage, context, file_slice):
             for kept in (stored,) if task.concat else incoming.replace_in(stored, context):
-                writer.out.write(kept, before=before, plain=plain, new=new)
+                writer.out.write(kept, before=before, plain=plain, new=new, sheds=sheds or deletes)
         inserted = incoming.unmet()
         writer.out.write(inserted)
     result = base_result(

@@ -180,6 +180,11 @@ class SliceMerge:
         self._met = np.zeros(len(logs.keys), dtype=bool)
 
     @property
+    def deletes(self) -> bool:
+        """Whether stored rows may be gone afterwards."""
+        return bool(self._newer.is_delete.any())
+
+    @property
     def batch_rows(self) -> int:
         """Each batch rebuilds a hash table of the log keys, so batches grow with them."""
         return int(min(MAX_BATCH_ROWS, max(MIN_BATCH_ROWS, 2 * len(self._logs.keys))))

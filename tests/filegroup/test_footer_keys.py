@@ -61,16 +61,44 @@ def test_a_merge_goes_on_with_the_filter_of_the_file_before(bloom_type):
     asked = options(bloom_type)
     old = at_once(keys(0, 5000), asked)
     made = FooterKeys(asked, before=footer_of(old, 5000))
-    made.add(keys(1000, 4000), new=False)  # the first thousand were deleted
+    made.add(keys(1000, 4000), new=False)
     made.add(keys(5000, 100), new=True)
+    made.add(keys(0, 1000), new=False)
     found = made.metadata("{}")
-    # As with the filter: the bounds may be wider than what is left.
     assert (found["hoodie_min_record_key"], found["hoodie_max_record_key"]) == ("key-000000", "key-005099")
     assert len(found[BLOOM]) == len(old[BLOOM])
     carried = filter_of(found)
     assert carried.might_contain(keys(0, 5100).chunk(0)).all()
     assert carried.might_contain(keys(5100, 20_000).chunk(0)).sum() < 5
     assert carried.rate < 8e-6
+
+
+@pytest.mark.parametrize("bloom_type", [SIMPLE, DYNAMIC_V0])
+@pytest.mark.parametrize("held_bytes", [1 << 20, 1000])
+def test_of_rows_that_are_gone_neither_filter_nor_bounds_speak(bloom_type, held_bytes):
+    asked = options(bloom_type)
+    old = footer_of(at_once(keys(0, 5000), asked), 5000)
+    made = FooterKeys(asked, before=old, at_most=5100, sheds=True, held_bytes=held_bytes)
+    made.add(keys(1000, 3000), new=False)  # the first and the last thousand were deleted
+    made.add(keys(5000, 100), new=True)
+    found = made.metadata("{}")
+    assert (found["hoodie_min_record_key"], found["hoodie_max_record_key"]) == ("key-001000", "key-005099")
+    filtered = filter_of(found)
+    assert filtered.might_contain(keys(1000, 3000).chunk(0)).all()
+    assert filtered.might_contain(keys(5000, 100).chunk(0)).all()
+    assert not filtered.might_contain(keys(0, 1000).chunk(0)).any()
+    assert not filtered.might_contain(keys(4000, 1000).chunk(0)).any()
+    if held_bytes > 1000:
+        assert made.metadata("{}") == at_once(
+            pa.chunked_array([*keys(1000, 3000).chunks, *keys(5000, 100).chunks]), asked
+        )
+
+
+def test_where_few_of_many_rows_stay_the_filter_is_as_small_as_theirs():
+    asked = options()
+    made = FooterKeys(asked, before=footer_of(at_once(keys(0, 50_000), asked), 50_000), at_most=50_000, sheds=True)
+    made.add(keys(0, 10), new=False)
+    assert made.metadata("{}") == at_once(keys(0, 10), asked)
 
 
 def test_a_filter_that_would_get_blunt_is_built_anew():

@@ -75,6 +75,14 @@ def test_a_bloom_filter_and_bounds_that_do_not_fit_the_rows_are_found(made):
     assert any("footer" in what and "zz-not-in-the-filter" in what for what in found)
 
 
+def test_bounds_that_are_wider_than_the_rows_are_no_damage(made):
+    storage, clock = made
+    path = next(p for p in bases(storage) if p.startswith("a/"))
+    wide = {b"hoodie_min_record_key": b"a", b"hoodie_max_record_key": b"zz"}
+    rewritten(storage, path, lambda table: table, {**wide, b"pad": b"x" * 9000})
+    assert problems(storage, clock) == []
+
+
 def test_keys_that_stand_twice_and_missing_rows_are_found(made):
     storage, clock = made
     path = next(p for p in bases(storage) if p.startswith("a/"))
