@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from hoodie.errors import KeyFieldError, OptionError, SchemaError, TableExistsError, UnsupportedTableError
+from hoodie.errors import KeyFieldError, OptionError, TableExistsError, UnsupportedTableError
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import key_generator
@@ -17,7 +17,7 @@ from hoodie.options.table import DROP_COLUMNS, TableOptions, parse_table_config,
 from hoodie.storage.base import Storage
 from hoodie.storage.neighbours import enclosing_table, other_format
 from hoodie.view.schema import CREATE_SCHEMA
-from hoodie.write.schema import storable, untyped_part
+from hoodie.write.schema import require_types, storable
 
 log = logging.getLogger("hoodie")
 
@@ -34,9 +34,7 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
     key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
     if schema is not None:
         stored = storable(schema)
-        untyped = [path for field in stored if (path := untyped_part(field.type, field.name))]
-        if untyped:
-            raise SchemaError(f"these columns have no type (nothing but null): {', '.join(untyped)}; cast them first")
+        require_types(stored)
         present = stored.names
         avro = avro_from_arrow(stored, table_name=str(named.name))
         properties[CREATE_SCHEMA] = json.dumps(avro, separators=(",", ":"))

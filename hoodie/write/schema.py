@@ -94,11 +94,7 @@ def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, lea
     """
     leave = leave or Leave()
     if table is None:
-        untyped = [path for field in batch if (path := untyped_part(field.type, field.name))]
-        if untyped:
-            raise SchemaError(
-                f"columns without a type (nothing but null) cannot start a table: {', '.join(untyped)}; cast them"
-            )
+        require_types(batch)
         return nullable_columns(batch)
     misfits = _Misfits(leave)
     fields = misfits.fields(list(table), list(batch), "")
@@ -188,6 +184,15 @@ class _Misfits:
             double = pa.types.is_decimal(new) and old in _FLOATING
             self.lines.append(f"MISMATCH  {name}  table {old}, batch {new}" + (": cast it to double" if double else ""))
         return wider or old
+
+
+def require_types(schema: pa.Schema) -> None:
+    """Raises SchemaError for a column, or a part of one, that does not say its type."""
+    untyped = [path for field in schema if (path := untyped_part(field.type, field.name))]
+    if untyped:
+        raise SchemaError(
+            f"columns without a type (nothing but null) cannot start a table: {', '.join(untyped)}; cast them"
+        )
 
 
 def untyped_part(kind: pa.DataType, path: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, NullType, StringType, StructField, StructType
 
 from hoodie.errors import SchemaError
 from hoodie.model.nested import nullable_within
@@ -28,12 +28,15 @@ def arrow_schema(spark: StructType) -> pa.Schema:
 def given_schema(spark: StructType) -> pa.Schema:
     """The schema of rows that are to be written, nullable inside of columns: `if(c, null, named_struct(…))` is no rare thing.
 
+    `array()`, `map()` and nulls stay without a type, and take the table's.
+
     Raises:
         SchemaError: a column has a type of Spark's that a table cannot store.
     """
     for field in spark.fields:
         _require_storable(field.dataType, field.name)
-    return nullable_within(arrow_schema(spark))
+    columns = [StructField(field.name, _nullable(field.dataType), field.nullable) for field in spark.fields]
+    return nullable_within(arrow_schema(StructType(columns)))
 
 
 def _require_storable(kind: DataType, path: str) -> None:
@@ -89,7 +92,9 @@ def _nullable(kind: DataType) -> DataType:
     if isinstance(kind, ArrayType):
         return ArrayType(_nullable(kind.elementType), True)
     if isinstance(kind, MapType):
-        return MapType(_nullable(kind.keyType), _nullable(kind.valueType), True)
+        # Keys of `map()` have no type, and Arrow has no map without one.
+        key = StringType() if isinstance(kind.keyType, NullType) else _nullable(kind.keyType)
+        return MapType(key, _nullable(kind.valueType), True)
     return kind
 
 
