@@ -136,7 +136,9 @@ def _parameters(found: griffe.Function) -> Iterator[str]:
 
 def _text(found: griffe.Object) -> list[str]:
     lines: list[str] = []
-    for section in found.docstring.parse(warnings=False) if found.docstring else []:
+    # What a method returns is one item, of however many lines.
+    said = found.docstring.parse(warnings=False, returns_multiple_items=False) if found.docstring else []
+    for section in said:
         if section.kind is griffe.DocstringSectionKind.text:
             lines += [section.value, ""]
         elif section.kind is griffe.DocstringSectionKind.parameters:

@@ -516,7 +516,7 @@ def open_table(
     """Open a table.
 
     Args:
-        path: its folder: a local path, `file://…`, `hdfs://…` or `memory://…`.
+        path: its folder: a local path, or `file://…`, `s3://…`, `gs://…`, `az://…`, `hdfs://…` or `memory://…`.
         storage_options: how to reach the storage.
         options: Hudi's write options that every write through this object has.
         engine: who runs the work; None: threads of this process.
@@ -536,11 +536,19 @@ def open_table(
 
 
 def is_table(path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> bool:
-    """Whether there is a table at a path: one that this release does not read, or whose properties are damaged, is one too.
+    """Whether there is a table at a path. Nothing is opened but `.hoodie/hoodie.properties`.
 
     Args:
         path: a folder, as `open_table` takes it.
         storage_options: how to reach the storage.
+
+    Returns:
+        True also for a table that `open_table` refuses: of a version that this release does not know, or with damaged properties.
+        False where nothing stands, or something else than a table.
+
+    Raises:
+        OptionError: the address is none.
+        AccessDeniedError: the storage may not be read.
 
     Example:
         >>> if not hoodie.is_table("/data/trips"):
@@ -585,7 +593,7 @@ def create_table(
     """Create a table and open it. It has version 6, which Apache Hudi 0.14 and later read and write.
 
     Args:
-        path: its folder, which may exist: a local path, `file://…`, `hdfs://…` or `memory://…`.
+        path: its folder, which may exist: a local path, or `file://…`, `s3://…`, `gs://…`, `az://…`, `hdfs://…` or `memory://…`.
         schema: its columns: a schema or a frame of pyarrow, pandas, polars or Spark, or a dict such as
             {"id": "string", "fare": "float64"}. None takes them from the first write.
         record_key: the column, or the columns, by which a row is found again.

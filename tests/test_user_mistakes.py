@@ -116,8 +116,10 @@ def test_an_operation_option_that_contradicts_the_method(table):
     [
         (5, r"schema is a int; give a pyarrow\.Schema"),
         ("id string", r"schema is a str; give a pyarrow\.Schema"),
-        ({"id": "text"}, "column 'id': 'text' is no type; write 'string'"),
-        ({"id": str}, "column 'id': 'str' is no type; write 'string'"),
+        ({"id": "strng"}, "column 'id': 'strng' is no type; did you mean 'string'"),
+        ({"id": "decimal"}, r"column 'id': 'decimal' is no type; did you mean 'decimal\(10, 2\)'"),
+        ({"id": "array<strng>"}, "column 'id': 'array<strng>' is no type"),
+        ({"id": complex}, "column 'id': 'complex' is no type; write a name such as 'int64'"),
         ([1], "list is no schema of columns"),
         (pa.int64(), "is no schema of columns: .*non-struct type"),
     ],

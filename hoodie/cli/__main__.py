@@ -25,7 +25,7 @@ from hoodie.cli import (
     show,
     timeline_server,
 )
-from hoodie.cli.arguments import Command, Opening, StorageCommand
+from hoodie.cli.arguments import Command, Opening, Parser, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError
@@ -92,7 +92,7 @@ def _run(args: argparse.Namespace, opening: Opening) -> Report:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="hoodie", description="Look at Apache Hudi tables and keep them in shape.")
+    parser = Parser(prog="hoodie", description="Look at Apache Hudi tables and keep them in shape.")
     parser.add_argument("--version", action="version", version=f"hoodie {hoodie.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 

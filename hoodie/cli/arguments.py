@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,20 @@ from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
 Command = Callable[[TableContext, HoodieTable, argparse.Namespace], Report]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose message for a command or choice that does not exist names the nearest one."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        known = [str(choice) for choice in action.choices or ()]
+        if not known or value in known:
+            super()._check_value(action, value)
+            return
+        near = difflib.get_close_matches(str(value), known, n=1)
+        what = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
+        raise argparse.ArgumentError(None, f"{value!r} is no {what} of {self.prog}; {hint}")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hoodie.errors import SchemaError
 from hoodie.format.spark_types import arrow_from_spark
 from hoodie.write.inputs import ArrowStreamExportable, LazyFrame, PandasFrame
+from hoodie.write.type_names import near_name, type_named
 
 
 @runtime_checkable
@@ -39,10 +40,11 @@ SchemaLike: TypeAlias = (
     | SparkFrame
     | PandasFrame
     | LazyFrame
-    | Mapping[str, pa.DataType | str]
-    | Sequence[tuple[str, pa.DataType | str]]
+    | Mapping[str, pa.DataType | str | type]
+    | Sequence[tuple[str, pa.DataType | str | type]]
 )
-"""What `create_table` takes as `schema`: a schema, or a frame that has one; Arrow types (or their names) by column name."""
+"""What `create_table` takes as `schema`: a schema, or a frame that has one; types by column name, such as `pa.int64()` or the
+names `"string"`, `"timestamp"`, `"decimal(10, 2)"` and `"array<string>"`."""
 
 
 def parse_schema_like(given: SchemaLike) -> pa.Schema:
@@ -85,41 +87,24 @@ def _arrow_schema(given: Any) -> pa.Schema | None:
     if hasattr(given, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(given).schema
     if isinstance(given, Mapping):
-        return pa.schema([(name, _type_of(name, kind)) for name, kind in given.items()])
+        return pa.schema([_named(name, kind) for name, kind in given.items()])
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        return pa.schema(given)
+        return pa.schema([_named(*each) if isinstance(each, tuple) and len(each) == 2 else each for each in given])
     return None
 
 
-_MEANT = {
-    **dict.fromkeys(("int", "integer", "long", "bigint"), "int64"),
-    **dict.fromkeys(("str", "text", "varchar"), "string"),
-    **dict.fromkeys(("datetime", "timestamp"), "timestamp[us]"),
-    "boolean": "bool",
-    "bytes": "binary",
-    "date": "date32",
-}
-"""Names of types elsewhere -> Arrow's."""
-
-
-def _type_of(name: str, kind: Any) -> Any:
-    """The type of a column, by its name in Arrow."""
-    if isinstance(kind, pa.DataType):
-        return kind
-    said = kind.__name__ if isinstance(kind, type) else kind
-    if isinstance(kind, str):
-        try:
-            named: Any = pa.type_for_alias  # its stubs know texts that are written out only
-            return named(kind)
-        except ValueError:
-            pass
-    meant = _MEANT.get(said.lower() if isinstance(said, str) else "", "float64" if kind is float else None)
+def _named(name: str, kind: Any) -> pa.Field:
+    """The column of that name."""
+    found = kind if isinstance(kind, pa.DataType) else type_named(kind)
+    if found is not None:
+        return pa.field(name, found)
+    near = near_name(kind)
     fix = (
-        f"write {meant!r}"
-        if meant
-        else "write a name of Arrow's, such as 'int64' or 'string', or a type such as pa.int64()"
+        f"did you mean {near!r}?"
+        if near
+        else "write a name such as 'int64' or 'timestamp', or a type such as pa.int64()"
     )
-    raise SchemaError(f"column {name!r}: {said!r} is no type; {fix}")
+    raise SchemaError(f"column {name!r}: {getattr(kind, '__name__', kind)!r} is no type; {fix}")
 
 
 def _kind(given: object) -> str:

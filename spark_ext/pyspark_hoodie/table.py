@@ -96,11 +96,14 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
 
     @classmethod
     def is_table(cls, spark: SparkSession, path: str) -> bool:
-        """Whether there is a table at a path: one that this release does not read, or whose properties are damaged, is one too.
+        """Whether there is a table at a path.
 
         Args:
             spark: the session.
             path: a folder.
+
+        Returns:
+            True also for a table of a version that this release does not know, or with damaged properties.
         """
         return is_table(path, storage_options=told(spark, path) or None)
 

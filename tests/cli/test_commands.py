@@ -492,3 +492,16 @@ def test_check_names_a_file_that_is_gone(copied, capsys):
 def test_check_says_that_a_copy_lost_its_modification_times(copied, capsys):
     assert main(["check", str(copied(shutil.copyfile))]) == FAILED
     assert "did not keep modification times" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["shw", "t"], "'shw' is no command of hoodie; did you mean 'show'?"),
+        (["compaction", "rn", "t"], "'rn' is no command of hoodie compaction; did you mean 'run'?"),
+        (["zzz", "t"], "'zzz' is no command of hoodie; choose from show, timeline,"),
+    ],
+)
+def test_a_command_that_does_not_exist_names_the_nearest(typed, told, capsys):
+    assert main(typed) == USAGE
+    assert told in capsys.readouterr().err
