@@ -92,7 +92,9 @@ def _run(args: argparse.Namespace, opening: Opening) -> Report:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="hoodie", description="Look at Apache Hudi tables and keep them in shape.")
+    parser: argparse.ArgumentParser = Parser(
+        prog="hoodie", description="Look at Apache Hudi tables and keep them in shape."
+    )
     parser.add_argument("--version", action="version", version=f"hoodie {hoodie.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
