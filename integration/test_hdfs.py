@@ -398,7 +398,7 @@ def test_tasks_are_to_run_where_the_blocks_of_their_files_are(place: str) -> Non
     )
     said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]
     found = ["1000", str(sum(range(1000)) - 2 * sum(range(100))), "1000"]
-    assert said == [["2", "List(127.0.0.1)", *found], ["2", "List()", *found]], done.stderr[-3000:]
+    assert said == [["2", "List(127.0.0.1)", *found], ["1", "List()", *found]], done.stderr[-3000:]
 
 
 # -- the default file system

@@ -402,6 +402,10 @@ class ReadTask:
     whole: WholeSlice | None = None
     """Incremental reads: what rows are made of where log records of the range hold some of their columns only."""
 
+    @property
+    def size_bytes(self) -> int:
+        return self.slice.size_bytes
+
 
 @dataclass(frozen=True)
 class ChangeTask:
@@ -427,6 +431,10 @@ class ChangeTask:
         if file_slice is None:
             raise ValueError(f"a change of {self.instant} without a file slice")
         return file_slice
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in (self.before, self.after) if each is not None)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The data source that Spark 4 finds by itself: correct for everything that Spark lets through, without `enable`.
 
-All of this runs in Python workers. Reads are one partition for each file slice. Writes are staged by the tasks, and
+All of this runs in Python workers. Reads have a partition for some file slices. Writes are staged by the tasks, and
 committed once by a worker on the driver's machine, with the embedded engine.
 """
 
@@ -46,7 +46,7 @@ from pyspark_hoodie.dataframe import (
     parse_query,
     parse_request,
 )
-from pyspark_hoodie.engine import conformed
+from pyspark_hoodie.engine import conformed, reading_groups
 from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import arrow_schema, given_schema, selected_schema, spark_schema
 from pyspark_hoodie.short_errors import short_errors
@@ -126,13 +126,6 @@ def _plan(storage: Storage, options: Mapping[str, str]) -> ReadPlan:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-class SlicePartition(InputPartition):
-    """One file slice."""
-
-    def __init__(self, task: ReadTask | ChangeTask) -> None:
-        super().__init__(task)
-
-
 class SliceReader(DataSourceReader):
     """Planned when it is made: what Spark sends to the tasks is pickled before it asks for partitions.
 
@@ -149,13 +142,14 @@ class SliceReader(DataSourceReader):
         self._tasks = [_narrowed(task, chosen.names) for task in plan.tasks]
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [SlicePartition(task) for task in self._tasks]
+        return [InputPartition(group) for group in reading_groups(self._tasks, storage=self._storage)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None or partition.value is None:  # what Spark makes of no partitions, before 4.2 and since
             return
-        for batch in run_read(self._storage, self._context, partition.value):
-            yield conform(batch, self._schema, path="a file slice")
+        for task in partition.value:
+            for batch in run_read(self._storage, self._context, task):
+                yield conform(batch, self._schema, path="a file slice")
 
 
 def _narrowed(task: ReadTask | ChangeTask, names: Sequence[str]) -> ReadTask | ChangeTask:

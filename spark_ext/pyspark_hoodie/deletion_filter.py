@@ -2,8 +2,8 @@
 
 The bitmap reaches the tasks as a scalar subquery over a local relation: no join, no shuffle, and the rest of the plan is that of a
 plain scan. Where in it a file begins says a column of the scan (`MARK` of `file_index.py`). Scans of Spark's own making have no such
-column. There `_metadata.file_size` says which file a row is of, as a number that costs little to compare; a scan takes files whose
-sizes tell them apart, as far as that matters, and the bitmap begins with a table of them.
+column. There `_metadata.file_size` says which file a row is of, as a number that costs little to compare, or a checksum of
+`_metadata.file_name` where sizes do not tell the files apart. The bitmap begins with a table of these keys.
 
 What is asked of each row is kept short: a query of a new shape runs interpreted at first, and Spark's code for it is compiled by the
 JVM while it runs.
@@ -11,12 +11,16 @@ JVM while it runs.
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -35,40 +39,67 @@ MAX_FILES = 2048
 MAX_SLOTS = 1 << 20
 _BITS_OF_SLOTS = (12, 16, 20)
 """Few numbers of slots, and for most tables the first of them: each other one is other code to Spark."""
-_FIRST_SHIFT, _MAX_SHIFT = 3, 30
+_FIRST_FACTOR, _NEXT_FACTOR, _FACTORS, _SHIFT = 648_391, 1_234, 300, 16
+"""A key is below 2**42, and the product fits in 63 bits. Factors are odd."""
 _ALL_COUNT = -(1 << 40)
 _CLASHES = 4
 """As many clashes of sizes as can be expected of a way to make slots when one of a few hundred ways has none."""
 _BITS_OF_WORD = 64
 
 
+def parts_of(files: Sequence[ScanFile]) -> list[list[ScanFile]]:
+    """The files in as few parts as it takes for the bitmap of each to be no larger than `MAX_BITMAP_BYTES`, or of one file."""
+    part = np.cumsum([_bitmap_bytes(file) for file in files]) // MAX_BITMAP_BYTES
+    starts = np.flatnonzero(np.diff(part, prepend=-1)).tolist()
+    return [list(files[start:end]) for start, end in pairwise([*starts, len(files)])]
+
+
 def scans_of(files: Sequence[ScanFile]) -> Iterator[list[ScanFile]]:
-    """The files in as few scans as it takes for each file with dead rows to be the only one of its size."""
-    left = list(files)
+    """The files in as few scans as it takes for each file with dead rows to be the only one of its key."""
+    left = list(zip(files, _keys(files), strict=True))
     while left:
-        taken, later = _first_scan(left)
-        yield taken
-        left = later
+        taken, left = _first_scan(left)
+        yield [file for file, _ in taken]
 
 
-def _first_scan(files: Sequence[ScanFile]) -> tuple[list[ScanFile], list[ScanFile]]:
-    whole = [file for file in files if file.dead is None]
-    dead = [file for file in files if file.dead is not None]
+_Keyed = tuple[ScanFile, int]
+
+
+def _first_scan(files: Sequence[_Keyed]) -> tuple[list[_Keyed], list[_Keyed]]:
+    whole = [each for each in files if each[0].dead is None]
+    dead = [each for each in files if each[0].dead is not None]
     if whole and _slots_wanted(min(len(dead), MAX_FILES), len(whole)) > MAX_SLOTS:
         return whole, dead
-    sizes = {file.size_bytes for file in whole}
-    taken: list[ScanFile] = []
-    later: list[ScanFile] = []
+    keys = {key for _, key in whole}
+    taken: list[_Keyed] = []
+    later: list[_Keyed] = []
     bitmap_bytes = 0
-    for file in dead:
-        more = bitmap_bytes + _words(file.rows) * 8
-        if file.size_bytes in sizes or len(taken) == MAX_FILES or (taken and more > MAX_BITMAP_BYTES):
-            later.append(file)
+    for file, key in dead:
+        more = bitmap_bytes + _bitmap_bytes(file)
+        if key in keys or len(taken) == MAX_FILES or (taken and more > MAX_BITMAP_BYTES):
+            later.append((file, key))
         else:
-            taken.append(file)
-            sizes.add(file.size_bytes)
+            taken.append((file, key))
+            keys.add(key)
             bitmap_bytes = more
     return [*whole, *taken], later
+
+
+def _keys(files: Sequence[ScanFile]) -> list[int]:
+    """Numbers that tell the files apart to Spark: sizes; where files with dead rows share theirs, checksums of names."""
+    names = [file.path.rpartition("/")[2] for file in files]
+    if _are_told_by_size(files) or not all(map(_PLAIN_NAME.fullmatch, names)):
+        return [file.size_bytes for file in files]
+    return [crc32(name.encode()) for name in names]
+
+
+def _are_told_by_size(files: Sequence[ScanFile]) -> bool:
+    count = Counter(file.size_bytes for file in files)
+    return all(count[file.size_bytes] == 1 for file in files if file.dead is not None)
+
+
+_PLAIN_NAME = re.compile(r"[\w.-]+", re.ASCII)
+"""Spark has such a name as we do."""
 
 
 def marks_of(files: Sequence[ScanFile]) -> list[int | None]:
@@ -90,7 +121,7 @@ def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[S
     """The scan, which must be of just these files (`scans_of`), without their dead rows."""
     if all(file.dead is None for file in files):
         return scan
-    key = tuple((file.size_bytes, id(file.dead)) for file in files)
+    key = tuple((number, id(file.dead)) for number, file in zip(_keys(files), files, strict=True))
     alive = _known(spark).find(_BITMAP, key)
     if alive:
         return scan.where(alive[0])
@@ -142,13 +173,14 @@ def _alive(words: Column, bitmap: _Bitmap) -> Column:
     Of the bitmap only the slots are in the text, and these are mostly the same: Spark makes code of the text, and the next snapshot's
     query finds that compiled. Each step of a column is a question to the JVM, so all that can be is one text.
     """
-    size, number, (one, two) = "_metadata.file_size", _NUMBER, bitmap.shifts
-    slot = F.expr(f"int(({size} ^ shiftright({size}, {one}) ^ shiftright({size}, {two})) & {bitmap.slots - 1})")
-    word = F.greatest(words[slot] + F.expr(f"shiftright({number}, 6)"), F.lit(bitmap.slots))
-    return F.getbit(words[word.cast("int")], F.expr(f"int({number} & {_BITS_OF_WORD - 1})")) == 0
+    slot = F.expr(f"int(shiftright({bitmap.key} * {bitmap.factor}L, {_SHIFT}) & {bitmap.slots - 1})")
+    word = F.greatest(words[slot] + F.expr(f"shiftright({_NUMBER}, 6)"), F.lit(bitmap.slots))
+    return F.getbit(words[word.cast("int")], F.expr(f"int({_NUMBER} & {_BITS_OF_WORD - 1})")) == 0
 
 
 _NUMBER = "_metadata.row_index"
+_SIZE = "_metadata.file_size"
+_NAME = "crc32(cast(_metadata.file_name as binary))"
 _WORDS = "words"
 _SCHEMA = pa.schema([(_WORDS, pa.list_(pa.int64()))])
 
@@ -157,40 +189,38 @@ class _Bitmap(NamedTuple):
     words: np.ndarray
     """int64. By slot, where the first word of the file is, far below 0 where its rows all count. Then a word without a bit: what
     no row number of such a file gets beyond. Then the bits of one file after the other, least significant first."""
+    key: str
+    """What Spark calls the keys of the files."""
     slots: int
     """How many, a power of two."""
-    shifts: tuple[int, int]
-    """Slot of a size: itself, shifted right by these, all combined by XOR, the lowest bits."""
+    factor: int
+    """Slot of a key: the lowest bits of the product from `_SHIFT` on."""
 
 
 def _bitmap(files: Sequence[ScanFile]) -> _Bitmap:
+    keys = np.array(_keys(files), dtype=np.int64)
+    is_dead = np.array([file.dead is not None for file in files], dtype=bool)
     dead = [file for file in files if file.dead is not None]
-    mine = np.array([file.size_bytes for file in dead], dtype=np.int64)
-    others = np.unique(np.array([file.size_bytes for file in files if file.dead is None], dtype=np.int64))
-    shifts, slots, count = _slots(mine, others)
+    factor, slots, count = _slots(keys[is_dead], np.unique(keys[~is_dead]))
     begins = np.cumsum([count + 1, *(_words(file.rows) for file in dead)])
     words = np.zeros(begins[-1], dtype=np.int64)
     words[:count] = _ALL_COUNT
     words[slots] = begins[:-1]
     for file, begin, end in zip(dead, begins[:-1], begins[1:], strict=True):
         words[begin:end] = _bits(file)
-    return _Bitmap(words, count, shifts)
+    return _Bitmap(words, _SIZE if _are_told_by_size(files) else _NAME, count, factor)
 
 
-def _slots(mine: np.ndarray, others: np.ndarray) -> tuple[tuple[int, int], np.ndarray, int]:
-    """A way to give each of my sizes a slot that no other size has: the shifts, the slots, how many slots there are."""
+def _slots(mine: np.ndarray, others: np.ndarray) -> tuple[int, np.ndarray, int]:
+    """A way to give each of my keys a slot that no other key has: the factor, the slots, how many slots there are."""
     wanted = _slots_wanted(len(mine), len(others)).bit_length()
     bits = next((bits for bits in _BITS_OF_SLOTS if bits >= wanted), wanted)
     while True:
         mask = (1 << bits) - 1
-        for first in range(_FIRST_SHIFT, _MAX_SHIFT):
-            for second in range(first + 1, _MAX_SHIFT):
-                slots = (mine ^ (mine >> first) ^ (mine >> second)) & mask
-                if len(np.unique(slots)) < len(mine):
-                    continue
-                taken = (others ^ (others >> first) ^ (others >> second)) & mask
-                if not np.isin(taken, slots).any():
-                    return (first, second), slots, mask + 1
+        for factor in range(_FIRST_FACTOR, _FIRST_FACTOR + _FACTORS * _NEXT_FACTOR, _NEXT_FACTOR):
+            slots = (mine * factor >> _SHIFT) & mask
+            if len(np.unique(slots)) == len(mine) and not np.isin((others * factor >> _SHIFT) & mask, slots).any():
+                return factor, slots, mask + 1
         bits += 1
 
 
@@ -207,6 +237,10 @@ def _bits(file: ScanFile) -> np.ndarray:
 
 def _words(rows: int) -> int:
     return -(-rows // _BITS_OF_WORD)
+
+
+def _bitmap_bytes(file: ScanFile) -> int:
+    return 0 if file.dead is None else _words(file.rows) * 8
 
 
 def _lasts(frame: Any) -> bool:

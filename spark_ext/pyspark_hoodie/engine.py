@@ -22,13 +22,14 @@ from pyspark import SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.engine.base import StageBatches
-from hoodie.engine.packing import groups_for, packed
+from hoodie.engine.packing import WORTH_A_GROUP_BYTES, groups_for, packed, slices_in_order
 from hoodie.engine.progress import EVERY_S, LOG, Progress
 from hoodie.errors import HoodieError
 from hoodie.filegroup.conform import as_type, conform
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.storage.base import Storage
-from pyspark_hoodie.hosts import hosts_of, placed_numbers
+from hoodie.storage.hdfs import HdfsStorage
+from pyspark_hoodie import hosts
 from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 MAX_PARTITIONS = 10_000
-"""Read tasks beyond so many share partitions: each partition costs the driver some bookkeeping."""
+"""Tasks beyond so many share partitions: each partition costs the driver some bookkeeping."""
 _CORES_UNKNOWN = 50
 """Cores assumed where the session does not say (Connect)."""
 _RESULT = "number long, part long, failed boolean, value binary"
@@ -69,7 +70,7 @@ class SparkEngine:
         if not tasks:
             return []
         texts = [pickle.dumps(task) for task in tasks]
-        weights = [getattr(task, "size_bytes", 1) for task in tasks]
+        weights = [_size_bytes(task) for task in tasks]
         groups = packed(weights, groups_for(weights, self._cores()))
         heaviest = [tasks[max(group, key=weights.__getitem__)] for group in groups]
 
@@ -99,26 +100,29 @@ class SparkEngine:
     def read(
         self, fn: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema, *, at_once: int = 1
     ) -> DataFrame:
-        """A DataFrame that runs the tasks whenever it is evaluated, one partition each."""
+        """A DataFrame that runs the tasks whenever it is evaluated, neighbours one after the other in a partition."""
         columns = spark_schema(schema)
         if not tasks:
             return self._spark.createDataFrame([], columns)
         exact = arrow_schema(columns)
-        texts = [pickle.dumps(task) for task in tasks]
+        groups = reading_groups(tasks, self._cores(), self._storage)
+        texts = [pickle.dumps(group) for group in groups]
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in _numbers(batches):
-                for batch in fn(pickle.loads(texts[number])):
-                    yield conform(batch, exact, path="a file slice")
+                for task in pickle.loads(texts[number]):
+                    for batch in fn(task):
+                        yield conform(batch, exact, path="a file slice")
             spare_next_task()
 
-        return self._numbered(tasks).mapInArrow(work, columns)
+        heaviest = [max(group, key=_size_bytes) for group in groups]
+        return self._numbered(heaviest).mapInArrow(work, columns)
 
     def _numbered(self, tasks: Sequence[object]) -> DataFrame:
         """Rows 0, 1, ..., each in a partition of its own up to a bound: no shuffle, and the same in every attempt."""
-        hosts = hosts_of(self._spark, self._storage, tasks)
-        if hosts is not None:
-            return placed_numbers(self._spark, hosts)
+        places = hosts.hosts_of(self._spark, self._storage, tasks)
+        if places is not None:
+            return hosts.placed_numbers(self._spark, places)
         count = len(tasks)
         return self._spark.range(0, count, 1, min(count, MAX_PARTITIONS)).toDF("number")
 
@@ -148,6 +152,17 @@ class SparkEngine:
         finally:
             ended.set()
             context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]
+
+
+def reading_groups(tasks: Sequence[T], cores: int | None = None, storage: Storage | None = None) -> list[Sequence[T]]:
+    """Tasks of a read that share a partition. Where files have hosts, few do: a partition goes to the host of one file."""
+    most_bytes = hosts.LEAST_BYTES if isinstance(storage, HdfsStorage) else WORTH_A_GROUP_BYTES
+    groups = slices_in_order([_size_bytes(task) for task in tasks], cores or _CORES_UNKNOWN, most_bytes=most_bytes)
+    return [tasks[group.start : group.stop] for group in groups]
+
+
+def _size_bytes(task: object) -> int:
+    return getattr(task, "size_bytes", 1)
 
 
 _DESCRIPTION = "spark.job.description"

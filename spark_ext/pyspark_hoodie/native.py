@@ -30,7 +30,7 @@ from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.bounds import text_of_bounds
-from pyspark_hoodie.deletion_filter import marks_of, scans_of, without_deleted_rows, without_marked_rows
+from pyspark_hoodie.deletion_filter import marks_of, parts_of, scans_of, without_deleted_rows, without_marked_rows
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.file_index import MARK, bounded_scan
 from pyspark_hoodie.file_systems import sparks_root
@@ -61,7 +61,7 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
         stored = _stored(plan, narrow)
         groups = [Grouped(files, PLAIN)] if _is_classic(spark) else by_folders(context, stored, files)
         for group in groups:
-            for together in scans_of(group.files):
+            for together in parts_of(group.files):
                 scanned = group._replace(files=together)
                 sound = types.are_sound(together)
                 frame = _scan(spark, context, plan, scanned, stored, narrow, root=shares.root, sound=sound, where=where)
@@ -173,9 +173,12 @@ def _scan(
         if frame is not None and marks:
             frame = without_marked_rows(spark, frame, group.files)
         elif frame is None:
-            files = [_uri(root, file.path).translate(_GLOB) for file in group.files]
             reader = spark.read.format(_PARQUET).schema(spark_schema(stored)).options(**group.options, **options)
-            frame = without_deleted_rows(spark, _loaded(spark, reader, files), group.files)
+            scans = []
+            for files in scans_of(group.files):
+                loaded = _loaded(spark, reader, [_uri(root, file.path).translate(_GLOB) for file in files])
+                scans.append(without_deleted_rows(spark, loaded, files))
+            frame = reduce(lambda one, other: one.union(other), scans)
     floats = set() if sound else {field.name for field in stored if pa.types.is_floating(field.type)}
     if narrow or floats:
         types = {field.name: field.dataType for field in spark_schema(full).fields}

@@ -32,6 +32,7 @@ from hoodie.timeline.clock import zone_of
 from hoodie.timeline.undone import refuse_undone
 from hoodie.view.context import Snapshot, TableContext
 from pyspark_hoodie.dataframe import parse_query
+from pyspark_hoodie.engine import reading_groups
 from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import arrow_schema, selected_schema, spark_schema
 from pyspark_hoodie.short_errors import short_errors
@@ -125,14 +126,15 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
 
     @short_errors
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One for each file slice that commits in (start, end] wrote to."""
+        """Of the file slices that commits in (start, end] wrote to."""
         begin, until = (parse_offset(each, path=self._path) for each in (start, end))
         # A repeated first batch of `latest` begins later than it ends: it was empty.
         if sort_key(begin) >= sort_key(until):
             return []
         plan = self._plan(replace(self._query, begin=begin, end=until))
         context = pickle.dumps(plan.context)
-        return [InputPartition((context, replace(task, columns=self._names))) for task in plan.tasks]
+        tasks = [replace(task, columns=self._names) for task in plan.tasks]
+        return [InputPartition((context, group)) for group in reading_groups(tasks, storage=self._storage)]
 
     def _plan(self, query: ReadOptions) -> ReadPlan:
         return plan_read(self._context, query, meta_columns=self._context.config.populate_meta_fields)
@@ -140,9 +142,10 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None or partition.value is None:  # what Spark makes of no partitions, before 4.2 and since
             return
-        context, task = partition.value
-        for batch in run_read(self._storage, pickle.loads(context), task):
-            yield conform(batch, self._schema, path="a file slice")
+        context, group = partition.value
+        for task in group:
+            for batch in run_read(self._storage, pickle.loads(context), task):
+                yield conform(batch, self._schema, path="a file slice")
 
 
 def stream_query(context: TableContext, options: Mapping[str, str]) -> ReadOptions:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.engine.packing import WORTH_A_GROUP_BYTES, groups_for, in_parts, packed
+from hoodie.engine.packing import WORTH_A_GROUP_BYTES, WORTH_A_TASK_BYTES, groups_for, in_parts, packed, slices_in_order
 
 
 @given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 12))
@@ -41,3 +41,25 @@ def test_parts_are_of_one_size_but_the_last_and_have_every_item_in_its_turn(coun
     parts = in_parts(range(count), 3)
     assert [len(part) for part in parts] == sizes
     assert [item for part in parts for item in part] == list(range(count))
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=60), st.integers(1, 12), st.integers(1, 10**9))
+def test_slices_of_a_task_are_neighbours_and_every_slice_has_one(weights, cores, most_bytes):
+    found = slices_in_order(weights, cores, most_bytes=most_bytes)
+    assert [at for group in found for at in group] == list(range(len(weights)))
+    assert all(found)
+
+
+@pytest.mark.parametrize(
+    ("slices", "size", "cores", "tasks"),
+    [
+        (1, 10, 8, 1),
+        (8, 10, 8, 1),  # not worth another task
+        (2000, 10_000, 2, 16),
+        (2000, 10_000, 100, 100),
+        (20, WORTH_A_TASK_BYTES, 8, 8),
+        (20, WORTH_A_GROUP_BYTES, 8, 20),
+    ],
+)
+def test_small_slices_share_a_task_and_large_ones_have_their_own(slices, size, cores, tasks):
+    assert len(slices_in_order([size] * slices, cores, most_bytes=WORTH_A_GROUP_BYTES)) == tasks

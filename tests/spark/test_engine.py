@@ -169,6 +169,21 @@ def test_short_tasks_share_a_partition_for_each_core_and_long_ones_have_their_ow
     assert len(set(found)) == (count if heavy else cores)
 
 
+@pytest.mark.parametrize("heavy", [False, True])
+def test_small_slices_of_a_read_share_a_partition_and_keep_their_order(spark, heavy):
+    tasks = [Weighed(WORTH_A_GROUP_BYTES if heavy else 1000 + at) for at in range(100)]
+    found = SparkEngine(spark).read(size_of, tasks, SIZES)
+    assert found.rdd.getNumPartitions() == (100 if heavy else 2)
+    assert [row["size"] for row in found.collect()] == [task.size_bytes for task in tasks]
+
+
+SIZES = pa.schema([("size", pa.int64())])
+
+
+def size_of(task):
+    yield pa.RecordBatch.from_pydict({"size": [task.size_bytes]}, schema=SIZES)
+
+
 def partition_of(task):
     return TaskContext.get().partitionId()
 

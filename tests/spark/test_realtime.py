@@ -16,7 +16,7 @@ import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import ROW_COPIES
 from hoodie.read.deletion_vectors import ScanFile
-from pyspark_hoodie import HoodieTable, deletion_filter
+from pyspark_hoodie import HoodieTable, deletion_filter, native
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
 from pyspark_hoodie.settings import changed_setting
@@ -256,20 +256,36 @@ def test_row_numbers_are_those_of_the_file_where_row_groups_and_pages_are_skippe
         assert sorted(row["n"] for row in frame.where(where).collect()) == expected
 
 
-def test_files_of_one_size_are_told_apart(spark, tmp_path):
+@pytest.mark.parametrize(("name", "scans"), [("{}.parquet", 1), ("ø{}.parquet", 4)])
+def test_files_of_one_size_are_told_apart(spark, tmp_path, name, scans):
     files = []
     for number in range(5):
-        path = tmp_path / f"{number}.parquet"
+        path = tmp_path / name.format(number)
         rows = pa.table({"n": np.arange(10) + 10 * number})
         pq.write_table(rows, path, compression="none", use_dictionary=False, write_statistics=False)
         dead = np.array([number, number + 1]) if number < 3 else None
         files.append(ScanFile(str(path), path.stat().st_size, "1", 10 if number < 3 else 0, dead))
     assert len({file.size_bytes for file in files}) == 1
     found = []
+    assert len(list(scans_of(files))) == scans
     for together in scans_of(files):
         frame = spark.read.parquet(*[f"file:{file.path}" for file in together])
         found += [row["n"] for row in without_deleted_rows(spark, frame, together).collect()]
     assert sorted(found) == sorted(set(range(50)) - {0, 1, 11, 12, 22, 23})
+
+
+def test_partitions_of_one_size_are_one_scan(enabled, tmp_path, monkeypatch):
+    """Whether Spark's file index is ours, or only has the names of the files."""
+    table = new_table(tmp_path / "t", {"hoodie.python.mor.row.copies": "false"})
+    table.upsert(rows(*[(f"k{part}{n}", part, n, 5) for part in "abcdef" for n in range(3)]))
+    table.upsert(rows(*[(f"k{part}1", part, 100, 6) for part in "abcdef"]))
+    expected = rows_of(table.scan().to_arrow())
+    for bounded in (native._bounded, lambda *given: None):
+        monkeypatch.setattr(native, "_bounded", bounded)
+        frame = load(enabled, tmp_path / "t").select(*SCHEMA.names)
+        assert rows_of(arrow_of(frame)) == expected
+        assert rows_of(arrow_of(frame.where("part = 'c'"))) == [row for row in expected if row["part"] == "c"]
+        assert plan_of(load(enabled, tmp_path / "t")).count("FileScan") == 1
 
 
 def test_a_file_without_dead_rows_keeps_all_of_them_beside_one_that_has_some(spark, tmp_path):
