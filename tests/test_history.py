@@ -21,6 +21,10 @@ def test_any_history_reads_as_the_model_says(kind, ordering, more):
         examples, steps = (5, 24) if kind == "MERGE_ON_READ" else (2, 16)
     elif SOAK:
         examples, steps = 2000, 60
+    play(machine, examples, steps)
+
+
+def play(machine, examples, steps):
     # File ids are random, so a failure does not always come again while hypothesis makes it smaller: only soaking does that.
     phases = tuple(Phase) if SOAK else (Phase.generate,)
     run_state_machine_as_test(
@@ -29,3 +33,23 @@ def test_any_history_reads_as_the_model_says(kind, ordering, more):
             max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not SOAK, phases=phases
         ),
     )
+
+
+NO_META = {"hoodie.populate.meta.fields": "false"}
+DROP = {"hoodie.datasource.write.drop.partition.columns": "true"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "left_out"),
+    [
+        ("COPY_ON_WRITE", NO_META),
+        ("MERGE_ON_READ", NO_META),
+        ("COPY_ON_WRITE", DROP),
+        ("COPY_ON_WRITE", NO_META | DROP),
+    ],
+    ids=["no meta, cow", "no meta, mor", "no columns", "neither"],
+)
+@pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
+def test_any_history_of_a_table_whose_files_lack_something(kind, left_out, more):
+    machine = type("Machine", (Histories,), {"table_type": kind, "ordering": "ts", "left_out": left_out})
+    play(machine, *((20, 30) if more else (2, 16)))
