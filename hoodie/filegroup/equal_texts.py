@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from hoodie.errors import KeyFieldError
-from hoodie.filegroup.slice_reader import read_slice
+from hoodie.filegroup.partial import stored_rows
 from hoodie.keygen.columns import column
 from hoodie.keygen.generator import DEFAULT_PARTITION
 from hoodie.model.files import FileSlice
-from hoodie.model.meta_fields import RECORD_KEY, with_meta_fields
+from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import KeyTexts, WriteContext
 from hoodie.options.keygen import PartitionKind
 from hoodie.options.table import TableConfig
@@ -74,15 +74,8 @@ def refuse_equal_texts(
     if not found.num_rows:
         return
     if stored is not None:
-        full = with_meta_fields(context.schema)
-        reading = context.reading()
-        schema = pa.schema([full.field(name) for name in names])
-        keys = pc.unique(found.column(RECORD_KEY))
-        met = [
-            pa.Table.from_batches([batch]).filter(pc.is_in(batch.column(RECORD_KEY), keys))
-            for batch in read_slice(storage, reading, stored, schema)
-        ]
-        found = pa.concat_tables([found, *(_with_values(table, texts) for table in met)])
+        met = stored_rows(storage, context, stored, pc.unique(found.column(RECORD_KEY)), names[1:])
+        found = pa.concat_tables([found, _with_values(met, texts)])
     distinct = found.group_by([RECORD_KEY, _VALUES], use_threads=False).aggregate([])
     if distinct.num_rows == len(pc.unique(distinct.column(RECORD_KEY))):
         return

@@ -7,6 +7,8 @@ it, and then take the way of all rows. The transaction sees to it that the slice
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,7 +33,7 @@ def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlic
     if not absent or not rows.num_rows:
         return rows
     if file_slice is not None:
-        stored = _stored_rows(storage, context, file_slice, rows.column(RECORD_KEY).combine_chunks(), absent)
+        stored = stored_rows(storage, context, file_slice, rows.column(RECORD_KEY).combine_chunks(), absent)
         at = positions_in(rows.column(RECORD_KEY), stored.column(RECORD_KEY).combine_chunks())
         where = pa.array(at, mask=at < 0)
         for name in absent:
@@ -42,11 +44,12 @@ def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlic
     return rows
 
 
-def _stored_rows(
-    storage: Storage, context: WriteContext, file_slice: FileSlice, keys: pa.Array, absent: list[str]
+def stored_rows(
+    storage: Storage, context: WriteContext, file_slice: FileSlice, keys: pa.Array, columns: Iterable[str]
 ) -> pa.Table:
+    """Record key and columns of the rows of a slice that have one of the keys."""
     full = context.full_schema
-    schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in absent)])
+    schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in columns)])
     reading = context.reading()
     batches = [
         batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))

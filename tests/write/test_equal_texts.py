@@ -6,7 +6,7 @@ import pytest
 import hoodie
 from hoodie.errors import KeyFieldError
 
-KINDS = pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read", "bucket"])
+KINDS = pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read", "bucket", "no meta columns"])
 KEYS = [
     (("x,b:y", "z"), ("x", "y,b:z")),
     ((None, "z"), ("__null__", "z")),
@@ -18,8 +18,11 @@ PARTITIONS = [(None, ""), ("", "__HIVE_DEFAULT_PARTITION__"), (None, "__HIVE_DEF
 
 
 def table_at(path, kind, **more):
-    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"} if kind == "bucket" else {}
-    table_type = "merge_on_read" if kind == "bucket" else kind
+    options = {
+        "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+        "no meta columns": {"hoodie.populate.meta.fields": "false"},
+    }.get(kind, {})
+    table_type = {"bucket": "merge_on_read", "no meta columns": "copy_on_write"}.get(kind, kind)
     return hoodie.create_table(path, table_type=table_type, options=options, **more)
 
 
