@@ -46,7 +46,8 @@ def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = 
         CorruptFileError: it is no whole Parquet file, or its footer contradicts itself.
     """
     opened: Any = pq.ParquetFile  # the stubs do not know page checksums
-    how: dict[str, Any] = {"page_checksum_verification": True}
+    # INT96, which Spark stores moments as, holds any day; nanoseconds of 64 bits end in 2262, and 9999-12-31 is common.
+    how: dict[str, Any] = {"page_checksum_verification": True, "coerce_int96_timestamp_unit": "us"}
     if hasattr(source, "expect"):
         opened = _FarFile
         how |= {"pre_buffer": False}
@@ -65,6 +66,24 @@ def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = 
         _pass_on(exc)
         raise CorruptFileError(f"{path} is no whole Parquet file ({exc}); {_ADVICE}") from exc
     return file
+
+
+def stored_schema(file: pq.ParquetFile) -> pa.Schema:
+    """The file's columns; those of INT96 are moments, which Arrow does not know to be in UTC."""
+    columns: Any = file.schema
+    leaves = iter([columns.column(i).physical_type == "INT96" for i in range(len(columns))])
+    return pa.schema([field.with_type(_with_moments(field.type, leaves)) for field in file.schema_arrow])
+
+
+def _with_moments(kind: Any, leaves: Iterator[bool]) -> Any:
+    """The type, where `leaves` tells of each leaf column whether it is of INT96."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_moments(field.type, leaves)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_with_moments(kind.key_type, leaves), _with_moments(kind.item_type, leaves))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_moments(kind.value_type, leaves)))
+    return pa.timestamp("us", "UTC") if next(leaves) else kind
 
 
 def _pass_on(error: BaseException) -> None:

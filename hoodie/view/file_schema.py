@@ -6,19 +6,16 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from hoodie.errors import MissingFileError
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.base_file import read_footer
 from hoodie.format.log_block import LogBlock, scan_blocks
+from hoodie.format.parquet_file import stored_schema
 from hoodie.model.enums import HeaderKey
 from hoodie.model.meta_fields import without_meta_fields
 from hoodie.model.payloads import WriteStat
 from hoodie.storage.base import Storage
-
-_NANOSECONDS = "ns"
 
 
 class _Stored(NamedTuple):
@@ -45,13 +42,7 @@ def _of_base_file(storage: Storage, stat: WriteStat) -> str:
         stated = read_footer(metadata, path=stat.path).avro_schema_json
         if stated is not None:
             return stated
-        fields = [field.with_type(_spark_type(field.type)) for field in without_meta_fields(file.schema_arrow)]
-    return json.dumps(avro_from_arrow(pa.schema(fields), table_name="table"))
-
-
-def _spark_type(kind: pa.DataType) -> pa.DataType:
-    """Nanoseconds are what Arrow makes of INT96, which Spark stores moments as."""
-    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) and kind.unit == _NANOSECONDS else kind
+        return json.dumps(avro_from_arrow(without_meta_fields(stored_schema(file)), table_name="table"))
 
 
 def _of_log(storage: Storage, stat: WriteStat) -> str | None:

@@ -15,6 +15,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.avro_schema import record_type
+from hoodie.format.parquet_file import stored_schema
 from hoodie.format.parquet_footer import SOUND_FLOATS, has_floats
 from hoodie.format.timestamp_labels import holds_mislabelled, is_mislabelled
 from hoodie.model.files import BaseFile
@@ -119,6 +120,6 @@ def _stated_by(context: TableContext, instants: set[str]) -> tuple[dict[str, dic
 def _footer_types(storage: Storage, base: BaseFile) -> dict[str, pa.DataType]:
     with open_base_file(storage, base) as (file, _):
         try:
-            return {field.name: field.type for field in file.schema_arrow}
+            return {field.name: field.type for field in stored_schema(file)}
         except pa.ArrowInvalid as exc:
             raise CorruptFileError(f"{base.path} of table {storage.uri} has no readable schema: {exc}") from exc
