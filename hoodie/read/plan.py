@@ -22,7 +22,7 @@ from hoodie.options.read import ReadOptions
 from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import prune
 from hoodie.read.ranges import plan_range, refuse_cleaned
-from hoodie.read.where import no_column, parse_filter
+from hoodie.read.where import column_named, parse_filter
 from hoodie.read.without_times import require_own_rows
 from hoodie.timeline.pending import being_written
 from hoodie.timeline.undone import refuse_undone
@@ -253,7 +253,4 @@ def _state(context: TableContext, snapshot: Snapshot, as_of: str | None) -> tupl
 def _columns(wanted: Sequence[str] | None, schema: pa.Schema, default: Sequence[str]) -> Sequence[str]:
     if wanted is None:
         return default
-    unknown = [name for name in wanted if name not in schema.names]
-    if unknown:
-        raise OptionError(no_column(unknown[0], schema.names))
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(column_named(name, schema.names) for name in wanted))

@@ -117,9 +117,6 @@ class _Binder:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._by_case: dict[str, list[str]] = {}
-        for name in schema.names:
-            self._by_case.setdefault(name.lower(), []).append(name)
         self._operands = 0
         self.used: dict[str, None] = {}
 
@@ -189,16 +186,10 @@ class _Binder:
     # -- what the grammar asks ---------------------------------------------------------------------------------------
 
     def resolve(self, name: str) -> str:
-        if name not in self._schema.names:
-            same = self._by_case.get(name.lower(), [])
-            if len(same) != 1:
-                names = ", ".join(same or self._schema.names)
-                raise Misfit(
-                    f"{name!r} may be any of the columns {names}: write it as it is"
-                    if same
-                    else no_column(name, self._schema.names, else_="; a text stands in single quotes")
-                )
-            name = same[0]
+        try:
+            name = column_named(name, self._schema.names, else_="; a text stands in single quotes")
+        except OptionError as none_or_several:
+            raise Misfit(str(none_or_several)) from None
         self.used[name] = None
         self._count()
         return name
@@ -299,6 +290,22 @@ def _foreign(where: object) -> str:
         f"a filter is text such as \"city = 'sf' AND fare > 3\", a pyarrow expression or a list [(column, op, value), …]; "
         f"this is {type(where).__name__}: {_shown(where)}"
     )
+
+
+def column_named(name: str, among: Sequence[str], *, else_: str = "") -> str:
+    """The column of this name, whose case matters only where columns differ by it.
+
+    Raises:
+        OptionError: there is none, or more than one.
+    """
+    if name in among:
+        return name
+    same = [each for each in among if each.lower() == name.lower()]
+    if len(same) > 1:
+        raise OptionError(f"{name!r} may be any of the columns {', '.join(same)}: write it as it is")
+    if not same:
+        raise OptionError(no_column(name, among, else_=else_))
+    return same[0]
 
 
 def no_column(name: str, among: Sequence[str], *, else_: str = "") -> str:

@@ -181,8 +181,20 @@ def _deleted(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.A
 ADD_IT = "add the column to the data"
 
 
-def require_columns(names: Iterable[str], wanted: Iterable[str], *, what: str, table: str, fix: str = ADD_IT) -> None:
-    """Fail before any work starts when a column that the write needs is not in the data."""
+def require_columns(
+    names: Iterable[str],
+    wanted: Iterable[str],
+    *,
+    what: str,
+    table: str,
+    fix: str = ADD_IT,
+    says: str = "the table has",
+) -> None:
+    """Fail before any work starts when a column that the write needs is not in the data.
+
+    Args:
+        says: who says the name, with a verb.
+    """
 
     present = list(names)
     for name in wanted:
@@ -190,6 +202,12 @@ def require_columns(names: Iterable[str], wanted: Iterable[str], *, what: str, t
         if top not in present:
             near = difflib.get_close_matches(top, present, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
+            cased = next((each for each in present if each.lower() == top.lower()), None)
+            if cased is not None:
+                hint, fix = (
+                    f"\n  CASE      {cased}  {says} it as {top!r}",
+                    "write both alike: case matters in names of columns",
+                )
             raise KeyFieldError(
                 f"{what} column {name!r} is not in the data for table {table!r}{hint}\n"
                 f"  columns: {', '.join(present)}\n"

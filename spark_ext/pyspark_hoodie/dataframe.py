@@ -293,7 +293,8 @@ def _create(storage: Storage, request: WriteRequest, schema: pa.Schema) -> None:
         (asked.partition_columns, "partition"),
         (asked.ordering_fields, "ordering"),
     ):
-        require_columns(names, fields or (), what=what, table=name, fix="add the column, or name another one")
+        fix = "add the column, or name another one"
+        require_columns(names, fields or (), what=what, table=name, fix=fix, says="the option has")
     try:
         # An empty DataFrame commits nothing, and its columns are kept all the same.
         create_at(storage, asked, schema=nullable_columns(schema))

@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import to_str
 
 from hoodie.errors import OptionError
+from hoodie.model.meta_fields import COMMIT_TIME
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.schema import selected_schema
 from pyspark_hoodie.where import quoted
@@ -129,6 +130,32 @@ def no_catalog_table(what: str) -> str:
         f"{what} would make a catalog table of format {FORMAT!r}, and Spark cannot read those back, because it keeps no path of "
         f"them: save to a path, and query it by CREATE TEMPORARY VIEW … USING {FORMAT} OPTIONS (path '…') or "
         "pyspark_hoodie.HoodieTable.for_path"
+    )
+
+
+_DIRECT = re.compile(r"(?<![\w.`])`?([\w.]+?)`?\s*\.\s*`[^`]*/[^`]*`")
+
+
+def no_direct_name(text: str) -> str | None:
+    """The sentence for a name, or a statement with one, that is made of the format and a path; None for others."""
+    if not any(is_ours(match[1]) for match in _DIRECT.finditer(text)):
+        return None
+    return (
+        f"Spark does not let SQL read {FORMAT}.`path` of a format written in Python: CREATE TEMPORARY VIEW … USING "
+        f"{FORMAT} OPTIONS (path '…'), or spark.read.format('{FORMAT}').load(path).createOrReplaceTempView(name)"
+    )
+
+
+def no_view_changes(spark: Any, name: str, what: str, instead: str) -> str | None:
+    """The sentence for a method that would change a view of ours; None where the name is another's."""
+    try:
+        if COMMIT_TIME not in spark.table(name).columns:
+            return None
+    except PySparkException:
+        return None  # Spark will say what is wrong with it
+    return (
+        f"{name} is a view of a table of format {FORMAT!r}, and {what} does not work on views: use "
+        f"pyspark_hoodie.HoodieTable.for_path(spark, path).{instead}"
     )
 
 
@@ -310,4 +337,7 @@ class _Writing(Remembers):
                 f"insertInto({tableName!r}) writes to catalog tables, and there are none of format {FORMAT!r}: "
                 'use mode("append") and save(path)'
             )
+        said = no_view_changes(self._hoodie.source.sparkSession, tableName, "insertInto", "insert(df)")
+        if said is not None:
+            raise OptionError(said)
         super().insertInto(tableName, *args, **options)  # type: ignore[misc]

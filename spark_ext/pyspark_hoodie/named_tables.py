@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from hoodie.errors import OptionError
 from hoodie.options.keys import QUERY_TYPE
 from pyspark_hoodie import dataframe, hook
 
@@ -101,6 +102,7 @@ def enable(spark: SparkSession) -> None:
 def _of_session(table: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     @wraps(table)
     def call(self: Any, tableName: str) -> DataFrame:
+        _refuse_direct(tableName)
         if not can_have(self):
             return table(self, tableName)
         with at_hand(self, [parts_of(self, tableName)]):
@@ -112,6 +114,7 @@ def _of_session(table: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
 def _of_reader(table: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     @wraps(table)
     def call(self: Any, tableName: str) -> DataFrame:
+        _refuse_direct(tableName)
         said = getattr(self, "_hoodie", None)  # of readers that were made before `enable` nothing is known
         if said is None or not can_have(said.source):
             return table(self, tableName)
@@ -119,6 +122,12 @@ def _of_reader(table: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
             return table(self, tableName)
 
     return call
+
+
+def _refuse_direct(name: str) -> None:
+    said = hook.no_direct_name(name)
+    if said is not None:
+        raise OptionError(said)
 
 
 # -- which of them are ours --------------------------------------------------------------------------------------------

@@ -24,7 +24,9 @@ from pyspark_hoodie import hook, named_tables
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
 _VIEW = re.compile(r"\s*create\s[\w\s]*\bview\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
-_DIRECT = re.compile(r"(?<![\w.`])`?([\w.]+?)`?\s*\.\s*`[^`]*/[^`]*`")
+_DIRECTORY = re.compile(
+    r"\s*insert\s+overwrite\s+(?:local\s+)?directory\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL
+)
 _ROW_CHANGE = re.compile(
     r"\s*(delete\s+from|update|merge\s+(?:with\s+schema\s+evolution\s+)?into|insert\s+(?:into|overwrite))\s+(?:table\s+)?(`[^`]+`|[\w.]+)",
     re.IGNORECASE,
@@ -34,6 +36,7 @@ _VERBS = {
     "update": "upsert(df)",
     "merge": "upsert(df) or delete(df)",
     "insert": "insert(df)",
+    "insert overwrite": "insert_overwrite_table(df), or insert_overwrite(df) to replace the partitions of its rows",
 }
 _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
@@ -41,7 +44,11 @@ _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     """After `hook.enable`, which keeps what it replaces; `hook.disable` undoes it, but for names that SQL has learnt."""
     hook.replace_method(type(spark), "sql", _with_sentences)
-    hook.replace_method(type(spark.range(0)), "writeTo", _not_to_a_catalog)
+    frame = type(spark.range(0))
+    hook.replace_method(frame, "writeTo", _not_to_a_catalog)
+    if hasattr(frame, "mergeInto"):  # of Spark 4
+        hook.replace_method(frame, "mergeInto", _not_into_a_view)
+    hook.replace_method(type(spark.catalog), "createTable", _not_in_a_catalog)
     _teach_sql(spark, [aliases] if isinstance(aliases, str) else aliases)
 
 
@@ -66,6 +73,12 @@ def refused(query: str) -> str | None:
     table = _TABLE.match(code)
     if table and hook.is_ours(table[1]):
         return hook.no_catalog_table("this statement")
+    directory = _DIRECTORY.match(code)
+    if directory and hook.is_ours(directory[1]):
+        return (
+            f"INSERT OVERWRITE DIRECTORY does not write tables of format {hook.FORMAT!r}: use "
+            f"df.write.format('{hook.FORMAT}').mode('overwrite').save(path)"
+        )
     view = _VIEW.match(code)
     if view and hook.is_ours(view[1]) and find_spec("pyspark.sql.datasource") is None:
         return (
@@ -78,11 +91,9 @@ def refused(query: str) -> str | None:
 def instead(query: str) -> str | None:
     """What to do instead of a statement that Spark refused."""
     code = _code(query)
-    if any(hook.is_ours(match[1]) for match in _DIRECT.finditer(code)):
-        return (
-            f"Spark does not let SQL read {hook.FORMAT}.`path` of a format written in Python: CREATE TEMPORARY VIEW … USING "
-            f"{hook.FORMAT} OPTIONS (path '…'), or spark.read.format('{hook.FORMAT}').load(path).createOrReplaceTempView(name)"
-        )
+    direct = hook.no_direct_name(code)
+    if direct is not None:
+        return direct
     if _CHANGES.search(code):
         return (
             "hudi_table_changes is a function of Apache Hudi's jar: make a view of HoodieTable.for_path(spark, path).changes(since), "
@@ -96,7 +107,8 @@ def _changes_a_view(spark: SparkSession, query: str) -> str | None:
     found = _ROW_CHANGE.match(_code(query))
     if found is None or not _is_view_of_ours(spark, found[2]):
         return None
-    verb = found[1].split()[0].lower()
+    words = found[1].lower().split()
+    verb = "insert overwrite" if words[1:2] == ["overwrite"] else words[0]
     return (
         f"{found[2]} is a view of a table of format {hook.FORMAT!r}, and {verb.upper()} does not work on views: use "
         f"pyspark_hoodie.HoodieTable.for_path(spark, path).{_VERBS[verb]}"
@@ -139,6 +151,9 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
 def _not_to_a_catalog(write_to: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(write_to)
     def call(self: Any, table: str) -> Any:
+        said = hook.no_direct_name(table) or hook.no_view_changes(self.sparkSession, table, "writeTo", "insert(df)")
+        if said is not None:
+            raise OptionError(said)
         return hook.remembering(_WritingTo, write_to(self, table), self)
 
     return call
@@ -151,3 +166,24 @@ class _WritingTo:
         if hook.is_ours(provider):
             raise OptionError(hook.no_catalog_table("writeTo"))
         return super().using(provider)  # type: ignore[misc]
+
+
+def _not_into_a_view(merge_into: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(merge_into)
+    def call(self: Any, table: str, condition: Any) -> Any:
+        said = hook.no_view_changes(self.sparkSession, table, "mergeInto", _VERBS["merge"])
+        if said is not None:
+            raise OptionError(said)
+        return merge_into(self, table, condition)
+
+    return call
+
+
+def _not_in_a_catalog(create_table: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(create_table)
+    def call(self: Any, tableName: str, path: Any = None, source: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if source is not None and hook.is_ours(source):
+            raise OptionError(hook.no_catalog_table(f"createTable({tableName!r})"))
+        return create_table(self, tableName, path, source, *args, **kwargs)
+
+    return call

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hoodie
 from hoodie.errors import OptionError
-from hoodie.read.where import parse_filter
+from hoodie.options.parse import parse_read_options
+from hoodie.read.where import column_named, parse_filter
 
 SCHEMA = pa.schema(
     [
@@ -631,3 +633,22 @@ def test_any_text_is_a_filter_or_refused(tokens, space):
     except OptionError:
         return
     SMALL_ROWS.filter(found.expression)
+
+
+def test_a_column_may_be_named_in_another_case_where_that_is_clear():
+    names = ["id", "City", "a", "A"]
+    assert [column_named(name, names) for name in ("ID", "city", "a", "A")] == ["id", "City", "a", "A"]
+    with pytest.raises(OptionError, match=r"there is no column 'ids'; did you mean 'id'\?"):
+        column_named("ids", names)
+    with pytest.raises(OptionError, match="'B' may be any of the columns b, b: write it as it is"):
+        column_named("B", ["b", "b"])
+    with pytest.raises(OptionError, match="may be any of the columns Ab, aB"):
+        column_named("ab", ["Ab", "aB"])
+
+
+def test_columns_and_filters_name_columns_alike(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", {"id": "int64", "v": "string"}, record_key="id")
+    table.upsert({"id": [1], "v": ["a"]})
+    assert table.scan(columns=["ID"], where="ID = 1").to_arrow().to_pylist() == [{"id": 1}]
+    read = parse_read_options({"columns": "V, ID", "where": "V = 'a'"})
+    assert table.read(read, meta_columns=False).to_arrow().to_pylist() == [{"v": "a", "id": 1}]

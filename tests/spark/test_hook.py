@@ -168,7 +168,7 @@ ERRORS = {
             df.write.format("hoodie").options(**options_of(hoodie_datasource_write_recordkey_field="ID")).save(p + "x")
         ),
         KeyFieldError,
-        "record key column 'ID' is not in the data for table 'tx'",
+        "record key column 'ID' is not in the data for table 'tx'\n  CASE      id  the option has it as 'ID'",
     ),
     "unknown option": (
         lambda df, p: df.write.format("hoodie").option("hoodie.datasource.write.operatoin", "x").mode("append").save(p),

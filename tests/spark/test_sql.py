@@ -99,6 +99,7 @@ WRITERS = {
     ),
     "insertInto": lambda df: df.write.format("hoodie").insertInto("t"),
     "writeTo": lambda df: df.writeTo("t").using("hoodie").create(),
+    "createTable": lambda df: df.sparkSession.catalog.createTable("t", path="/nowhere", source="hoodie"),
 }
 
 
@@ -122,6 +123,7 @@ def test_other_formats_keep_their_tables(sql, df):
 INSTEAD = {
     "path": ("select * from hoodie.`{path}`", "createOrReplaceTempView"),
     "alias": ("select * from `hudi`.`{path}`", "createOrReplaceTempView"),
+    "directory": ("insert overwrite directory '{path}' using hoodie select 1", r"mode\('overwrite'\)\.save\(path\)"),
     "changes": ("select * from hudi_table_changes('{path}', 'latest_state', 'earliest')", r"HoodieTable\.for_path"),
 }
 
@@ -139,7 +141,8 @@ CHANGES = {
     "/* one */ delete from `native`": "delete",
     "merge into native using native as s on native.id = s.id when matched then delete": "delete",
     "insert into native values ('m', 'a', 3, 1)": "insert",
-    "insert overwrite table native values ('m', 'a', 3, 1)": "insert",
+    "insert overwrite table native values ('m', 'a', 3, 1)": "insert_overwrite_table",
+    "INSERT OVERWRITE native partition (part = 'a') select * from native": "insert_overwrite",
 }
 
 
@@ -155,6 +158,30 @@ def test_sql_that_changes_rows_of_a_view_is_one_sentence_that_names_the_method(s
             sql.sql(query)
     assert sql.table("native").count() == 2
     assert len(hoodie.open_table(path).timeline.instants) == 1
+
+
+BY_NAME = {
+    "insertInto": (lambda df, name: df.write.insertInto(name), "insert"),
+    "writeTo": (lambda df, name: df.writeTo(name).append(), "insert"),
+    "mergeInto": (lambda df, name: df.mergeInto(name, df.id == "k").whenMatched().updateAll().merge(), "upsert"),
+}
+
+
+@pytest.mark.parametrize("case", BY_NAME)
+def test_methods_that_change_rows_of_a_view_are_one_sentence_that_names_the_method(sql, df, path, case):
+    if not hasattr(df, case) and case == "mergeInto":
+        pytest.skip("Spark 3.5 has none")
+    sql.read.format("hoodie").load(path).createOrReplaceTempView("native")
+    call, verb = BY_NAME[case]
+    with pytest.raises(OptionError, match=rf"HoodieTable\.for_path\(spark, path\)\.{verb}\("):
+        call(df, "native")
+
+
+@pytest.mark.parametrize("way", ["table", "reader", "writeTo"])
+def test_a_path_as_a_name_gets_a_sentence(sql, df, path, way):
+    ways = {"table": sql.table, "reader": sql.read.table, "writeTo": df.writeTo}
+    with pytest.raises(OptionError, match="createOrReplaceTempView"):
+        ways[way](f"hoodie.`{path}`")
 
 
 def test_sql_that_changes_rows_of_others_is_left_to_spark(sql, path, tmp_path):

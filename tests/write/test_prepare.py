@@ -145,3 +145,12 @@ def test_a_missing_column_is_told_with_the_columns_and_the_nearest():
         "record key column 'uid' is not in the data for table 't'; did you mean 'uuid'?",
         "  columns: uuid, fare",
     ]
+    for wanted in ("uuid", "uuid.x"):
+        with pytest.raises(KeyFieldError) as told:
+            require_columns(["UUID", "fare"], [wanted], what="record key", table="t")
+        assert str(told.value).splitlines() == [
+            f"record key column {wanted!r} is not in the data for table 't'",
+            "  CASE      UUID  the table has it as 'uuid'",
+            "  columns: UUID, fare",
+            "  fix:     write both alike: case matters in names of columns",
+        ]
