@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, tzinfo
+from datetime import tzinfo
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,10 @@ from hoodie.errors import (
     CorruptFileError,
     KeyFieldError,
     OptionError,
-    SchemaError,
     TableNotFoundError,
     UnsupportedTableError,
 )
+from hoodie.keyed import keys_of, lacks_partitions, read_keys, where_keys
 from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
@@ -237,12 +238,17 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
         return self.write(data, WriteOperation.BULK_INSERT, options)
 
     def delete(
-        self, data: Rows | None = None, options: Mapping[str, str] | None = None, *, where: Where | None = None
+        self,
+        data: Rows | Collection[object] | None = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        where: Where | None = None,
     ) -> CommitResult:
         """Delete rows: those with the given keys, or those that a condition finds.
 
         Args:
-            data: the key and partition columns of the rows, in any form that `upsert` takes; more columns are ignored.
+            data: the key and partition columns of the rows, in any form that `upsert` takes, or a list of bare keys; more columns are
+                ignored. Without partition columns the rows are looked for in all partitions.
             options: Hudi's write options, for this write.
             where: a condition instead of keys, as `scan` takes it.
 
@@ -251,35 +257,21 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
 
         Raises:
             OptionError: both keys and a condition were given, or neither, or the condition cannot be understood.
-            KeyFieldError: a key or partition column is missing in the data.
+            KeyFieldError: a key column is missing in the data, or some of several partition columns are.
 
         Example:
             >>> table.delete([{"id": "a", "city": "rome"}])
+            >>> table.delete(["a", "b"])
             >>> table.delete(where="ts < 1000")
         """
         if (data is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
         if data is not None:
-            self._refuse_bare_keys(data)
-            return self.write(data, WriteOperation.DELETE, options)
-        request = self._asked(WriteOperation.DELETE, options)
-        return self.writer.write_found(
-            lambda found_on: self._delete_found(where, request.write, found_on), request.write.concurrency
-        )
+            return self.write(keys_of(self.config, data), WriteOperation.DELETE, options)
+        return self._delete_where(where, self._asked(WriteOperation.DELETE, options).write)
 
-    def _refuse_bare_keys(self, data: object) -> None:
-        if isinstance(data, str):
-            raise SchemaError(f"cannot take keys from the text {data!r:.60}: a condition goes into where=")
-        first = next(iter(data), None) if isinstance(data, list | tuple | set | frozenset) else None
-        if isinstance(first, str | bytes | int | float | date) and not self.config.generates_keys:
-            values = dict.fromkeys(key_columns(self.config), ...) | {
-                self.config.record_key_fields[0].split(".")[0]: first
-            }
-            example = ", ".join(f"{name!r}: {'…' if value is ... else repr(value)}" for name, value in values.items())
-            raise SchemaError(
-                f"the items of the {type(data).__name__} are of type {type(first).__name__}, which are no rows: give the key columns, "
-                f"such as t.delete([{{{example}}}])"
-            )
+    def _delete_where(self, where: Where | None, options: WriteOptions) -> CommitResult:
+        return self.writer.write_found(partial(self._delete_found, where, options), options.concurrency)
 
     def _delete_found(self, where: Where | None, options: WriteOptions, found_on: Timeline) -> CommitResult:
         rows = self.scan(columns=key_columns(self.config), where=where).to_arrow()
@@ -362,6 +354,9 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
                 f"column {hidden[0]!r} of table {self.config.name!r} is the index of the pandas frame, and an index is not written: "
                 "give df.reset_index()"
             )
+        if operation is WriteOperation.DELETE and lacks_partitions(self.config, reader.schema.names):
+            keys = read_keys(self.config, reader)
+            return self._delete_where(where_keys(self._context, keys, request.write), request.write)
         return self.writer.write(reader, reader.schema, operation, request.write, engine=self._context.engine)
 
     def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:

@@ -14,7 +14,7 @@ LAYERS = (
     ("read", "write", "timeline_server", "hive", "kv"),
     ("services",),
     ("writer",),
-    ("maintenance", "consumers"),
+    ("maintenance", "consumers", "keyed"),
     ("table",),
     ("public",),
     ("hoodie",),  # hoodie/__init__.py, which hands the public names on

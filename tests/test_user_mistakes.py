@@ -327,10 +327,7 @@ def test_every_error_that_a_page_names_is_exported():
     assert listed == shown
 
 
-def test_bare_keys_and_a_condition_as_the_keys_of_a_delete(table):
-    for given, shown in ((["a"], "'a'"), ((2,), "2")):
-        with pytest.raises(SchemaError, match=rf"such as t\.delete\(\[\{{'id': {shown}, 'part': …\}}\]\)"):
-            table.delete(given)
+def test_a_condition_as_the_keys_of_a_delete(table):
     with pytest.raises(SchemaError, match="text \"id = 'a'\": a condition goes into where="):
         table.delete("id = 'a'")
 
@@ -366,8 +363,8 @@ def test_a_clean_is_not_rolled_back(table):
 def test_missing_key_columns_say_how_to_give_them(table):
     with pytest.raises(KeyFieldError, match=r"fix: +add the column to the data$"):
         table.upsert([{"part": "x", "val": 1}])
-    with pytest.raises(KeyFieldError, match="keys are unique per partition, so a delete needs it"):
-        table.delete([{"id": "a"}])
+    with pytest.raises(KeyFieldError, match="record key column 'id' is not in the data"):
+        table.delete([{"part": "x"}])
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(ROWS.to_pydict())
     for write, index in ((table.upsert, "id"), (table.upsert, ["id", "part"]), (table.delete, "id")):

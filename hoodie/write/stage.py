@@ -37,7 +37,8 @@ from hoodie.write.schema import Leave, reconcile, storable
 log = logging.getLogger("hoodie")
 
 _ADD_TO_DELETE = (
-    "add the column: keys are unique per partition, so a delete needs it; or delete by a condition, where=…"
+    "add the column; or leave all partition columns out and call delete of the table itself, which finds keys in every partition; "
+    "or delete by a condition, where=…"
 )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta, timezone, tzinfo
+from functools import partial, reduce
+from operator import and_
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -17,6 +20,7 @@ from hoodie.engine.base import Engine
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError, TableExistsError, TableNotFoundError
 from hoodie.filegroup.unused_memory import release_unused_memory
+from hoodie.keyed import key_types, lacks_partitions, where_keys
 from hoodie.model.enums import WriteOperation
 from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
@@ -36,13 +40,14 @@ from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 from hoodie.write.create import create_at
+from hoodie.write.keys import key_columns
 from hoodie.write.operation_rules import OperationRules
 from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.reach import reached
-from pyspark_hoodie.schema import given_schema
+from pyspark_hoodie.schema import given_schema, spark_schema
 from pyspark_hoodie.small_batch import DriverEngine, TooLargeError, is_small
 from pyspark_hoodie.where import quoted
 
@@ -110,6 +115,8 @@ def write_records(
 ) -> CommitResult:
     """Write to an open table, and remember the result for `last_result`. `found_on`: as the core's `write_found` gives it."""
     write = _by_this_spark(request.write, df.sparkSession)
+    if write.operation is WriteOperation.DELETE and lacks_partitions(table.config, schema.names):
+        return write_found(table, partial(_with_keys, table, df, schema, write), request)
     if needs_no_rows(write):
         return remember(table, table.writer.write_no_rows(write.operation, write))
     if OperationRules.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
@@ -124,6 +131,37 @@ def write_records(
         )
     release_unused_memory()  # the driver has better use for memory than to keep it for the next batch
     return remember(table, replace(result, jobs=engine.jobs))
+
+
+def write_found(table: HoodieTable, find: Callable[[], DataFrame], request: WriteRequest) -> CommitResult:
+    """Write rows that are found in the table itself; each try finds them anew."""
+
+    def write(found_on: Timeline) -> CommitResult:
+        rows = find()
+        return write_records(table, rows, given_schema(rows.schema), request, found_on=found_on)
+
+    return table.writer.write_found(write, request.write.concurrency)
+
+
+def _with_keys(table: HoodieTable, df: DataFrame, schema: pa.Schema, write: WriteOptions) -> DataFrame:
+    """The key columns of the stored rows with these keys, in whatever partition they are."""
+    context, spark = table.writer.context, df.sparkSession
+    kinds = key_types(context, schema)
+    keys = df.select([col(quoted(name)) for name in kinds.names])
+    where = None
+    if is_small(keys, write.driver_max_bytes):
+        with suppress(TooLargeError):
+            engine = DriverEngine(SparkEngine(spark, context.storage))
+            batches = engine.stage(keys, lambda _, found: found, label="read the keys to delete")
+            where = where_keys(context, pa.Table.from_batches(batches, given_schema(keys.schema)), write)
+    plan = table.scan(key_columns(table.config), where).plan
+    rows = plan_frame(spark, context, plan, where=where)
+    if where is not None:
+        return rows
+    types = spark_schema(kinds)
+    wanted = keys.select([col(quoted(field.name)).cast(field.dataType).alias(field.name) for field in types]).distinct()
+    same = reduce(and_, (rows[quoted(name)].eqNullSafe(wanted[quoted(name)]) for name in kinds.names))
+    return rows.join(wanted, same, "left_semi")
 
 
 def _written_here(

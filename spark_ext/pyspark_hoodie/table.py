@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.consumers import TableConsumers
 from hoodie.errors import OptionError, SchemaError
+from hoodie.keyed import keys_of
 from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
@@ -27,6 +29,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 from hoodie.write.keys import key_columns
 from pyspark_hoodie import dataframe
+from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame, readers
 from pyspark_hoodie.reach import reached, told
@@ -200,12 +203,17 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
         return self._write(df, WriteOperation.BULK_INSERT, options)
 
     def delete(
-        self, df: DataFrame | None = None, options: Mapping[str, str] | None = None, *, where: Where | None = None
+        self,
+        df: DataFrame | Sequence[object] | None = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        where: Where | None = None,
     ) -> CommitResult:
         """Delete rows: those with the given keys, or those that a condition finds.
 
         Args:
-            df: the key and partition columns of the rows; more columns are ignored.
+            df: the key and partition columns of the rows, or a list of bare keys; more columns are ignored. Without partition columns
+                the rows are looked for in all partitions.
             options: Hudi's write options, for this write.
             where: a condition instead of keys, as `read` takes it.
 
@@ -221,15 +229,16 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
         if (df is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
         if df is not None:
-            return self._write(df, WriteOperation.DELETE, options)
+            return self._write(self._as_frame(keys_of(self.config, df)), WriteOperation.DELETE, options)
 
         request = self._request(WriteOperation.DELETE, options)
+        return dataframe.write_found(
+            self._core, lambda: self.read(columns=key_columns(self.config), where=where), request
+        )
 
-        def found(found_on: Timeline) -> CommitResult:
-            rows = self.read(columns=key_columns(self.config), where=where)
-            return dataframe.write_records(self._core, rows, given_schema(rows.schema), request, found_on=found_on)
-
-        return self._core.writer.write_found(found, request.write.concurrency)
+    def _as_frame(self, rows: Any) -> DataFrame:
+        """Columns of the driver as a DataFrame; what is one as it is."""
+        return arrow_frame(self._spark, pa.table(rows)) if isinstance(rows, Mapping) else rows
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
         """Replace all rows of those partitions that the DataFrame has rows for; without rows nothing changes.

@@ -8,7 +8,7 @@ import pytest
 
 import hoodie
 import pyspark_hoodie
-from hoodie.errors import OptionError
+from hoodie.errors import KeyFieldError, OptionError, SchemaError
 from hoodie.model.enums import TableType, WriteOperation
 from tests.effort import long_but
 from tests.spark.conftest import options_of
@@ -53,6 +53,23 @@ def test_mode_overwrite_replaces_all_rows(door, load, path):
     assert stored(path) == []
     save(door.createDataFrame(rows[2:], DDL), path)
     assert stored(path) == [("m", "z", 1, 1)]
+
+
+@pytest.mark.parametrize("most_bytes", ["0", "100000"])  # a join, and keys that come to the driver
+def test_deletes_by_keys_alone(enabled, path, most_bytes):
+    limit = {"hoodie.python.driver.max.bytes": most_bytes}
+    save(enabled.createDataFrame([("k0", "b", 5, 10)], DDL), path)
+    keys = enabled.createDataFrame([("k0",), ("k3",), ("unknown",), ("k3",)], "id string")
+    save(keys, path, hoodie__datasource__write__operation="delete", hoodie__python__driver__max__bytes=most_bytes)
+    assert stored(path) == [("k1", "a", 1, 10), ("k2", "b", 1, 10)]
+    assert pyspark_hoodie.last_commit(path).deleted == 3
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, path, limit)
+    assert table.delete(["k1"]).deleted == 1
+    with pytest.raises(SchemaError, match="MISMATCH  id  table string, batch int64"):
+        table.delete([1])
+    with pytest.raises(KeyFieldError, match="record key column 'id' is not in the data"):
+        table.delete(enabled.createDataFrame([("a",)], "part string"))
+    assert stored(path) == [("k2", "b", 1, 10)]
 
 
 def test_overwrites_of_partitions(door, path):
