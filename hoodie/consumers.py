@@ -18,7 +18,7 @@ from hoodie.options.arguments import parse_images
 from hoodie.options.moments import BEGINNING, Moment, parse_begin_option, parse_position_option
 from hoodie.options.write import WriteOptions
 from hoodie.read.where import Where
-from hoodie.storage.refusals import said_plainly
+from hoodie.storage.refusals import all_said_plainly, said_plainly
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.undone import refuse_undone
 from hoodie.txn.consumer_places import create_place, drop_place, move_place, shown
@@ -58,6 +58,7 @@ class Changes(Protocol[R_co]):
     ) -> R_co: ...
 
 
+@all_said_plainly
 class Consumer(Generic[R]):
     """A cursor over the changes of a table, made by `HoodieTable.consumer`. Its place is kept in the table under its name.
 
@@ -264,6 +265,7 @@ class Consumer(Generic[R]):
         )
 
 
+@all_said_plainly
 class TableConsumers(ABC, Generic[R]):
     """The verbs of named consumers."""
 

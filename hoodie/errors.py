@@ -87,11 +87,15 @@ class InstantNotFoundError(HoodieError, LookupError):
     """An instant is not on the timeline (any more); the message names the earliest and the latest."""
 
 
-class AccessDeniedError(HoodieError, PermissionError):
+class StorageError(HoodieError, OSError):
+    """The storage failed, is not there or does not answer; the message names the path, and `errno` is the system's."""
+
+
+class AccessDeniedError(StorageError, PermissionError):
     """The storage refuses it: no permission, a read-only place, credentials that have expired."""
 
 
-class StorageFullError(HoodieError, OSError):
+class StorageFullError(StorageError):
     """The storage has no room left, or no quota."""
 
 

@@ -53,6 +53,7 @@ from hoodie.read.scan import Scan
 from hoodie.read.where import Where
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
+from hoodie.storage.refusals import all_said_plainly, plain_errors
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.timeline import WRITES, Timeline
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@all_said_plainly
 class HoodieTable(TableServices, TableConsumers[Scan]):
     """An open table: `open_table` and `create_table` give one.
 
@@ -549,8 +551,10 @@ def is_table(path: str | PathLike[str], *, storage_options: Mapping[str, str] | 
         >>> if not hoodie.is_table("/data/trips"):
         ...     hoodie.create_table("/data/trips", record_key="id")
     """
+    storage = open_storage(path, storage_options)
     try:
-        load_config(open_storage(path, storage_options))
+        with plain_errors(storage.uri):
+            load_config(storage)
     except TableNotFoundError:
         return False
     except (CorruptFileError, UnsupportedTableError):
@@ -568,7 +572,8 @@ def open_at(
     tuning: Tuning | None = None,
 ) -> HoodieTable:
     """Open the table at a storage's root; `sleep`, `cache` and `tuning` as for `TableContext.open`."""
-    context = TableContext.open(storage, engine or LocalEngine(), sleep=sleep, cache=cache, tuning=tuning)
+    with plain_errors(storage.uri):
+        context = TableContext.open(storage, engine or LocalEngine(), sleep=sleep, cache=cache, tuning=tuning)
     return HoodieTable(context, options)
 
 
@@ -624,7 +629,8 @@ def create_table(
         partition_fields=None if partition_by is None else parse_names(partition_by, what="partition_by"),
         ordering_fields=None if ordering is None else parse_names(ordering, what="ordering"),
     ).over(request.to_create())
-    create_at(storage, asked, schema=None if schema is None else parse_schema_like(schema))
+    with plain_errors(storage.uri):
+        create_at(storage, asked, schema=None if schema is None else parse_schema_like(schema))
     # The arguments have won over the options, and what the table remembers it is not asked again.
     rest = {name: text for name, text in (options or {}).items() if name.lower() not in remembered_names()}
     return open_at(storage, engine=engine, options=rest)

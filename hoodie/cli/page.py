@@ -30,7 +30,7 @@ def report(context: TableContext, _: HoodieTable, args: argparse.Namespace) -> R
     text = page(gather(context))
     try:
         args.output.write_text(text, encoding="utf-8")
-    except OSError as exc:
-        raise OptionError(f"the report cannot be written to {args.output}: {exc.strerror or exc}") from exc
+    except (OSError, ValueError) as exc:  # a name with a zero in it is the latter
+        raise OptionError(f"the report cannot be written to {args.output}: {getattr(exc, 'strerror', exc)}") from exc
     size = len(text.encode())
     return Report({"file": str(args.output), "bytes": size}, (f"{args.output}, {format_size(size)}",))

@@ -99,6 +99,7 @@ class Clusterings(OpenTable):
         self.schedule_clustering(sort_by, layout, where, target_file_mb=target_file_mb, options=options)
         return self.run_clustering(budget_s=None, options=options)
 
+    @said_plainly
     def preview_clustering(
         self,
         sort_by: str | Sequence[str] | None = None,

@@ -8,13 +8,13 @@ from os import PathLike
 from hoodie.lock.providers import coordinate
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.findings import PropertiesRepair, RepairResult
-from hoodie.options.arguments import check_seconds, parse_options
+from hoodie.options.arguments import check_seconds, parse_options, parse_texts
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
 from hoodie.services.properties_repair import plan_properties, repair_at
 from hoodie.services.repairs import kinds_of, repair, undo
 from hoodie.services.stray_files import YOUNG_S
-from hoodie.storage.refusals import said_plainly
+from hoodie.storage.refusals import plain_errors, said_plainly
 from hoodie.storage.uri import open_storage
 from hoodie.txn.heartbeat import undisturbed
 
@@ -101,8 +101,10 @@ def repair_properties(
         >>> hoodie.repair_properties("/data/trips", {"hoodie.table.ordering.fields": "ts"}, dry_run=False)
     """
     storage = open_storage(path, storage_options)
+    known = None if known is None else parse_texts(known, what="known")
     if dry_run:
-        return plan_properties(storage, known)
+        with plain_errors(storage.uri):
+            return plan_properties(storage, known)
     concurrency = parse_write_options(parse_options(options), defaults=load_defaults()).write.concurrency
-    with undisturbed():
+    with undisturbed(), plain_errors(storage.uri):
         return repair_at(storage, coordinate(storage, concurrency).lock, known, timeout_s=concurrency.lock_timeout_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.results import RestoreResult, Savepoint
+from hoodie.options.arguments import parse_instant
 from hoodie.services.restore import restore
 from hoodie.services.savepoints import drop_savepoint, make_savepoint, savepoints_of
 from hoodie.storage.refusals import said_plainly
@@ -32,7 +33,7 @@ class Savepoints(OpenTable):
             >>> table.savepoint(comment="before the migration")
         """
         context, _ = self._at_work()
-        return make_savepoint(context, instant, comment)
+        return make_savepoint(context, None if instant is None else parse_instant(instant), comment)
 
     @said_plainly
     def savepoints(self) -> list[Savepoint]:
@@ -56,7 +57,7 @@ class Savepoints(OpenTable):
             InstantNotFoundError: there is no savepoint at that instant.
         """
         context, _ = self._at_work()
-        drop_savepoint(context, instant)
+        drop_savepoint(context, parse_instant(instant))
 
     @undisturbed()
     @said_plainly
@@ -80,4 +81,4 @@ class Savepoints(OpenTable):
             >>> table.restore(table.savepoints()[-1].instant, dry_run=True)
         """
         context, write = self._at_work()
-        return restore(context, write, instant, dry_run=dry_run)
+        return restore(context, write, parse_instant(instant), dry_run=dry_run)

@@ -40,6 +40,13 @@ def parse_instant(time: str, zone: tzinfo = UTC) -> datetime:
     return moment.replace(tzinfo=zone)
 
 
+def hours_before(time: str, hours: int) -> str:
+    """The instant so long before another one; not before the calendar begins, however long it is."""
+    moment = parse_instant(time)
+    most = (moment - datetime.min.replace(tzinfo=moment.tzinfo)) // timedelta(hours=1)
+    return format_instant(moment - timedelta(hours=min(hours, most)))
+
+
 def next_instant(now: datetime, latest: str | None) -> str:
     """The instant time of `now`, or one millisecond after `latest` when the clock is not past it."""
     mine = format_instant(now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -43,10 +44,10 @@ def parse_names(value: str | Sequence[str], *, what: str) -> tuple[str, ...]:
     Raises:
         OptionError: neither, or a name that the table's properties would not keep: with blanks at its ends, or with a comma.
     """
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    names = _texts(value, what)
+    names = tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else _texts(value, what)
     for name in names:
+        if not is_text(name):
+            raise OptionError(f"{what} has {name!r}, which is no whole text: half of a surrogate pair stands alone")
         if not name or name != name.strip() or "," in name:
             raise OptionError(
                 f"{what} has {name!r}: such columns have no comma and no blanks at their ends; rename the column"
@@ -75,9 +76,33 @@ def parse_options(options: Any) -> Mapping[str, str]:
     return options or {}
 
 
+def parse_texts(values: Any, *, what: str) -> Mapping[str, str]:
+    """Texts by names, of which all have to be texts."""
+    if not isinstance(values, Mapping):
+        raise OptionError(f"{what}={values!r:.200} is a {type(values).__name__}: give a dict from names to texts")
+    for name, value in values.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise OptionError(f"{what} has {name!r}: {value!r}: give names and values as texts")
+    return values
+
+
+def is_text(value: str) -> bool:
+    """Whether it can be written: half of a surrogate pair cannot."""
+    return not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+def parse_instant(instant: Any) -> str:
+    """An instant as the timeline has it."""
+    if not isinstance(instant, str):
+        raise OptionError(
+            f"instant={instant!r:.200} is a {type(instant).__name__}: give an instant of `table.timeline`, as a text"
+        )
+    return instant
+
+
 def check_seconds(value: object, what: str, *, or_none: bool = False) -> None:
     """A length of time."""
-    if not (or_none and value is None) and (not isinstance(value, int | float) or value != value or value < 0):  # noqa: PLR0124 - NaN
+    if not (or_none and value is None) and not (isinstance(value, int | float) and 0 <= value < math.inf):
         raise OptionError(f"{what}={value!r} is no length of time: give seconds as a number, at least 0")
 
 

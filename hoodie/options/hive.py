@@ -15,6 +15,13 @@ Servers: TypeAlias = tuple[tuple[str, int], ...]
 """Of one metastore, by host and port; the first that can be reached is asked."""
 
 
+def _is_host(name: str) -> bool:
+    try:
+        return "\0" not in name and bool(name.encode("idna"))
+    except UnicodeError:
+        return False
+
+
 def servers_of(uris: str, *, option: str) -> Servers:
     """The servers in a comma list of `thrift://host:port`.
 
@@ -26,7 +33,7 @@ def servers_of(uris: str, *, option: str) -> Servers:
         host, _, port = uri.strip().removeprefix("thrift://").rstrip("/").rpartition(":")
         if not port.isdecimal():
             host, port = port, str(PORT)
-        if not host or "/" in host or "@" in host:
+        if not host or "/" in host or "@" in host or not _is_host(host):
             shown = "" if "@" in uris else f"={uris!r}"
             raise OptionError(
                 f"{option}{shown} names no server: write thrift://host:{PORT}, several with commas between"

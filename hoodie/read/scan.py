@@ -22,6 +22,7 @@ from hoodie.read.frames import pandas_of
 from hoodie.read.plan import plan_read
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
+from hoodie.storage.refusals import all_said_plainly, plain_errors
 from hoodie.view.context import TableContext
 from hoodie.view.queries import Reading
 
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MOST_ROWS = 2**63 - 1
 _READ_AGAIN = 5
 _SHOWN_COLUMNS = 20
 """In a notebook."""
 
 
+@all_said_plainly
 class Scan:
     """Rows of one query: made by `HoodieTable.scan` and `HoodieTable.changes`, run by the method that asks for rows.
 
@@ -79,6 +82,11 @@ class Scan:
         return [(name, value) for name, value in pairs if value is not None]
 
     @property
+    def uri(self) -> str:
+        """Where the table lies."""
+        return self._context.storage.uri
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of the rows, known before any of them is read."""
         return self.plan.output
@@ -110,7 +118,7 @@ class Scan:
             most = index(rows)
         except TypeError:
             most = -1
-        if most < 0:
+        if not 0 <= most <= _MOST_ROWS:
             raise OptionError(f"limit({rows!r}) takes a whole number of rows, 0 or more")
         fewer = copy(self)
         fewer._limit = most if self._limit is None else min(most, self._limit)
@@ -306,7 +314,8 @@ def _run_counted(
     `forget`: what to do where a file is not there that a timeline was thought to tell.
     """
     try:
-        yield from run_task(storage, context, task)
+        with plain_errors(storage.uri):
+            yield from run_task(storage, context, task)
     except MissingFileError:
         if forget is not None:
             forget()

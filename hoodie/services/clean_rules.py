@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import NamedTuple
 
 from hoodie.model.enums import CleanPolicy
 from hoodie.model.files import FileGroup, FileGroupId, FileSlice
-from hoodie.model.instant import Instant, format_instant, parse_instant, sort_key
+from hoodie.model.instant import Instant, hours_before, sort_key
 from hoodie.model.names import COMPLETES_AS, parse_base_file, parse_log_file
 from hoodie.model.payloads import CommitMetadata
 from hoodie.options.services import CleaningOptions
@@ -46,7 +45,7 @@ def earliest_to_retain(
     if options.policy is CleanPolicy.KEEP_LATEST_COMMITS:
         found = commits[-options.commits] if len(commits) > options.commits else None
     elif options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
-        since = format_instant(parse_instant(now) - timedelta(hours=options.hours))
+        since = hours_before(now, options.hours)
         found = next((i for i in commits if sort_key(i.time) >= since), None)
     else:
         return None

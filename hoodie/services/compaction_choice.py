@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, timedelta
+from datetime import date
 
 from hoodie.errors import OptionError
 from hoodie.model.compaction import CompactionCandidate, CompactionStrategy
@@ -84,7 +84,7 @@ def _day_based(candidates: Candidates, options: CompactionOptions, _: date) -> C
 
 def _bounded_partition_aware(candidates: Candidates, options: CompactionOptions, today: date) -> Candidates:
     """Whatever is of the last days, or of days to come; without a bound of IO."""
-    earliest = today - timedelta(days=options.days)
+    earliest = date.fromordinal(max(1, today.toordinal() - options.days))
     first = (earliest.year, earliest.month, earliest.day)
     return [each for each in _newest_first(candidates) if _day(each.partition_path) >= first]
 

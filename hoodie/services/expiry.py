@@ -13,7 +13,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.properties import parse_properties_file
 from hoodie.model.enums import Action, ExpiryStrategy, HeaderKey, WriteOperation
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import format_instant, is_instant_time, parse_instant, sort_key
+from hoodie.model.instant import hours_before, is_instant_time, sort_key
 from hoodie.model.names import PARTITION_METADATA, join
 from hoodie.model.service_results import ExpiryResult
 from hoodie.options.fits import check_writable
@@ -110,7 +109,7 @@ def _key(context: TableContext, expiry: ExpiryOptions) -> tuple[object, ExpiryOp
 
 def _cutoff(context: TableContext, expiry: ExpiryOptions) -> str:
     """What lies before this instant has expired."""
-    return format_instant(parse_instant(context.clock.now()) - timedelta(days=expiry.days))
+    return hours_before(context.clock.now(), 24 * expiry.days)
 
 
 # -- which -------------------------------------------------------------------------------------------------------------

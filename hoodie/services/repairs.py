@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import Action
 from hoodie.model.findings import Repair, RepairKind, RepairResult
+from hoodie.options.arguments import parse_names
 from hoodie.options.fits import check_version
 from hoodie.services.damaged_plans import find_damaged_plans, remove_damaged_plans
 from hoodie.services.partition_files import find_partition_repairs, rewrite_partition_metadata
@@ -143,7 +144,7 @@ def kinds_of(what: str | Sequence[str] | None) -> frozenset[RepairKind]:
         OptionError: there is no such repair.
     """
     known = {kind.value: kind for kind in RepairKind if kind is not RepairKind.PROPERTIES}
-    asked = list(known) if what is None else [what] if isinstance(what, str) else list(what)
+    asked = list(known) if what is None else list(parse_names(what, what="what"))
     for each in asked:
         if str(each) not in known:
             raise OptionError(f"there is no repair {each!r}: take one of {', '.join(known)}")

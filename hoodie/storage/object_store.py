@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from hoodie.errors import AccessDeniedError, StorageFullError
+from hoodie.errors import AccessDeniedError, StorageError, StorageFullError
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import create_each_missing
 from hoodie.storage.paths import checked_path, checked_range
@@ -46,6 +46,9 @@ _BUSY = frozenset({"ConditionalRequestConflict", "ExistingObjectIsDirectory", "O
 
 The directory is versitygw's word for it, which keeps objects as files.
 """
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
+_NO_BUCKET_SAID = "The specified bucket does not exist"
+"""By Google's store, and where only a text is there of an answer."""
 _GONE = "(code: NoSuchKey)"
 """Of one file in the answer to a delete of many, from servers that tell a file that is gone from one that they deleted."""
 _CLOCK = ".hoodie/.hoodie_py/clock"
@@ -391,6 +394,8 @@ class ObjectStorage:
         try:
             yield
         except FileNotFoundError as exc:
+            if (missing := self._bucket_missing(exc)) is not None:
+                raise missing from None
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full(path)) from exc
         except (failed.AlreadyExistsError, failed.PreconditionError) as exc:
             if _code(exc) in _BUSY:
@@ -406,8 +411,15 @@ class ObjectStorage:
         except failed.BaseError as exc:
             if _GONE in str(exc):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full(path)) from None
-            refusal = _refusal(exc, self._full(path))
+            refusal = self._bucket_missing(exc) or _refusal(exc, self._full(path))
             raise refusal or OSError(errno.EIO, f"the store failed: {_reason(exc)}", self._full(path)) from None
+
+    def _bucket_missing(self, error: BaseException) -> StorageError | None:
+        if _code(error) not in _NO_BUCKET and _NO_BUCKET_SAID not in str(error):
+            return None
+        bucket = self._uri.partition("://")[2].partition("/")[0]
+        text = f"there is no bucket {bucket!r} in the store: look at its name and at the store's address, or make it"
+        return StorageError(errno.ENOENT, text, self._uri)
 
 
 class _Upload(io.RawIOBase):

@@ -1,17 +1,20 @@
-"""Storages that take no more: errors of the system, or of a server, as those that say what to do."""
+"""Storages that fail or take no more: errors of the system, or of a server, as those that say what to do."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from hoodie.errors import AccessDeniedError, HoodieError, StorageFullError
+from hoodie.errors import AccessDeniedError, HoodieError, StorageError, StorageFullError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="_HasUri")
+C = TypeVar("C", bound=type)
 
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -41,23 +44,55 @@ def said_plainly(operation: Callable[Concatenate[S, P], R]) -> Callable[Concaten
 
     @wraps(operation)
     def run(self: S, /, *args: P.args, **more: P.kwargs) -> R:
-        try:
+        with plain_errors(self.uri):
             return operation(self, *args, **more)
-        except HoodieError:
-            raise
-        except OSError as exc:
-            raise _in_our_words(exc, self.uri) from exc.__cause__
 
     return run
 
 
+def all_said_plainly(cls: C) -> C:
+    """Every public method and property of a class as `said_plainly`: what is asked of a table may ask its storage."""
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_") or name == "uri":
+            continue
+        if inspect.isfunction(member):
+            setattr(cls, name, said_plainly(member))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, property(said_plainly(member.fget), member.fset, doc=member.__doc__))
+    return cls
+
+
+@contextmanager
+def plain_errors(uri: str) -> Iterator[None]:
+    """Errors of the system about files below `uri` in hoodie's words."""
+    try:
+        yield
+    except HoodieError:
+        raise
+    except OSError as exc:
+        raise _in_our_words(exc, uri) from exc.__cause__
+
+
 def _in_our_words(error: OSError, uri: str) -> OSError:
-    """The error itself where there is nothing to say to it."""
     path = str(error.filename or uri)
-    where = "" if path.startswith(uri) else f" of table {uri}"
+    where = "" if path.startswith(uri) else f" of {uri}"
+    reason = error.strerror or str(error) or type(error).__name__
     if error.errno in _DENIED:
-        text = f"{error.strerror}: let this user write the files{where}, or write as one who may"
+        text = f"{reason}: let this user write the files{where}, or write as one who may"
         return AccessDeniedError(error.errno, text, path)
     if error.errno in _FULL:
-        return StorageFullError(error.errno, f"{error.strerror}: make room{where}, and try again", path)
-    return error
+        return StorageFullError(error.errno, f"{reason}: make room{where}, and try again", path)
+    advice = _ADVICE.get(error.errno or 0, "the storage failed; look at it, and try again")
+    return StorageError(error.errno or errno.EIO, f"{reason}{where}: {advice}", path)
+
+
+_ADVICE = {
+    errno.ENOTDIR: "a file stands where a folder has to be; give the folder of the table",
+    errno.EISDIR: "a folder stands where a file has to be",
+    errno.EEXIST: "something of that name is there already",
+    errno.ENOENT: "it is not there; if it was deleted meanwhile, open the table anew",
+    errno.ENAMETOOLONG: "the system takes no such long name",
+    errno.EINVAL: "the storage takes no such name",
+    errno.EMFILE: "this process has too many open files; allow it more (ulimit -n)",
+    errno.ENFILE: "this machine has too many open files",
+}

@@ -40,6 +40,10 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
     text: Any = os.fspath(given) if isinstance(given, os.PathLike) else given
     if not isinstance(text, str) or not text.strip() or "\0" in text:
         raise OptionError(f"{text!r} is not a path: give the table's folder, a file:// URI or memory://name")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as exc:
+        raise OptionError(f"{text!r} is not a path: half of a surrogate pair stands alone in it") from exc
     scheme = scheme_of(text)
     if scheme not in (None, "file", "memory", "hdfs", *OBJECT_STORES):
         raise UnsupportedTableError(

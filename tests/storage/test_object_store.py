@@ -9,6 +9,7 @@ from typing import ClassVar, cast
 
 import pytest
 
+from hoodie.errors import StorageError
 from hoodie.storage.base import ConditionalStorage
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.ranges import TAIL_BYTES
@@ -155,3 +156,42 @@ def test_the_environment_says_where_an_emulator_of_azure_is(monkeypatch: pytest.
     assert isinstance(storage, ObjectStorage)
     assert {**storage.how, "allow_http": "true"} == storage.how  # and other processes of the job are told the same
     assert storage.how["azure_storage_endpoint"] == said["ENDPOINT"]
+
+
+# -- a bucket that is not there ----------------------------------------------------------------------------------------
+
+
+class NoBucket(BaseHTTPRequestHandler):
+    """What S3 answers to whatever is asked of a bucket that nobody has made."""
+
+    def do_GET(self) -> None:
+        said = b"<?xml version='1.0'?><Error><Code>NoSuchBucket</Code><Message>no such bucket</Message></Error>"
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(404)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    do_PUT = do_POST = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_bucket_that_is_not_there_is_named() -> None:
+    server = HTTPServer(("127.0.0.1", 0), NoBucket)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        options = {"endpoint": endpoint, "access_key_id": "x", "secret_access_key": "y", "region": "us-east-1"}
+        storage = open_storage("s3://lke/t", {f"aws_{name}": value for name, value in options.items()})
+        for act in (
+            lambda: storage.read("f"),
+            lambda: storage.list("a"),
+            lambda: storage.create_new("f", b""),
+            lambda: storage.replace("f", b""),
+        ):
+            with pytest.raises(StorageError, match="there is no bucket 'lke' in the store"):
+                act()
+    finally:
+        server.shutdown()
