@@ -6,9 +6,23 @@ instant), what was found instead, and what to do.
 
 from __future__ import annotations
 
+import re
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(text: str) -> str:
+    """A text that may quote a table, as a terminal may show it: control characters, those that turn the direction of writing, and
+    halves of characters are written out by their numbers. Lines and tabs stay.
+    """
+    return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+
 
 class HoodieError(Exception):
-    """Root of all errors of this package."""
+    """Root of all errors of this package. What its message quotes of a table is harmless to a terminal."""
+
+    def __str__(self) -> str:
+        return harmless(super().__str__())
 
 
 class TableNotFoundError(HoodieError, FileNotFoundError):

@@ -28,7 +28,7 @@ from hoodie.cli import (
 from hoodie.cli.arguments import Command, Opening, Parser, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
-from hoodie.errors import HoodieError
+from hoodie.errors import HoodieError, harmless
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
 from hoodie.options.services import ConcurrencyOptions
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (HoodieError, OSError) as exc:
-        print(f"hoodie: {exc}", file=sys.stderr)
+        print(f"hoodie: {harmless(str(exc))}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print("hoodie: interrupted", file=sys.stderr)

@@ -7,7 +7,6 @@ cannot be reached, a table that is deleted and made anew, a lock that is held. S
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -21,7 +20,9 @@ from types import FrameType
 from typing import Any
 
 from hoodie.cli.arguments import Commands, add_options, duration, table_path
+from hoodie.cli.report import harmless_json
 from hoodie.engine.local import LocalEngine
+from hoodie.errors import harmless
 from hoodie.model.results import format_count
 from hoodie.model.service_results import ServiceRound
 from hoodie.options.defaults_file import load_defaults
@@ -162,7 +163,7 @@ class _Printer:
 
     def say(self, text: str, data: Mapping[str, Any]) -> None:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        line = json.dumps({"at": at, **data}, ensure_ascii=False, default=str) if self._as_json else f"{at} {text}"
+        line = harmless_json({"at": at, **data}) if self._as_json else harmless(f"{at} {text}")
         with self._lock:
             try:
                 print(line, file=sys.stdout, flush=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from hoodie.errors import harmless
 
 
 @dataclass(frozen=True)
@@ -18,12 +21,21 @@ class Report:
     """Whether the exit status is 1: what was looked for was found, and it is bad."""
 
     def text(self, *, as_json: bool) -> str:
-        return json.dumps(self.data, ensure_ascii=False, indent=2) if as_json else "\n".join(self.lines)
+        return harmless_json(self.data, indent=2) if as_json else harmless("\n".join(self.lines))
+
+
+def harmless_json(data: object, *, indent: int | None = None) -> str:
+    """JSON that a terminal may show: what it leaves of control characters stands there by its own escapes."""
+    text = json.dumps(data, ensure_ascii=False, indent=indent, default=str)
+    return _BARE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_BARE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """Lines of aligned columns; numbers stand to the right. Only the header when there are no rows."""
-    cells = [[f"{value:,}" if isinstance(value, int) else str(value) for value in row] for row in rows]
+    cells = [[_cell(value) for value in row] for row in rows]
     right = [bool(rows) and all(isinstance(row[i], int) for row in rows) for i in range(len(header))]
     widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(header)]
 
@@ -32,6 +44,11 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> lis
         return "  ".join(placed).rstrip()
 
     return [line(header), *(line(row) for row in cells)]
+
+
+def _cell(value: object) -> str:
+    """One line, as wide as it looks."""
+    return f"{value:,}" if isinstance(value, int) else harmless(str(value)).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def format_pairs(pairs: Iterable[tuple[str, str]]) -> list[str]:

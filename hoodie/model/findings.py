@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hoodie.errors import harmless
 from hoodie.model.html import html_rows
 from hoodie.model.results import format_count, format_size
 
@@ -45,7 +46,7 @@ class Finding:
     """What to do about it."""
 
     def __str__(self) -> str:
-        return f"{self.what}. {self.mend}" if self.mend else self.what
+        return harmless(f"{self.what}. {self.mend}" if self.mend else self.what)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Repair:
     """Relative to the table."""
     why: str
     size_bytes: int = 0
+    is_young: bool = False
+    """It was left alone because it may just be written."""
 
 
 @dataclass(frozen=True, repr=False)
