@@ -27,6 +27,7 @@ from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.write.agreement import require_agreement
 from hoodie.write.attempt import Attempt, ClusteringInTheWayError
 from hoodie.write.batch import Batch, batch_of_no_rows
 from hoodie.write.keys import operation_on
@@ -140,6 +141,7 @@ class TableWriter:
         check_writable(self.context.config)
         self.context = self.context.with_view(options.view)
         context = self.context.with_concurrency(options.concurrency)
+        require_agreement(context)
         return context, replace(
             options, operation=operation
         )  # which combine.before.* counts goes by what is really done

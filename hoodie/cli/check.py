@@ -12,7 +12,6 @@ from hoodie.errors import CorruptFileError
 from hoodie.model.findings import Diagnosis, Finding, Level
 from hoodie.model.results import format_count, format_size
 from hoodie.services.doctor import diagnose_properties
-from hoodie.services.validation import problems
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
@@ -22,7 +21,8 @@ def register(to: Commands) -> None:
     added.add_argument("--rows", action="store_true", help="read all rows of the newest state, too")
     added = add_command(to, "validate", "every file and, with --deep, every row of the newest state", validate)
     added.add_argument("--deep", action="store_true", help="read all rows: keys, footers and bloom filters")
-    add_storage_command(to, "doctor", "what is wrong with the table, and what mends it", doctor)
+    added = add_storage_command(to, "doctor", "what is wrong with the table, and what mends it", doctor)
+    added.add_argument("--deep", action="store_true", help="read all rows, also of a table of more than 64 MB")
 
 
 def check(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
@@ -31,14 +31,15 @@ def check(context: TableContext, table: HoodieTable, args: argparse.Namespace) -
     Raises:
         CorruptFileError: something is wrong; the text names the file and what to do.
     """
-    context = context.on_storage()
-    snapshot = context.snapshot()
-    for problem in problems(context, snapshot):
-        raise problem
-    commits, slices = len(snapshot.timeline.commits), snapshot.view.latest_slices()
-    size = sum(each.size_bytes for each in slices)
-    data: dict[str, object] = {"commits": commits, "file_groups": len(slices), "bytes": size}
-    pairs = [("commits", f"{commits:,}"), ("file groups", f"{len(slices):,}"), ("size", format_size(size))]
+    found = table.validate()
+    for problem in found.problems:
+        raise CorruptFileError(f"table {context.storage.uri}: {problem}")
+    data: dict[str, object] = {"commits": found.commits, "file_groups": found.file_groups, "bytes": found.size_bytes}
+    pairs = [
+        ("commits", f"{found.commits:,}"),
+        ("file groups", f"{found.file_groups:,}"),
+        ("size", format_size(found.size_bytes)),
+    ]
     if args.rows:
         data["rows"] = sum(batch.num_rows for batch in table.scan().to_reader())
         pairs.append(("rows read", f"{data['rows']:,}"))
@@ -81,7 +82,7 @@ def doctor(opening: Opening, args: argparse.Namespace) -> Report:
         if found is None:
             raise
     else:
-        found = table.doctor()
+        found = table.doctor(deep=args.deep or None)
     return _doctor_report(found)
 
 

@@ -9,10 +9,12 @@ from hoodie.cli.arguments import Commands, Opening, add_storage_command, assignm
 from hoodie.cli.report import Report, format_table
 from hoodie.errors import OptionError
 from hoodie.lock.providers import coordinate
+from hoodie.model.commands import hoodie_command
 from hoodie.model.findings import PropertiesRepair, Repair, RepairKind, RepairResult
 from hoodie.model.results import format_count
 from hoodie.services.properties_repair import plan_properties, repair_at
 from hoodie.services.stray_files import YOUNG_S
+from hoodie.table import HoodieTable
 from hoodie.txn.heartbeat import undisturbed
 
 _DRY = "dry run: nothing was changed; add --yes to do it"
@@ -61,10 +63,10 @@ def repair(opening: Opening, args: argparse.Namespace) -> Report:
         return _properties(opening, dict(args.known), really=args.yes)
     _, table = opening.table()
     found = table.repair(args.what, dry_run=not args.yes, older_than_s=args.older_than)
-    return _told(found)
+    return _told(found, table)
 
 
-def _told(found: RepairResult) -> Report:
+def _told(found: RepairResult, table: HoodieTable) -> Report:
     data = {
         "dry_run": found.dry_run,
         "repairs": _data(found.repairs),
@@ -75,7 +77,7 @@ def _told(found: RepairResult) -> Report:
     lines += [f"left alone: {each.path}: {each.why}" if each.path else each.why for each in found.left]
     if found.set_aside:
         lines.append(
-            f"moved away as {found.set_aside}: `hoodie repair PATH --undo {found.set_aside}` puts the files back"
+            f"moved away as {found.set_aside}: {hoodie_command('repair', table.uri, '--undo', found.set_aside)} puts the files back"
         )
     lines.append(_DRY if found.dry_run and found.repairs else str(found))
     return Report(data, tuple(lines))

@@ -9,6 +9,7 @@ from typing import Any
 from hoodie.cli.arguments import Commands, add_command
 from hoodie.cli.report import Report, format_table
 from hoodie.errors import OptionError
+from hoodie.model.commands import hoodie_command
 from hoodie.model.results import RestoreResult, Savepoint
 from hoodie.table import HoodieTable
 
@@ -41,7 +42,7 @@ def make(table: HoodieTable, instant: str | None, comment: str) -> Report:
     saved = table.savepoint(instant, comment)
     return Report(
         {"savepoint": saved, "comment": comment},
-        (f"{saved} is a savepoint: `hoodie restore PATH {saved}` goes back to it",),
+        (f"{saved} is a savepoint: {hoodie_command('restore', table.uri, saved)} goes back to it",),
     )
 
 
@@ -52,7 +53,7 @@ def drop(table: HoodieTable, instant: str | None) -> Report:
         OptionError: it is not said which one.
     """
     if instant is None:
-        raise OptionError("say which savepoint is to be dropped: `hoodie savepoint PATH INSTANT --drop`")
+        raise OptionError(f"say which savepoint is to be dropped; {hoodie_command('savepoints', table.uri)} lists them")
     table.drop_savepoint(instant)
     return Report({"dropped": instant}, (f"savepoint {instant} is dropped",))
 

@@ -88,7 +88,10 @@ def show(table: HoodieTable) -> Report:
         ("partitioned by", ", ".join(config.partition_fields) or "(not partitioned)"),
         ("ordering", f"{', '.join(config.ordering_fields) or '(none)'} ({config.merge_mode.value})"),
         ("commits", commits),
-        ("pending", "; ".join(f"{each} ({explain_pending(each)})" for each in timeline.pending()) or "none"),
+        (
+            "pending",
+            "; ".join(f"{each} ({explain_pending(each, table=table.uri)})" for each in timeline.pending()) or "none",
+        ),
         ("partitions", f"{data['partitions']:,}"),
         ("file groups", f"{len(slices):,}, {data['file_groups_with_logs']:,} with logs"),
         ("base files", f"{len(bases):,}, {format_size(data['base_bytes'])}"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.log_name_texts import LogNameTexts, cut_lists, put_names
+from hoodie.model.commands import doctor_of
 from hoodie.model.enums import WriteOperation
 from hoodie.model.log_names import LogNames
 from hoodie.model.payloads import CommitMetadata, WriteStat
@@ -84,7 +85,7 @@ def decode_commit(
     except (ValueError, RecursionError) as exc:
         raise CorruptFileError(
             f"{path}: {len(data)} bytes that are no JSON of a commit ({exc}); "
-            "a commit file is never empty or partial: restore it from a backup or roll the instant back"
+            f"a commit file is never empty or partial: {doctor_of(path)}"
         ) from exc
     return commit_of(parsed, path=path, completed=completed)
 

@@ -16,8 +16,8 @@ class Validation(OpenTable):
         and every folder with files is a partition.
 
         Args:
-            deep: also read all rows. Keys are unique in each partition, files decode, and their footers and bloom filters agree with
-                the rows in them.
+            deep: also read all rows. Keys are unique in each partition, files decode, rows lie in the folder and the file group that
+                they name, and footers and bloom filters agree with them.
 
         Returns:
             What was looked at, and every problem; it is true where there is none.
@@ -25,12 +25,15 @@ class Validation(OpenTable):
         Example:
             >>> assert table.validate(deep=True)
         """
-        context, _ = self._at_work()
-        return validate(context, deep=deep)
+        context, write = self._at_work()
+        return validate(context, write, deep=deep)
 
     @said_plainly
-    def doctor(self) -> Diagnosis:
-        """What is wrong with the table, or will be, and what mends it.
+    def doctor(self, *, deep: bool | None = None) -> Diagnosis:
+        """What is wrong with the table, or will be, and what mends it. What `validate` finds is among it.
+
+        Args:
+            deep: also read all rows, as `validate` does; None: where the newest state has 64 MB at most.
 
         Returns:
             The findings, worst first. Nothing is changed.
@@ -39,4 +42,4 @@ class Validation(OpenTable):
             >>> print(table.doctor())
         """
         context, write = self._at_work()
-        return diagnose(context, write)
+        return diagnose(context, write, deep=deep)

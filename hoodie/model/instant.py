@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
+from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, State
 
 _SECONDS_DIGITS = 14
@@ -32,11 +33,18 @@ def format_instant(when: datetime) -> str:
 
 
 def parse_instant(time: str, zone: tzinfo = UTC) -> datetime:
-    """The moment of an instant time, to the millisecond."""
+    """The moment of an instant time, to the millisecond.
+
+    Raises:
+        CorruptFileError: its digits are none, such as 61 seconds.
+    """
     padded = sort_key(time)[:_MILLIS_DIGITS]
-    moment = datetime.strptime(padded[:_SECONDS_DIGITS], "%Y%m%d%H%M%S") + timedelta(
-        milliseconds=int(padded[_SECONDS_DIGITS:])
-    )
+    try:
+        moment = datetime.strptime(padded[:_SECONDS_DIGITS], "%Y%m%d%H%M%S") + timedelta(
+            milliseconds=int(padded[_SECONDS_DIGITS:])
+        )
+    except ValueError as exc:
+        raise CorruptFileError(f"instant {time} is no moment in time: `hoodie doctor` names its file") from exc
     return moment.replace(tzinfo=zone)
 
 

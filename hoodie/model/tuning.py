@@ -47,6 +47,8 @@ class Tuning:
     """Doctor: commits on the active timeline that call for archiving, which by default keeps it at 20 to 30."""
     neglected_logs: int = 50
     """Doctor: log files of one file slice that call for a compaction. By default Apache Hudi compacts after five delta commits."""
+    doctor_bytes: int = 64 * 1024 * 1024
+    """Doctor: up to so many bytes of the newest state are read without being asked for: a second or two."""
     warned_logs: int = 200
     """Writers warn of a file slice with more log files: each commit names them all, so that what commits say grows with the square of
     their number."""

@@ -176,7 +176,7 @@ def _facts(context: TableContext, snapshot: Snapshot) -> TableFacts:
         zone=str(zone) if zone is not None else "local time",
         marks=tuple(_marks(snapshot)),
         pending=tuple(
-            Pending(i, parse_instant(i.time), _planned(snapshot, i), explain_pending(i))
+            Pending(i, parse_instant(i.time), _planned(snapshot, i), explain_pending(i, table=context.storage.uri))
             for i in snapshot.timeline.pending()
         ),
         partitions=tuple(_partition(path, found) for path, found in sorted(by_partition.items())),

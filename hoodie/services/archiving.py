@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from hoodie.errors import CommitConflictError, LockError
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
 from hoodie.format.archive_entries import StateFile
+from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, format_instant, is_instant_time, sort_key
@@ -324,7 +325,8 @@ def add_left_behind(context: TableContext, timeline: Timeline, saved: str) -> In
     if _first_in_the_way(context, timeline, [commit]) is not None:
         raise CommitConflictError(
             f"savepoint {saved} of table {context.storage.uri} was not dropped: later commits were archived, so its commit has to be "
-            f"archived with it, and files that {commit} replaced are still there; clean the table first (`hoodie clean PATH`)"
+            f"archived with it, and files that {commit} replaced are still there; clean the table first "
+            f"({hoodie_command('clean', context.storage.uri)})"
         )
     _add(context, _writer(context), [commit])
     return commit

@@ -29,6 +29,7 @@ from hoodie.filegroup.cluster import ARROW_BYTES, run_cluster, run_join, run_sam
 from hoodie.filegroup.row_order import MAX_CURVE_COLUMNS, can_sort, cuts_of
 from hoodie.format.clustering_plan import encode_clustering_plan
 from hoodie.model.clustering import ClusterTask, Cuts, JoinTask, Order, SampleTask, SplitTask
+from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, RowOrder, State, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, total_bytes
 from hoodie.model.instant import Instant
@@ -260,7 +261,8 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
         if not plan.keeps_commit_times:
             raise UnsupportedTableError(
                 f"clustering {instant.time} of table {context.storage.uri} is to give rows new commit times, which this release does "
-                f"not do: run it with Apache Hudi, or drop it (`hoodie rollback PATH {instant.time} --yes`)"
+                f"not do: run it with Apache Hudi, or drop it "
+                f"({hoodie_command('rollback', context.storage.uri, instant.time, '--yes')})"
             )
         _delete_output(context.storage, instant.time, plan)
         groups = _as_planned(snapshot, plan, instant.time, table=context.storage.uri)

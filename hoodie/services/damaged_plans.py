@@ -19,6 +19,8 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import TableContext
 
+_REDONE = (Action.CLEAN, Action.ROLLBACK)
+"""Done once more from their plans where what they say in the end is lost."""
 _PLANNED = (Action.CLEAN, Action.ROLLBACK, Action.COMPACTION, Action.LOGCOMPACTION)
 
 
@@ -29,11 +31,13 @@ def find_damaged_plans(
     found, left = [], []
     for instant, path, why in _damaged(context, timeline):
         repair = Repair(RepairKind.PLANS, path, why)
-        reason = _in_the_way(context, instant, path, files, older_than_s)
-        if reason is None:
-            found.append(repair)
-        else:
+        reason = _in_the_way(context, instant, files)
+        if reason is not None:
             left.append(Repair(repair.kind, path, f"{why}; {reason}"))
+        elif _is_young(context, path, older_than_s):
+            left.append(Repair(repair.kind, path, f"{why}; but it is young, and may just be written", is_young=True))
+        else:
+            found.append(repair)
     return Strays(tuple(found), tuple(left))
 
 
@@ -43,9 +47,9 @@ def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timel
     for instant, path, _ in list(_damaged(context, timeline)):
         if path not in wanted:
             continue
-        # A completed clean becomes a pending one that is carried out once more, if its plan is whole.
-        states = (State.COMPLETED,) if instant.is_completed else (State.INFLIGHT, State.REQUESTED)
-        for state in states:
+        # A completed one becomes a pending one that is carried out once more, if its plan is whole.
+        again = instant.is_completed and not context.clock.is_far_ahead(instant.time)
+        for state in (State.COMPLETED,) if again else (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
             context.active.remove(instant._replace(state=state))
         context.publisher.forget(instant.time)
         context.storage.delete(heartbeat_path(instant.time))
@@ -54,7 +58,10 @@ def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timel
 
 def _damaged(context: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, str, str]]:
     for instant in timeline:
-        if instant.is_completed and instant.action is Action.CLEAN:
+        why: str | None
+        if instant.action in _REDONE and context.clock.is_far_ahead(instant.time):
+            why = "it lies ahead of the storage's clock, so that nobody can write"
+        elif instant.is_completed and instant.action in _REDONE:
             why = _error(context, instant)
         elif not instant.is_completed and instant.action in _PLANNED:
             why = _error(context, instant._replace(state=State.REQUESTED))
@@ -72,6 +79,8 @@ def _error(context: TableContext, instant: Instant) -> str | None:
         match instant.action:
             case Action.CLEAN if instant.is_completed:
                 active.read_clean(instant)
+            case Action.ROLLBACK if instant.is_completed:
+                active.read_undone(instant)
             case Action.CLEAN:
                 active.read_clean_plan(instant.time)
             case Action.ROLLBACK:
@@ -86,17 +95,17 @@ def _error(context: TableContext, instant: Instant) -> str | None:
     return None
 
 
-def _in_the_way(
-    context: TableContext, instant: Instant, path: str, files: Mapping[str, Sequence[FileInfo]], older_than_s: float
-) -> str | None:
+def _is_young(context: TableContext, path: str, older_than_s: float) -> bool:
+    try:
+        return context.storage.stat(path).mtime_s > context.storage.now_s() - older_than_s
+    except FileNotFoundError:
+        return False
+
+
+def _in_the_way(context: TableContext, instant: Instant, files: Mapping[str, Sequence[FileInfo]]) -> str | None:
     """Why the plan has to stay; None where it may go."""
     if not instant.is_completed and life_of(instant.time, context) is not Life.DEAD:
         return "its process lives"
-    try:
-        if context.storage.stat(path).mtime_s > context.storage.now_s() - older_than_s:
-            return "but it is young, and may just be written"
-    except FileNotFoundError:
-        pass
     if instant.action not in (Action.COMPACTION, Action.LOGCOMPACTION):
         return None
     for infos in files.values():
@@ -104,5 +113,5 @@ def _in_the_way(
             name = info.path.rpartition("/")[2]
             base, log = parse_base_file(name), parse_log_file(name)
             if instant.time in (base.instant if base else "", log.base_instant if log else ""):
-                return f"{info.path} is named after it, so that it cannot go: restore it from a copy"
+                return f"{info.path} is named after it, so that it cannot go"
     return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from threading import Lock, Thread
 
 from hoodie.errors import CommitConflictError, HoodieError
+from hoodie.model.commands import hoodie_command
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
@@ -54,9 +55,10 @@ def _warn_of_many_logs(context: TableContext) -> None:
         _warned.add(context.storage.identity)
         log.warning(
             "a file slice of table %s has %s log files and was not compacted: each query merges them, and each commit names them all. "
-            "Run `hoodie compaction run PATH`, or set hoodie.compact.inline=true",
+            "Run %s, or set hoodie.compact.inline=true",
             context.storage.uri,
             f"{most:,}",
+            hoodie_command("compaction", "run", context.storage.uri),
         )
 
 

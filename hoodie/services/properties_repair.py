@@ -11,17 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError, HoodieError, OptionError, TableNotFoundError, UnsupportedTableError
 from hoodie.format.properties import format_properties, parse_properties, parse_properties_file
 from hoodie.lock.base import Lock
 from hoodie.model.enums import TableType
 from hoodie.model.findings import PropertiesRepair, PropertySource, Repair, RepairKind
 from hoodie.model.instant import format_instant
-from hoodie.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP, parse_instant_file
+from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.options.table import TableOptions, parse_table_config, table_checksum, table_properties
 from hoodie.services.properties_evidence import Evidence, Known, gather
 from hoodie.services.set_aside import keep_copy, new_name
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache
+from hoodie.view.context import TableContext, foreign_timeline, lost_properties
+from hoodie.write.agreement import Contradiction, contradictions
 
 _NAME = "hoodie.table.name"
 _DATABASE = "hoodie.database.name"
@@ -49,11 +53,10 @@ def find_damage(storage: Storage) -> str | None:
     data = _read(storage, PROPERTIES)
     if data is not None and data.strip():
         return _why_damaged(storage, PROPERTIES, data)
-    backup = _read(storage, PROPERTIES_BACKUP)
-    if data is None and backup is None and not _has_timeline(storage):
+    lost = lost_properties(storage)
+    if lost is None:
         raise TableNotFoundError(f"no table at {storage.uri}: there is neither {PROPERTIES} nor a timeline in it")
-    what = f"{PROPERTIES} is {'missing' if data is None else 'empty'}"
-    return f"{what}, and its backup is there: an update died on the way" if backup is not None else what
+    return lost
 
 
 def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> PropertiesRepair:
@@ -67,13 +70,25 @@ def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> 
     """
     said = {key.strip(): value.strip() for key, value in (said or {}).items()}
     damage = find_damage(storage)
-    if damage is None:
-        return PropertiesRepair(None)
-    found = _backed_up(storage) or _uncut(storage)
     unknown: tuple[str, ...] = ()
-    if found is None:
-        found, unknown = _gathered(storage, said)
+    if damage is None:
+        wrong = _contradictions(storage)
+        if not wrong:
+            return PropertiesRepair(None)
+        damage = f"{PROPERTIES} contradicts the table: {'; '.join(each.what for each in wrong)}"
+        found: dict[str, PropertySource] = _uncut(storage) or {}
+        for key in (each.key for each in wrong if each.key not in said):
+            value = evident(storage, key)
+            if value is None:
+                unknown += (f"{key}: no file says it for sure",)
+            else:
+                found[key] = PropertySource(key, value, "the files of the table")
+    else:
+        known = _backed_up(storage) or _uncut(storage)
+        found, unknown = (known, ()) if known is not None else _gathered(storage, said)
     found |= {key: PropertySource(key, value, _USER) for key, value in said.items()}
+    if _VERSION in said:
+        found |= _of_version(found)
     if not unknown:
         found = _summed(found)
         _require_sound(storage, found)
@@ -112,19 +127,44 @@ def repair_at(
     return PropertiesRepair(plan.damage, plan.properties, dry_run=False, set_aside=name)
 
 
+def evident(storage: Storage, key: str) -> str | None:
+    """The value of a property that the files of the table show for sure."""
+    if key not in (_KEY, _PARTITION, _TYPE):
+        return None
+    found = gather(storage)
+    return {_KEY: found.record_key, _PARTITION: found.partition, _TYPE: found.table_type}[key].value
+
+
+def _contradictions(storage: Storage) -> list[Contradiction]:
+    """What the table speaks against of properties that are whole."""
+    try:
+        context = TableContext.open(storage, LocalEngine(1), cache=Cache())
+        foreign = foreign_timeline(storage, context.config)
+        if foreign is not None:
+            return [Contradiction(_VERSION, foreign)]
+        return list(contradictions(context, context.snapshot()))
+    except (HoodieError, FileNotFoundError):
+        return []
+
+
+def _of_version(found: Mapping[str, PropertySource]) -> dict[str, PropertySource]:
+    """What goes with the version that the user states."""
+    version = found[_VERSION].value
+    implied = {_LAYOUT: "1" if version == "6" else "2"}
+    if version != "6" and _MERGE_MODE not in found:
+        implied[_MERGE_MODE] = _merge_mode(found[_ORDERING].value if _ORDERING in found else "")
+    return {key: PropertySource(key, value, "the version") for key, value in implied.items()}
+
+
+def _merge_mode(ordering: str) -> str:
+    return "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"
+
+
 def _read(storage: Storage, path: str) -> bytes | None:
     try:
         return storage.read(path)
     except FileNotFoundError:
         return None
-
-
-def _has_timeline(storage: Storage) -> bool:
-    return any(
-        parse_instant_file(name, layout)
-        for folder, layout in ((HOODIE, 1), (f"{HOODIE}/timeline", 2))
-        for name in storage.names(folder)
-    )
 
 
 def _why_damaged(storage: Storage, path: str, data: bytes) -> str | None:
@@ -233,8 +273,7 @@ def _rest(
     }
     if version != "6":
         # Versions 8 and 9 say how they merge by a mode.
-        mode = "EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING"
-        implied[_MERGE_MODE] = Known(mode, "the ordering column" if ordering else "no ordering column")
+        implied[_MERGE_MODE] = Known(_merge_mode(ordering), "the ordering column" if ordering else "no ordering column")
         implied[_LAYOUT] = Known("2", "the version")
         for key in ("hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id") if version == "9" else ():
             implied.pop(key, None)

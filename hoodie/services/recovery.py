@@ -13,7 +13,7 @@ from functools import partial
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, is_instant_time
-from hoodie.model.names import COMPLETES_AS, HEARTBEATS, heartbeat_path
+from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, heartbeat_path, join
 from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
 from hoodie.services.base import Service
@@ -34,6 +34,7 @@ def recover(context: TableContext) -> list[str]:
     """As `rollback_failed`, and what no mark stands for goes, too: for those who put a table in order, now and then."""
     undone = rollback_failed(context)
     _remove_stray_heartbeats(context)
+    _remove_stray_markers(context)
     return undone
 
 
@@ -176,19 +177,40 @@ def _remove_stray_heartbeats(context: TableContext) -> None:
 
     A writer that was paused in the middle of a beat was rolled back meanwhile, and its beat came after that.
     """
+    for name in stray_heartbeats(context):
+        context.storage.delete(heartbeat_path(name))
+
+
+def stray_heartbeats(context: TableContext) -> list[str]:
+    """The instants of those."""
+    return _of_nobody(context, HEARTBEATS, context.concurrency.heartbeat_expiry_s)
+
+
+def _remove_stray_markers(context: TableContext) -> None:
+    """Old markers of instants that are neither pending nor marked: a writer of Apache Hudi died after it had completed its instant."""
+    for name in stray_markers(context):
+        context.storage.delete_folder(join(MARKERS, name))
+
+
+def stray_markers(context: TableContext) -> list[str]:
+    """The instants of those."""
+    return _of_nobody(context, MARKERS, _UNFINISHED_S)
+
+
+def _of_nobody(context: TableContext, folder: str, older_than_s: float) -> list[str]:
+    """Instants by which something old is named in a folder, and which are neither pending nor marked."""
     storage = context.storage
     try:
-        beats = storage.list(HEARTBEATS)
+        infos = storage.list(folder)
     except FileNotFoundError:
-        return
-    oldest_s = storage.now_s() - context.concurrency.heartbeat_expiry_s
-    old = [info.path for info in beats if info.mtime_s < oldest_s and is_instant_time(info.path.rpartition("/")[2])]
+        return []
+    oldest_s = storage.now_s() - older_than_s
+    names = {info.path.rpartition("/")[2] for info in infos if info.mtime_s < oldest_s}
+    old = {name for name in names if is_instant_time(name)}
     if not old:
-        return
+        return []
     marks, timeline = together(storage, context.liveness.marks, context.active.load)
-    kept = {heartbeat_path(name) for name in marks | {instant.time for instant in timeline.pending()}}
-    for path in sorted(set(old) - kept):
-        storage.delete(path)
+    return sorted(old - marks - {instant.time for instant in timeline.pending()})
 
 
 def _names(context: TableContext) -> frozenset[str]:

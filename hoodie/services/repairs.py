@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie.errors import InstantNotFoundError, OptionError
-from hoodie.model.enums import Action
+from hoodie.model.enums import Action, TableVersion
 from hoodie.model.findings import Repair, RepairKind, RepairResult
 from hoodie.options.arguments import parse_names
 from hoodie.options.fits import check_version
@@ -53,7 +53,8 @@ def repair(
     Raises:
         UnsupportedTableError: the table is not of version 6. CorruptFileError: metadata of an instant do not decode.
     """
-    check_version(context.config)
+    if set(kinds) != {RepairKind.PARTITION_METADATA}:  # which is the same in all versions
+        check_version(context.config)
     # The files first: whose instant is not on a timeline that is loaded later, that file has none.
     files = context.listing.all_files().files
     following, context = context, context.on_storage()
@@ -85,7 +86,9 @@ def _find(
     context: TableContext, kinds: Collection[RepairKind], files: Files, snapshot: Snapshot, older_than_s: float
 ) -> _Found:
     data = data_files_of(files)
-    plans = find_damaged_plans(context, data, snapshot.timeline, older_than_s=older_than_s)
+    plans = NOTHING
+    if context.config.version is TableVersion.V6:
+        plans = find_damaged_plans(context, data, snapshot.timeline, older_than_s=older_than_s)
     partitions: tuple[Repair, ...] = ()
     strays = NOTHING
     if RepairKind.PARTITION_METADATA in kinds:

@@ -24,6 +24,7 @@ from hoodie.model.names import COMPLETES_AS, heartbeat_path, parse_log_file
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition
 from hoodie.services.archiving import take_out_of_archive
 from hoodie.services.undo_files import UndonePart, UndoTask, doomed_by, run_undo
+from hoodie.services.undo_rules import unreadable_commits
 from hoodie.storage.base import FileInfo
 from hoodie.storage.many import for_each
 from hoodie.timeline.pending import being_restored
@@ -131,8 +132,9 @@ def _named(context: TableContext, plan: RestorePlan) -> dict[str, int]:
 
     One that was left would count again as soon as the timeline begins later: its instant would be taken for an archived one.
     """
-    undone = _keys(plan)
-    commits = [commit for commit in context.active.load_all().commits if (commit.time, commit.action) in undone]
+    undone, timeline = _keys(plan), context.active.load_all()
+    damaged = unreadable_commits(context.active, timeline, [time for time, _ in undone])
+    commits = [i for i in timeline.commits if (i.time, i.action) in undone and i.time not in damaged]
     return {
         stat.path: stat.file_size_bytes for commit in context.active.read_commits(commits) for stat in commit.stats()
     }

@@ -19,7 +19,7 @@ from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
 from hoodie.model.enums import Action, State
 from hoodie.model.files import LogFile
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, parse_base_file, parse_log_file
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.model.results import RestoreResult
@@ -28,6 +28,7 @@ from hoodie.services.open_logs import end_open_logs
 from hoodie.services.undo_files import disarm, instants_in
 from hoodie.services.undo_rules import carries_on, preview, put_plan, require_newest
 from hoodie.timeline.pending import being_written, pending_write
+from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
@@ -67,7 +68,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
             return earlier.time
         if earlier is None:
             end_open_logs(context, timeline, instant)
-            rollback_time = context.clock.allot(timeline.latest_time)
+            rollback_time = _allot(context, timeline, instant_time)
             plan = plan_rollback(context, instant)
             context.active.create(Instant(rollback_time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))
         else:
@@ -96,7 +97,7 @@ def roll_back_commit(context: TableContext, instant_time: str) -> str:
                 continue
             for participant in participants_of(context):
                 participant.before_plan(context)
-            rollback_time = context.clock.allot(snapshot.timeline.latest_time)
+            rollback_time = _allot(context, snapshot.timeline, instant_time)
             plan = plan_rollback(context, instant)
             requested = Instant(rollback_time, Action.ROLLBACK, State.REQUESTED)
             put_plan(context, requested, encode_rollback_plan(plan))
@@ -114,6 +115,14 @@ def roll_back_commit(context: TableContext, instant_time: str) -> str:
         f"instant {instant_time} of table {context.storage.uri} was not rolled back: other processes changed the table all the time; "
         "try again"
     )
+
+
+def _allot(context: TableContext, timeline: Timeline, undone: str) -> str:
+    """The instant of a rollback: above all others, but for those of a wrong clock where it takes one of them back."""
+    if not context.clock.is_far_ahead(undone):
+        return context.clock.allot(timeline.latest_time)
+    reached = [i.time for i in timeline if not context.clock.is_far_ahead(i.time)]
+    return context.clock.allot(max(reached, key=sort_key, default=None))
 
 
 def is_completed(context: TableContext, instant_time: str) -> bool:

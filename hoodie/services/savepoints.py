@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.format.restore_plans import encode_savepoint
+from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import SavepointMetadata
@@ -144,7 +145,8 @@ def _refuse_doomed(snapshot: Snapshot, files: Mapping[str, list[str]], *, table:
             planned = snapshot.active.read_clean_plan(clean.time).files
             if any(set(names) & set(planned.get(path, ())) for path, names in files.items()):
                 raise CommitConflictError(
-                    f"{clean} of table {table} deletes files that the savepoint would keep; let it end (`hoodie clean PATH` finishes "
+                    f"{clean} of table {table} deletes files that the savepoint would keep; let it end "
+                    f"({hoodie_command('clean', table)} finishes "
                     "one whose process died), and make a savepoint of a later commit"
                 )
 

@@ -11,7 +11,7 @@ is at work. What cannot be told for sure stays where it is, and is named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
@@ -76,7 +76,7 @@ def find_strays(
             if not verdict.is_stray:
                 left.append(entry)
             elif info.mtime_s > young_since_s:
-                left.append(Repair(entry.kind, entry.path, f"{entry.why}; but it is young", entry.size_bytes))
+                left.append(replace(entry, why=f"{entry.why}; but it is young", is_young=True))
             else:
                 found.append(entry)
     return Strays(tuple(found), tuple(left))

@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, InstantNotFoundError
+from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, InstantNotFoundError
+from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import MOVES_ROWS, Action, State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, parse_log_file
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
 from hoodie.services.undo_files import doomed_by
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, being_written
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.retained import Retention
+from hoodie.view.view import FileSystemView
 
 
 def plan_restore(context: TableContext, snapshot: Snapshot, target: str) -> RestorePlan:
@@ -34,8 +37,8 @@ def plan_restore(context: TableContext, snapshot: Snapshot, target: str) -> Rest
     timeline, table = snapshot.timeline, context.storage.uri
     if target not in timeline.completed_times:
         raise InstantNotFoundError(
-            f"{timeline.not_found(target, table=table)}; a table can be restored to a commit on its active timeline. `hoodie timeline "
-            "PATH` lists them"
+            f"{timeline.not_found(target, table=table)}; a table can be restored to a commit on its active timeline. "
+            f"{hoodie_command('timeline', table)} lists them"
         )
     later = [i for i in timeline if _is_data(i) and sort_key(i.time) > sort_key(target)]
     refuse_savepointed(timeline, [i.time for i in later], table=table)
@@ -43,7 +46,7 @@ def plan_restore(context: TableContext, snapshot: Snapshot, target: str) -> Rest
     if later:
         # Those that are on both timelines were put into the archive by somebody who died: a restore takes them out of it.
         _refuse_archived(snapshot, target, left_in_both=timeline.completed_times, table=table)
-        _require_files(snapshot, timeline.as_of(target), target, table=table)
+        _require_files(context, snapshot, target, [i.time for i in later])
     return RestorePlan(target, tuple((i.time, i.action) for i in reversed(later)))
 
 
@@ -71,7 +74,7 @@ def require_newest(context: TableContext, snapshot: Snapshot, instant: Instant) 
         )
     _refuse_archived(snapshot, before[-1] if before else None, table=table)
     if before:
-        _require_files(snapshot, timeline.as_of(before[-1]), before[-1], table=table)
+        _require_files(context, snapshot, before[-1], [instant.time])
 
 
 def refuse_savepointed(timeline: Timeline, times: Iterable[str], *, table: str) -> None:
@@ -81,7 +84,7 @@ def refuse_savepointed(timeline: Timeline, times: Iterable[str], *, table: str) 
     if found:
         raise CommitConflictError(
             f"commit {found[-1]} of table {table} has a savepoint, and is not undone while that stands. Drop the savepoint first: "
-            f"`hoodie savepoint PATH {found[-1]} --drop`, or drop_savepoint({found[-1]!r})"
+            f"{hoodie_command('savepoint', table, found[-1], '--drop')}, or drop_savepoint({found[-1]!r})"
         )
 
 
@@ -147,8 +150,26 @@ def _refuse_archived(
         )
 
 
-def _require_files(snapshot: Snapshot, then: Timeline, target: str, *, table: str) -> None:
-    cleaned = Retention(snapshot.view, snapshot.active, then).cleaned_anywhere()
+def unreadable_commits(active: ActiveTimeline, timeline: Timeline, times: Iterable[str]) -> frozenset[str]:
+    """Those of the completed writes whose metadata do not decode: they can be undone all the same, by what is listed."""
+
+    def is_unreadable(time: str) -> bool:
+        try:
+            active.read_commit(timeline.commit_at[time])
+        except (CorruptFileError, FileNotFoundError):
+            return True
+        return False
+
+    return frozenset(time for time in times if time in timeline.commit_at and is_unreadable(time))
+
+
+def _require_files(context: TableContext, snapshot: Snapshot, target: str, undone: Iterable[str]) -> None:
+    view, table = snapshot.view, context.storage.uri
+    damaged = unreadable_commits(snapshot.active, snapshot.timeline, undone)
+    if damaged:
+        timeline = snapshot.timeline.without(damaged)
+        view = FileSystemView(context.listing, snapshot.active, timeline, snapshot.archived)
+    cleaned = Retention(view, snapshot.active, view.timeline.as_of(target)).cleaned_anywhere()
     if not cleaned:
         return
     group = cleaned[0].group
@@ -168,7 +189,8 @@ def preview(context: TableContext, snapshot: Snapshot, undone: Sequence[str], *,
         for info in infos:
             if not info.is_folder and doomed_by(info.path.rpartition("/")[2], gone) is not None:
                 files, size = files + 1, size + info.size_bytes
-    commits = [i for i in snapshot.timeline.commits if i.time in gone]
+    damaged = unreadable_commits(snapshot.active, snapshot.timeline, gone)
+    commits = [i for i in snapshot.timeline.commits if i.time in gone - damaged]
     inserted = updated = deleted = 0
     logs = set()
     for metadata in snapshot.active.read_commits(commits):

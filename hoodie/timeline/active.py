@@ -27,6 +27,7 @@ from hoodie.format.service_plans import (
     earliest_kept_by_plan,
     is_clustering_plan,
 )
+from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import COMPLETES_AS, HOODIE, join
@@ -457,7 +458,7 @@ class ActiveTimeline:
                 if not data:
                     raise CorruptFileError(
                         f"{self._full(path)} is empty: its writer died while publishing it, or it was truncated; "
-                        "it is not taken as completed. Restore the file, or remove it to undo the instant"
+                        f"it is not taken as completed; {doctor_of(self._full(path))}"
                     )
                 return decode(data)
             except CorruptFileError:

@@ -39,8 +39,8 @@ class Clock:
         ahead_s = self._ahead_s(allotted)
         if ahead_s > MAX_COMMIT_WAIT_S:
             raise LockError(
-                f"the newest instant {latest} lies {ahead_s:.0f} s ahead of the storage's clock; "
-                "set the clock right, or wait until it has passed that instant"
+                f"the newest instant {latest} lies {ahead_s:.0f} s ahead of the storage's clock: set the clock right if it is "
+                "wrong; if the instant is, `hoodie doctor` says how it is taken back"
             )
         return allotted
 
@@ -79,6 +79,10 @@ class Clock:
     def age_s(self, instant_time: str) -> float:
         """Seconds from the instant until now."""
         return -self._ahead_s(instant_time)
+
+    def is_far_ahead(self, instant_time: str) -> bool:
+        """Whether the clock will not reach the instant within the time that a commit may wait."""
+        return self._ahead_s(instant_time) > MAX_COMMIT_WAIT_S
 
     def wall(self, moment_s: float) -> datetime:
         """A moment in seconds since the epoch, as a wall clock in the table's zone shows it."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from hoodie.errors import InstantNotFoundError
+from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import WRITES, Timeline
 
+_RUN_BY = {
+    Action.COMPACTION: ("compaction", "run"),
+    Action.LOGCOMPACTION: ("log-compaction", "run"),
+    Action.CLUSTERING: ("clustering", "run"),
+}
 
-def explain_pending(instant: Instant) -> str:
-    """What a pending instant is, and what becomes of it."""
+
+def explain_pending(instant: Instant, *, table: str) -> str:
+    """What a pending instant is, and what becomes of it; `table`: its path, for the command that is printed."""
     if instant.action in WRITES:
         return "a write in progress; if its writer died, the next write undoes it"
     if instant.action is Action.ROLLBACK:
@@ -19,17 +26,12 @@ def explain_pending(instant: Instant) -> str:
         return "a restore that was begun; the next write finishes it"
     if instant.action is Action.SAVEPOINT:
         return "a savepoint that was being made or dropped, and holds nothing"
-    if instant.action is Action.COMPACTION:
+    command = _RUN_BY.get(instant.action)
+    if command is not None:
         run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
-        return f"{run}`hoodie compaction run PATH` runs it"
-    if instant.action is Action.LOGCOMPACTION:
-        run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
-        return f"{run}`hoodie log-compaction run PATH` runs it"
-    if instant.action is Action.CLUSTERING:
-        run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
-        return f"{run}`hoodie clustering run PATH` runs it"
+        return f"{run}{hoodie_command(*command, table)} runs it"
     if instant.action is Action.CLEAN:
-        return "a clean that was begun; the next one, or `hoodie clean PATH`, finishes it"
+        return f"a clean that was begun; the next one, or {hoodie_command('clean', table)}, finishes it"
     return "another writer's work; that one has to finish it"
 
 
@@ -73,7 +75,7 @@ def run_failed(plan: Instant, error: Exception, *, table: str) -> str:
     kept = (
         "The plan was dropped: schedule another one when the reason is gone"
         if plan.action is Action.CLUSTERING
-        else f"The plan stays, and holds no writer up: {explain_pending(plan._replace(state=State.REQUESTED))}"
+        else f"The plan stays, and holds no writer up: {explain_pending(plan._replace(state=State.REQUESTED), table=table)}"
     )
     return (
         f"{_plan(plan.action, plan.time, table)} failed, and nothing of it is visible: {type(error).__name__}: {error}\n"
@@ -84,7 +86,7 @@ def run_failed(plan: Instant, error: Exception, *, table: str) -> str:
 def no_plan(action: Action, time: str, *, table: str) -> str:
     return (
         f"no {action.value} is pending at instant {time} of table {table}; it may have been completed, or dropped. "
-        "`hoodie timeline PATH` lists the instants"
+        f"{hoodie_command('timeline', table)} lists the instants"
     )
 
 
@@ -98,7 +100,7 @@ def pending_write(active: ActiveTimeline, timeline: Timeline, time: str, *, tabl
     if instant is None and active.rollback_of(timeline, time) is None:
         other = timeline.find(time)
         if other is not None:
-            raise InstantNotFoundError(f"instant {other} of table {table} cannot be rolled back: {_kept(other)}")
+            raise InstantNotFoundError(f"instant {other} of table {table} cannot be rolled back: {_kept(other, table)}")
         raise InstantNotFoundError(timeline.not_pending(time, table=table))
     if instant is not None and instant.is_completed:
         raise InstantNotFoundError(
@@ -107,14 +109,13 @@ def pending_write(active: ActiveTimeline, timeline: Timeline, time: str, *, tabl
     return instant
 
 
-def _kept(instant: Instant) -> str:
+def _kept(instant: Instant, table: str) -> str:
     if instant.is_completed:
         return "only commits and pending writes are"
     if instant.action is Action.COMPACTION:
-        return (
-            "it is the plan of a compaction, after which writers name their logs; `hoodie compaction run PATH` runs it"
-        )
-    return f"it is {explain_pending(instant)}"
+        runs = explain_pending(instant._replace(state=State.REQUESTED), table=table)
+        return f"it is the plan of a compaction, after which writers name their logs; {runs}"
+    return f"it is {explain_pending(instant, table=table)}"
 
 
 def _plan(action: Action, time: str, table: str) -> str:

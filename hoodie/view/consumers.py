@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeGuard
 
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.lock.holder import Holder, read_holder_note, this_process
+from hoodie.model.commands import hoodie_command
 from hoodie.model.consumers import ConsumerInfo, ConsumerLag
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant, InstantRange, is_instant_time, parse_instant, sort_key
@@ -99,7 +100,7 @@ def decode_place(data: bytes, *, name: str, table: str) -> ConsumerPlace:
     except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError) as exc:
         raise CorruptFileError(
             f"{place_path(name)} of table {table} does not say where consumer {name!r} stands ({exc!r:.120}): "
-            f"drop the consumer (`hoodie consumers PATH --drop {name}`), and begin anew from where you know that it was"
+            f"drop the consumer ({hoodie_command('consumers', table, '--drop', name)}), and begin anew from where you know that it was"
         ) from exc
     return ConsumerPlace(name, position, images, moved, revision, by)
 

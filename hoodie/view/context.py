@@ -15,8 +15,10 @@ from hoodie.errors import CorruptFileError, MissingFileError, TableNotFoundError
 from hoodie.format.properties import parse_properties_file
 from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
+from hoodie.model.commands import doctor_of, hoodie_command
+from hoodie.model.enums import TableVersion
 from hoodie.model.instant import Instant
-from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
+from hoodie.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.once import once
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
@@ -229,8 +231,12 @@ class TableContext:
             TableNotFoundError: the table was deleted since it was opened.
         """
         found = Snapshot(self.listing_under, self.active, self.config.raw, self.archived(), seen=seen)
-        if not found.timeline.instants and not self.storage.exists(PROPERTIES):
-            load_config(self.storage)
+        if not found.timeline.instants:
+            if not self.storage.exists(PROPERTIES):
+                load_config(self.storage)
+            foreign = foreign_timeline(self.storage, self.config)
+            if foreign is not None:
+                raise CorruptFileError(f"{self.storage.uri}/{foreign}; {doctor_of(f'{self.storage.uri}/.hoodie/')}")
         return found
 
     def ask(self, question: Callable[[Snapshot], T]) -> T:
@@ -277,12 +283,44 @@ class TableContext:
         return self.config.rule
 
 
+def foreign_timeline(storage: Storage, config: TableConfig) -> str | None:
+    """That the table has a timeline of another version than its properties say, whose commits nobody would see."""
+    ours = LAYOUTS[config.version]
+    for version, folder in ((TableVersion.V6, HOODIE), (TableVersion.V8, f"{HOODIE}/timeline")):
+        layout = LAYOUTS[version]
+        is_other = layout.by_completion != ours.by_completion and folder != config.timeline_folder
+        if is_other and any(layout.parse(name) for name in storage.names(folder)):
+            return f"{PROPERTIES} says version {int(config.version)}, and {folder} has the timeline of another one"
+    return None
+
+
+def lost_properties(storage: Storage) -> str | None:
+    """That the properties of a table are empty, or gone; None where they are not, or where nothing is of a table."""
+    try:
+        found = storage.read(PROPERTIES)
+    except FileNotFoundError:
+        is_backed_up = storage.exists(PROPERTIES_BACKUP)
+        if not is_backed_up and not any(
+            layout.parse(name)
+            for layout, folder in ((LAYOUTS[TableVersion.V6], HOODIE), (LAYOUTS[TableVersion.V8], f"{HOODIE}/timeline"))
+            for name in storage.names(folder)
+        ):
+            return None
+        what = f"{PROPERTIES} is missing"
+    else:
+        if found.strip():
+            return None
+        is_backed_up = storage.exists(PROPERTIES_BACKUP)
+        what = f"{PROPERTIES} is empty"
+    return f"{what}, and its backup is there: an update died on the way" if is_backed_up else what
+
+
 def load_config(storage: Storage) -> TableConfig:
     """The table's configuration; a writer may be replacing the file this moment, then its backup counts.
 
     Raises:
-        TableNotFoundError: neither is there. UnsupportedTableError: a version or layout we do not know.
-        CorruptFileError: the file is damaged, and so is the backup, or there is none.
+        TableNotFoundError: nothing of a table is there. UnsupportedTableError: a version or layout we do not know.
+        CorruptFileError: the file is damaged, empty or gone, and so is the backup, or there is none.
     """
     damage: CorruptFileError | None = None
     for path in (PROPERTIES, PROPERTIES_BACKUP, PROPERTIES):
@@ -297,6 +335,12 @@ def load_config(storage: Storage) -> TableConfig:
                 damage = damage or exc
     if damage is not None:
         raise damage
+    lost = lost_properties(storage)
+    if lost is not None:
+        raise CorruptFileError(
+            f"table {storage.uri} cannot be opened: {lost}. {hoodie_command('repair', storage.uri, 'properties')} shows what can be "
+            "put back, and from where"
+        )
     other = other_format(storage)
     if other:
         raise TableNotFoundError(f"no table at {storage.uri}: it is {other}, and hoodie opens those of Apache Hudi")

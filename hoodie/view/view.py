@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, MissingFileError
+from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, sort_key
@@ -246,10 +247,11 @@ class FileSystemView:
                 if file_slice is None:
                     continue
                 if then is None and partition_path not in marked:
+                    command = hoodie_command("repair", self._listing.uri, "partition-metadata", "--yes")
                     raise MissingFileError(
                         f"{join(partition_path, PARTITION_METADATA)} of table {self._listing.uri} is gone, without which no engine "
-                        f"sees the files of partition {partition_path!r}: `hoodie repair PATH partition-metadata` writes "
-                        "it anew, and so does a row written into the partition"
+                        f"sees the files of partition {partition_path!r}: {command} writes it anew, and so does a row that is "
+                        "written into it"
                     )
                 found.append(file_slice)
         return found

@@ -20,6 +20,7 @@ from hoodie.filegroup.equal_texts import key_texts
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
 from hoodie.filegroup.run import run_write
 from hoodie.format.plan_avro import encode_replace_plan
+from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import sort_key
@@ -342,7 +343,8 @@ class Attempt:
             raise ClusteringInTheWayError(
                 f"this write to table {self._context.storage.uri} changes file group {group.file_id} in partition "
                 f"{group.partition_path!r}, whose rows clustering {time} is going to move. Nothing was written. Run the clustering "
-                f"first (`hoodie clustering run PATH`), drop it (`hoodie rollback PATH {time} --yes`), or let writes go before it "
+                f"first ({hoodie_command('clustering', 'run', self._context.storage.uri)}), drop it "
+                f"({hoodie_command('rollback', self._context.storage.uri, time, '--yes')}), or let writes go before it "
                 f"({keys.CLUSTER_UPDATES.name}=allow)",
                 time,
             )

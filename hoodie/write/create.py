@@ -12,10 +12,12 @@ from hoodie.errors import KeyFieldError, OptionError, TableExistsError, Unsuppor
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import key_generator
+from hoodie.model.commands import hoodie_command
 from hoodie.model.names import PROPERTIES
 from hoodie.options.table import DROP_COLUMNS, TableOptions, parse_table_config, table_properties
 from hoodie.storage.base import Storage
 from hoodie.storage.neighbours import enclosing_table, other_format
+from hoodie.view.context import lost_properties
 from hoodie.view.schema import CREATE_SCHEMA
 from hoodie.write.schema import require_types, storable
 
@@ -64,12 +66,24 @@ def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None
     except NotADirectoryError as exc:
         raise OptionError(f"no table can be made at {storage.uri}: a file stands there; give a folder") from exc
     except FileExistsError as exc:
+        _refuse_lost_table(storage)
         raise TableExistsError(
             f"there is a table at {storage.uri} already; open it with hoodie.open_table, or choose another path"
         ) from exc
 
 
+def _refuse_lost_table(storage: Storage) -> None:
+    """Raises TableExistsError where a table stands that lost its properties: a new one would take its commits for its own."""
+    lost = lost_properties(storage)
+    if lost is not None:
+        raise TableExistsError(
+            f"there is a table at {storage.uri} already: {lost}. {hoodie_command('repair', storage.uri, 'properties')} shows what can "
+            "be put back; or choose another path"
+        )
+
+
 def _check_place(storage: Storage) -> None:
+    _refuse_lost_table(storage)
     other, above = other_format(storage), enclosing_table(storage)
     if other:
         raise UnsupportedTableError(f"no table can be made at {storage.uri}: {other} is there. Choose another path")

@@ -101,7 +101,8 @@ def test_show_says_what_becomes_of_pending_work(make_table, capsys):
     main(["show", table.uri])
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("pending"))
     assert re.search(
-        rf"{plan}\S* \(`hoodie compaction run PATH` runs it\); {dead}\S* \(.*the next write undoes it\)", line
+        rf"{plan}\S* \(`hoodie compaction run {re.escape(table.uri)}` runs it\); {dead}\S* \(.*the next write undoes it\)",
+        line,
     )
 
 
@@ -218,7 +219,7 @@ def test_log_compaction_plan_schedules_and_run_merges_the_logs(make_table, run):
     _, dropped, _ = run("rollback", table.uri, time)
     assert dropped["pending"] == [{"instant": time, "action": "logcompaction"}]
     _, doctor, _ = run("doctor", table.uri)
-    assert "hoodie log-compaction run PATH" in str(doctor)
+    assert f"hoodie log-compaction run {table.uri}" in str(doctor)
     _, done, _ = run("log-compaction", "run", table.uri, "--instant", time)
     assert [c["instant"] for c in done["commits"]] == [time]
     assert done["pending"] == []
@@ -479,7 +480,7 @@ def test_check_names_files_that_are_cut(copied, capsys, kind):
     path = max((path for path in copied().glob(f"*/{kind}")), key=lambda path: path.stat().st_mtime)
     path.write_bytes(path.read_bytes()[:-10])
     assert main(["check", str(path.parent.parent)]) == FAILED
-    assert f"{path.name} of table" in capsys.readouterr().err
+    assert path.name in capsys.readouterr().err
 
 
 def test_check_names_a_file_that_is_gone(copied, capsys):

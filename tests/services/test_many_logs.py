@@ -21,7 +21,7 @@ def test_a_table_whose_slices_have_very_many_logs_is_named_once(caplog):
         for number in range(5):
             opened(storage, clock, tuning=tuning).upsert(batch([Input("k0", "a", number, 60 + number)]))
     (record,) = caplog.records
-    assert "hoodie compaction run PATH" in record.getMessage()
+    assert "hoodie compaction run memory://table" in record.getMessage()
 
 
 class Counting(MemoryStorage):

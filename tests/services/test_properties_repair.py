@@ -1,15 +1,19 @@
 """A damaged hoodie.properties: what comes back from where, and that nothing is guessed."""
 
+import re
+
 import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.cli.__main__ import main
 from hoodie.errors import OptionError, TableNotFoundError
 from hoodie.format.properties import parse_properties
 from hoodie.lock.providers import coordinate
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE, join
 from hoodie.services.properties_repair import find_damage, plan_properties, repair_at
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import open_at
 from tests.bucket import BucketStorage
@@ -246,3 +250,41 @@ def test_the_public_door(tmp_path):
     assert "not known: hoodie.table.ordering.fields" in str(hoodie.repair_properties(tmp_path))
     assert hoodie.repair_properties(tmp_path, {ORDERING: "n"}, dry_run=False).set_aside
     assert hoodie.open_table(tmp_path).scan().count() == 2
+
+
+LOST = {
+    "empty": lambda storage: storage.replace(PROPERTIES, b""),
+    "blank": lambda storage: storage.replace(PROPERTIES, b"\n \n"),
+    "missing": lambda storage: storage.delete(PROPERTIES),
+}
+
+
+@pytest.mark.parametrize("lose", LOST.values(), ids=LOST)
+def test_lost_properties_are_one_story_at_every_door(lose, tmp_path, capsys):
+    path = tmp_path / "table"
+    hoodie.create_table(path, record_key="id").upsert({"id": [1, 2], "n": [1, 3]})
+    lose(LocalStorage(path))
+    command = f"`hoodie repair {path} properties`"
+    said = r"hoodie\.properties is (empty|missing)"
+    assert hoodie.is_table(path)
+    with pytest.raises(hoodie.CorruptFileError, match=said) as caught:
+        hoodie.open_table(path)
+    assert command in str(caught.value)
+    with pytest.raises(hoodie.TableExistsError, match=said) as caught:
+        hoodie.create_table(path, record_key="n")
+    assert command in str(caught.value)
+    assert re.search(said, str(hoodie.repair_properties(path)))
+    assert main(["show", str(path)]) == 1
+    assert main(["doctor", str(path)]) == 1
+    shown = capsys.readouterr()
+    assert re.search(said, shown.out)
+    assert re.search(said, shown.err)
+    known = {"hoodie.table.recordkey.fields": "id", "hoodie.table.ordering.fields": ""}
+    hoodie.repair_properties(path, known, dry_run=False)
+    assert hoodie.open_table(path).scan().count() == 2
+
+
+def test_an_empty_folder_is_no_table(tmp_path):
+    assert not hoodie.is_table(tmp_path)
+    with pytest.raises(hoodie.TableNotFoundError):
+        hoodie.repair_properties(tmp_path)

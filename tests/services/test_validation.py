@@ -1,6 +1,7 @@
 """`validate` and `doctor`: what is wrong is found, each by itself, and a whole table has nothing."""
 
 import io
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ from hoodie.model.findings import Level
 from hoodie.model.instant import Instant
 from hoodie.model.names import PARTITION_METADATA
 from hoodie.model.tuning import Tuning
+from hoodie.services.checks import CHECKS
 from tests.damaged_tables import AGE_S, CHANGES, bases, damage_partitions, die_before, make, put_strays
 from tests.memory_tables import FakeClock, Input, batch, copy_of, new_storage, opened
 
@@ -114,7 +116,7 @@ def test_the_doctor_tells_damage_from_neglect_and_says_what_mends_it(made):
     assert not found.is_healthy
     assert kinds(storage, clock, Level.DAMAGE) == {"partition-metadata"}
     assert kinds(storage, clock, Level.NEGLECT) == {"stray-files"}
-    assert all(each.mend and "hoodie repair PATH" in each.mend for each in found.findings)
+    assert all(each.mend and "hoodie repair memory://table" in each.mend for each in found.findings)
     opened(storage, clock).repair(dry_run=False)
     after = opened(storage, clock).doctor()
     assert [each.kind for each in after.findings] == ["set-aside"]
@@ -125,7 +127,7 @@ def test_the_doctor_finds_a_dead_writer_and_what_it_left(made):
     storage, clock = made
     die_before(".deltacommit", storage, clock, lambda table: table.upsert(batch(CHANGES)))
     storage, clock = copy_of(storage)
-    assert kinds(storage, clock, Level.NEGLECT) == {"pending"}
+    assert kinds(storage, clock, Level.NEGLECT) == {"dead-writes"}
     opened(storage, clock).rollback()
     assert opened(storage, clock).doctor().is_healthy
 
@@ -160,3 +162,30 @@ def test_nothing_is_changed_by_looking(made):
     opened(storage, clock).repair()
     assert storage.snapshot() == before
     assert Instant("20251124160000000", Action.CLEAN, State.REQUESTED) not in opened(storage, clock).timeline
+
+
+def described_checks():
+    """The list of checks as the page has it."""
+    lines = ["| check | level | finds | what mends it |", "|---|---|---|---|"]
+    for each in CHECKS:
+        action = each.action.format(table="PATH", path="the file", subject="…").replace("|", "\\|") or "-"
+        level = f"{each.level.value}{', reads rows' if each.deep else ''}"
+        lines.append(f"| `{each.name}` | {level} | {each.finds} | {action} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_page_has_the_list_of_checks():
+    text = (Path(__file__).parents[2] / "docs/SERVICES.md").read_text(encoding="utf-8")
+    assert described_checks() in text
+
+
+def test_what_validate_finds_the_doctor_finds_too(made):
+    storage, clock = made
+    for path in bases(storage):
+        storage.delete(path)
+    storage.replace(f"a/{PARTITION_METADATA}", b"")
+    for deep in (False, True):
+        found = opened(storage, clock).validate(deep=deep).problems
+        damage = [f for f in opened(storage, clock).doctor(deep=deep).findings if f.level is Level.DAMAGE]
+        assert len(found) == 3
+        assert sorted(map(str, damage)) == sorted(map(str, found))

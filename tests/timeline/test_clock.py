@@ -38,7 +38,7 @@ def test_a_clock_too_far_behind_the_timeline_is_an_error_that_names_the_instant(
     behind, _ = clock()
     assert behind.allot(latest) > latest
     too_far = Clock(lambda: NOW + MAX_COMMIT_WAIT_S, UTC).allot(None)
-    with pytest.raises(LockError, match=rf"{too_far} lies 120 s ahead of the storage's clock; set the clock right"):
+    with pytest.raises(LockError, match=rf"{too_far} lies 120 s ahead of the storage's clock: set the clock right"):
         behind.allot(too_far)
 
 

@@ -22,4 +22,4 @@ T = "20260101120000000"
     ],
 )
 def test_a_pending_instant_is_explained_with_what_becomes_of_it(action, state, said):
-    assert said in explain_pending(Instant(T, action, state))
+    assert said in explain_pending(Instant(T, action, state), table="PATH")

@@ -1,0 +1,181 @@
+"""Checks of the folders and files of the newest state, by their names and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hoodie.errors import HoodieError
+from hoodie.model.enums import Action, TableType
+from hoodie.model.files import FileGroupId
+from hoodie.model.findings import RepairKind
+from hoodie.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES_BACKUP, SET_ASIDE
+from hoodie.model.payloads import CommitMetadata
+from hoodie.model.results import format_count, format_size
+from hoodie.services.archiving import archive
+from hoodie.services.cleaning import preview
+from hoodie.services.look import Hit, Look
+from hoodie.services.set_aside import set_aside_files, set_aside_names
+from hoodie.view.context import Snapshot
+
+
+def partition_metadata(look: Look) -> Iterator[Hit]:
+    """Folders with rows that are no partitions, and files that do not say what they should."""
+    for each in look.repairs.of(RepairKind.PARTITION_METADATA):
+        yield Hit(f"{each.path}: {each.why}", each.path)
+
+
+def data_files(look: Look) -> Iterator[Hit]:
+    """Files that commits wrote and that are gone or cut, and metadata that contradict what is there; by partition."""
+    if look.unreadable:
+        return  # nothing can be told of files
+    view = look.snapshot.view
+    said: set[str] = set()
+    plans = [each.path for each in (*look.repairs.repairs, *look.repairs.left) if each.kind is RepairKind.PLANS]
+    for partition_path in (None, *_partitions(look.snapshot), ...):
+        try:
+            if partition_path is None:
+                view.partitions()
+            elif isinstance(partition_path, str):
+                view.latest_slices([partition_path])
+            elif not said:
+                view.latest_slices()  # which also asks whether the folders are partitions
+        except HoodieError as exc:
+            text = look.plain(exc)
+            elsewhere = any(each in text for each in (f"{PARTITION_METADATA} is gone", *plans))  # another check's
+            if text not in said and not elsewhere:
+                said.add(text)
+                yield Hit(text)
+
+
+def _partitions(snapshot: Snapshot) -> Sequence[str]:
+    try:
+        return snapshot.view.every_partition()
+    except HoodieError:
+        return snapshot.view.committed.partitions
+
+
+def modification_times(look: Look) -> Iterator[Hit]:
+    """A commit that looks as if it was completed after a compaction of what it wrote was planned.
+
+    Apache Hudi 1.x takes the modification time for the time of completion, and would read such logs after the compaction.
+    """
+    timeline, context = look.snapshot.timeline, look.context
+    if timeline.by_completion or look.unreadable:
+        return
+    commits = {instant.time: context.active.read_commit(instant) for instant in timeline.commits}
+    compacted: dict[FileGroupId, list[str]] = {}
+    for time in timeline.compactions & commits.keys():
+        for group in _groups(commits[time]):
+            compacted.setdefault(group, []).append(time)
+    for instant in timeline.commits:
+        older_than = [
+            t for group in _groups(commits[instant.time]) for t in compacted.get(group, ()) if t > instant.time
+        ]
+        path = context.active.path(instant)
+        if older_than and not context.clock.ahead_of(context.storage.stat(path).mtime_s, min(older_than)):
+            yield Hit(
+                f"{path} was modified after the compaction {min(older_than)} of what it wrote was planned: it is a copy that did not "
+                "keep modification times, by which Apache Hudi 1.x orders log files; hoodie reads it all the same",
+                path,
+            )
+            return
+
+
+def _groups(metadata: CommitMetadata) -> set[FileGroupId]:
+    return {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats()}
+
+
+def stray_files(look: Look) -> Iterator[Hit]:
+    """Data files that no completed instant explains."""
+    for each in look.repairs.of(RepairKind.STRAY_FILES):
+        yield Hit(f"{each.path}: {each.why}", each.path)
+
+
+def young_strays(look: Look) -> Iterator[Hit]:
+    """The same, so young that a writer may just be at work."""
+    for each in look.repairs.left:
+        if each.kind is RepairKind.STRAY_FILES and each.is_young:
+            yield Hit(f"{each.path}: {each.why}", each.path)
+
+
+def kept_strays(look: Look) -> Iterator[Hit]:
+    """Files that may be strays, and that somebody may need."""
+    for each in look.repairs.left:
+        if each.kind is RepairKind.STRAY_FILES and not each.is_young:
+            yield Hit(f"{each.path}: {each.why}" if each.path else each.why, each.path or None)
+
+
+# -- services that are not run, and what is worth knowing --------------------------------------------------------------
+
+
+def long_timeline(look: Look) -> Iterator[Hit]:
+    """A timeline that is never archived."""
+    commits = len(look.snapshot.timeline.commits)
+    if look.is_written and commits > look.context.tuning.neglected_commits and not _held_by(look):
+        yield Hit(f"the timeline has {commits:,} commits, which every reader and writer lists")
+
+
+def held_timeline(look: Look) -> Iterator[Hit]:
+    """A timeline that cannot be archived."""
+    commits = len(look.snapshot.timeline.commits)
+    if look.is_written and commits > look.context.tuning.neglected_commits and (held := _held_by(look)):
+        yield Hit(
+            f"the timeline has {commits:,} commits, which every reader and writer lists; they are held back by {held}"
+        )
+
+
+def _held_by(look: Look) -> str | None:
+    return archive(look.context, look.options, dry_run=True).held_by
+
+
+def never_cleaned(look: Look) -> Iterator[Hit]:
+    """Old files that nobody cleans."""
+    timeline = look.snapshot.timeline
+    if look.is_written and timeline.newest(Action.CLEAN) is None and not timeline.pending(Action.CLEAN):
+        free = preview(look.context, look.options.cleaning)
+        if free.files:
+            size = format_size(free.bytes_freed)
+            yield Hit(f"no clean has run: {format_count(free.files, 'old file')} of {size} can go")
+
+
+def crowded_slices(look: Look) -> Iterator[Hit]:
+    """Log files that nobody compacts."""
+    context, snapshot = look.context, look.snapshot
+    is_merged = look.is_written and context.config.table_type is TableType.MERGE_ON_READ
+    if is_merged and not snapshot.timeline.pending(Action.COMPACTION):
+        counts = [len(each.logs) for each in snapshot.view.latest_slices()]
+        crowded = [count for count in counts if count > context.tuning.neglected_logs]
+        if crowded:
+            slices = format_count(len(crowded), "file slice")
+            yield Hit(f"{slices} with up to {max(crowded):,} log files, which every query merges")
+
+
+def read_only(look: Look) -> Iterator[Hit]:
+    """A table that is not written."""
+    if not look.is_written:
+        yield Hit(f"the table has version {int(look.context.config.version)}, which hoodie reads and does not write")
+
+
+def metadata_table(look: Look) -> Iterator[Hit]:
+    """A metadata table that goes."""
+    context = look.context
+    made = context.config.metadata_partitions or context.storage.list(METADATA_TABLE)
+    if look.is_written and made:
+        yield Hit("Apache Hudi has made a metadata table, which the next write by hoodie drops", METADATA_TABLE)
+
+
+def properties_backup(look: Look) -> Iterator[Hit]:
+    """What an update of the properties left."""
+    if look.context.storage.exists(PROPERTIES_BACKUP):
+        yield Hit(f"{PROPERTIES_BACKUP} was left by an update of the properties, which are whole", PROPERTIES_BACKUP)
+
+
+def set_aside(look: Look) -> Iterator[Hit]:
+    """Files that a repair moved away."""
+    for name in set_aside_names(look.context.storage):
+        files = set_aside_files(look.context.storage, name)
+        if files:
+            size = format_size(sum(info.size_bytes for info in files.values()))
+            yield Hit(
+                f"a repair set {format_count(len(files), 'file')} of {size} aside as {name}", f"{SET_ASIDE}/{name}"
+            )

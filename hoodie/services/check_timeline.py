@@ -1,0 +1,252 @@
+"""Checks of what lies in `.hoodie`: properties against the table, instants, plans, savepoints, consumers, and what the dead left."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from hoodie.errors import CorruptFileError, HoodieError
+from hoodie.model.enums import Action, State
+from hoodie.model.findings import RepairKind
+from hoodie.model.instant import Instant, parse_instant, sort_key
+from hoodie.model.names import HEARTBEATS, MARKERS, join, parse_instant_file
+from hoodie.model.results import format_count
+from hoodie.options.table import PROPERTY_OF
+from hoodie.services.look import Hit, Look
+from hoodie.services.properties_repair import evident
+from hoodie.services.recovery import dead_remains, stray_heartbeats, stray_markers
+from hoodie.timeline.pending import explain_pending
+from hoodie.timeline.timeline import WRITES
+from hoodie.txn.heartbeat import Life, life_of
+from hoodie.view.consumers import consumer_names, place_path, read_place
+from hoodie.view.context import foreign_timeline
+from hoodie.write.agreement import contradictions
+
+_SHOWN = 5
+_UNKNOWN = "VALUE"
+"""In a printed command, what the user has to say."""
+
+
+# -- properties --------------------------------------------------------------------------------------------------------
+
+
+def properties(look: Look) -> Iterator[Hit]:
+    """Properties that the table's files speak against."""
+    for found in contradictions(look.context, look.snapshot):
+        if found.is_certain:
+            yield Hit(
+                found.what, subject=shlex.quote(f"{found.key}={evident(look.context.storage, found.key) or _UNKNOWN}")
+            )
+
+
+def unstated(look: Look) -> Iterator[Hit]:
+    """Properties that old writers left out."""
+    for found in contradictions(look.context, look.snapshot):
+        if not found.is_certain:
+            yield Hit(
+                found.what, subject=shlex.quote(f"{found.key}={evident(look.context.storage, found.key) or _UNKNOWN}")
+            )
+
+
+def version(look: Look) -> Iterator[Hit]:
+    """A timeline of another version than the properties state: nobody would see its commits."""
+    found = foreign_timeline(look.context.storage, look.context.config)
+    if found is not None:
+        key = PROPERTY_OF["version"]
+        yield Hit(found, subject=shlex.quote(f"{key}={_UNKNOWN if look.context.config.version == 6 else 6}"))
+
+
+# -- instants ----------------------------------------------------------------------------------------------------------
+
+
+def newest_commit(look: Look) -> Iterator[Hit]:
+    """The newest completed write, where its metadata do not decode."""
+    commits = look.snapshot.timeline.commits
+    if commits and commits[-1].time in look.unreadable and not look.context.clock.is_far_ahead(commits[-1].time):
+        newest = commits[-1]
+        yield Hit(look.plain(look.unreadable[newest.time]), look.context.active.path(newest), newest.time)
+
+
+def older_commits(look: Look) -> Iterator[Hit]:
+    """Completed writes before the newest, whose metadata do not decode."""
+    for instant in look.snapshot.timeline.commits[:-1]:
+        if instant.time in look.unreadable:
+            yield Hit(look.plain(look.unreadable[instant.time]), look.context.active.path(instant))
+
+
+def no_moment(look: Look) -> Iterator[Hit]:
+    """Instants whose digits are no moment: nobody can write after one."""
+    for instant in look.snapshot.timeline:
+        try:
+            parse_instant(instant.time)
+        except CorruptFileError:
+            path = look.context.active.path(instant)
+            yield Hit(f"{path} names no moment in time, so that nobody can write", path)
+
+
+def old_pending(look: Look) -> Iterator[Hit]:
+    """A pending write that is older than archived commits: the timeline begins with it, and what came after and is not on it does not
+    count. No archiving passes a pending write, so its file was put there later.
+    """
+    timeline, archived = look.snapshot.timeline, look.snapshot.archived
+    first = timeline.find(timeline.start or "", *WRITES)
+    if first is None or first.is_completed or not archived.files:
+        return
+    hidden = [i for i in archived.commits if sort_key(i.time) > sort_key(first.time)]
+    if any(i.time not in timeline.completed_times for i in hidden):
+        what = f"{first} is pending and older than archived commits, whose rows readers leave out"
+        yield Hit(what, look.context.active.path(first), first.time)
+
+
+def future(look: Look) -> Iterator[Hit]:
+    """Writes that a wrong clock put into the future: until then nobody can write."""
+    ahead = [i for i in look.snapshot.timeline if i.action in WRITES and look.context.clock.is_far_ahead(i.time)]
+    # Each can be taken back when it is the newest.
+    for instant in ahead[-1:]:
+        others = f", and so do {format_count(len(ahead) - 1, 'more instant')}" if len(ahead) > 1 else ""
+        what = f"{instant} lies ahead of the storage's clock, so that nobody can write{others}"
+        yield Hit(what, look.context.active.path(instant), instant.time)
+
+
+def plans(look: Look) -> Iterator[Hit]:
+    """Plans that do not decode, and instants of services in the future."""
+    for each in look.repairs.of(RepairKind.PLANS):
+        yield Hit(f"{each.path}: {each.why}", each.path)
+
+
+def young_plans(look: Look) -> Iterator[Hit]:
+    """Plans that do not decode, and are so young that they may just be written."""
+    for each in look.repairs.left:
+        if each.kind is RepairKind.PLANS and each.is_young:
+            yield Hit(f"{each.path}: {each.why}", each.path)
+
+
+def kept_plans(look: Look) -> Iterator[Hit]:
+    """Damaged plans that cannot go."""
+    for each in look.repairs.left:
+        if each.kind is RepairKind.PLANS and not each.is_young:
+            yield Hit(f"{each.path}: {each.why}", each.path)
+
+
+def savepoints(look: Look) -> Iterator[Hit]:
+    """Savepoints that do not say which files they hold: cleans do not run."""
+    for instant in look.snapshot.timeline:
+        if instant.action is Action.SAVEPOINT and instant.is_completed:
+            try:
+                look.context.active.read_savepoint(instant)
+            except HoodieError as exc:
+                yield Hit(look.plain(exc), look.context.active.path(instant), instant.time)
+
+
+def consumers(look: Look) -> Iterator[Hit]:
+    """Named consumers whose place is not known."""
+    for name in consumer_names(look.context.storage):
+        try:
+            read_place(look.context.storage, name)
+        except CorruptFileError as exc:
+            what = look.plain(exc).partition(": drop the consumer")[0]
+            yield Hit(what, place_path(name), shlex.quote(name))
+
+
+def archive(look: Look) -> Iterator[Hit]:
+    """An archive that cannot be read. The newest state does not need it."""
+    archived = look.snapshot.archived
+    try:
+        archived.read_commits(archived.commits)
+    except (HoodieError, FileNotFoundError) as exc:
+        yield Hit(look.plain(exc) if isinstance(exc, HoodieError) else str(exc))
+
+
+def stray_states(look: Look) -> Iterator[Hit]:
+    """Completed writes of one instant under two actions: their files would count twice, or not at all."""
+    times: dict[str, list[Instant]] = {}
+    for instant in look.snapshot.timeline.commits:
+        times.setdefault(instant.time, []).append(instant)
+    for time, those in times.items():
+        if len(those) > 1:
+            names = " and ".join(look.context.active.path(each).rpartition("/")[2] for each in those)
+            yield Hit(f"instant {time} was completed twice, as {names}", look.context.active.path(those[-1]))
+
+
+# -- what is not done --------------------------------------------------------------------------------------------------
+
+
+def _pending(look: Look, *, life: bool) -> Iterator[Instant]:
+    """But for those whose plan is damaged: that is another finding."""
+    damaged = {each.path for each in (*look.repairs.repairs, *look.repairs.left) if each.kind is RepairKind.PLANS}
+    for instant in look.snapshot.timeline.pending():
+        if look.context.active.path(instant._replace(state=State.REQUESTED)) in damaged:
+            continue
+        if (life_of(instant.time, look.context) is not Life.DEAD) is life:
+            yield instant
+
+
+def at_work(look: Look) -> Iterator[Hit]:
+    """Instants whose writer lives."""
+    for instant in _pending(look, life=True):
+        yield Hit(f"{instant} is at work", look.context.active.path(instant))
+
+
+def dead_writes(look: Look) -> Iterator[Hit]:
+    """Writes, rollbacks and restores whose process died."""
+    if not look.is_written:
+        return
+    for instant in _pending(look, life=False):
+        if instant.action in (*WRITES, Action.ROLLBACK, Action.RESTORE) and not look.context.clock.is_far_ahead(
+            instant.time
+        ):
+            yield Hit(f"{instant} is pending, and nobody works on it", look.context.active.path(instant))
+
+
+def dead_services(look: Look) -> Iterator[Hit]:
+    """Services that were begun, and whose process died."""
+    if not look.is_written:
+        return
+    for instant in _pending(look, life=False):
+        if instant.action in _RUN_BY and (instant.state is State.INFLIGHT or instant.action is Action.CLEAN):
+            what = f"{instant} is pending, and nobody works on it"
+            yield Hit(what, look.context.active.path(instant), _RUN_BY[instant.action])
+
+
+_RUN_BY = {
+    Action.COMPACTION: "compaction run",
+    Action.LOGCOMPACTION: "log-compaction run",
+    Action.CLUSTERING: "clustering run",
+    Action.CLEAN: "clean",
+}
+
+
+def waiting(look: Look) -> Iterator[Hit]:
+    """Plans that wait to be run, and savepoints in the making."""
+    for instant in _pending(look, life=False):
+        runs = (
+            look.is_written
+            and instant.action in _RUN_BY
+            and (instant.state is State.INFLIGHT or instant.action is Action.CLEAN)
+        )
+        if not runs and not (look.is_written and instant.action in (*WRITES, Action.ROLLBACK, Action.RESTORE)):
+            said = explain_pending(instant, table=look.context.storage.uri)
+            yield Hit(f"{instant} waits: {said}", look.context.active.path(instant))
+
+
+def remains(look: Look) -> Iterator[Hit]:
+    """Staged files, marks, markers and heartbeats that no pending instant stands for."""
+    context = look.context
+    if not look.is_written:
+        return
+    dead = dead_remains(context)
+    if dead:
+        yield Hit(f"{format_count(len(dead), 'dead writer')} left staged files or marks: {', '.join(dead[:_SHOWN])}")
+    for folder, names in ((MARKERS, stray_markers(context)), (HEARTBEATS, stray_heartbeats(context))):
+        if names:
+            yield Hit(f"{folder} has {', '.join(names[:_SHOWN])}, of instants that are not pending", folder)
+
+
+def odd_names(look: Look) -> Iterator[Hit]:
+    """Files in the timeline's folder that are none of a timeline, as copies and editors leave them."""
+    folder = look.context.config.timeline_folder
+    layout = 2 if look.context.config.version > 6 else 1
+    times = {instant.time for instant in look.snapshot.timeline}
+    for name in look.context.storage.names(folder):
+        if parse_instant_file(name, layout) is None and name[:17] in times:
+            yield Hit(f"{join(folder, name)} is no timeline file, and nobody reads it", join(folder, name))

@@ -1,0 +1,326 @@
+"""The one list of checks of a table: `validate` and `doctor` both go by it. Each has the one action that mends what it finds.
+
+`tests/corruption/test_catalogue.py` does the damage, runs the command that is printed here, and looks again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from hoodie.errors import HoodieError
+from hoodie.model.findings import Finding, Level
+from hoodie.services import check_files, check_rows, check_timeline
+from hoodie.services.look import Check, Hit, Look
+
+_COPY = "Restore the file from a copy of the table: no other way brings its rows back"
+_ROLLBACK = "`hoodie rollback {table} --yes` undoes it, and so does the next write"
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "version",
+        Level.DAMAGE,
+        "the timeline is that of another table version than `hoodie.properties` states",
+        "`hoodie repair {table} properties --set {subject} --yes` states the right one",
+        check_timeline.version,
+    ),
+    Check(
+        "no-moment",
+        Level.DAMAGE,
+        "the name of an instant is no moment in time, so that nobody can write",
+        "Delete {path}: no writer gives such a name",
+        check_timeline.no_moment,
+    ),
+    Check(
+        "old-pending",
+        Level.DAMAGE,
+        "a pending write is older than archived commits, whose rows do not count then",
+        "`hoodie rollback {table} {subject} --yes` undoes it",
+        check_timeline.old_pending,
+    ),
+    Check(
+        "newest-commit",
+        Level.DAMAGE,
+        "the newest commit is cut or empty",
+        "`hoodie rollback {table} {subject} --yes` takes it back; write its rows once more",
+        check_timeline.newest_commit,
+    ),
+    Check(
+        "older-commits",
+        Level.DAMAGE,
+        "a commit before the newest is cut or empty",
+        "Restore {path} from a copy of the table; `hoodie restore` to the commit before it takes back all since",
+        check_timeline.older_commits,
+    ),
+    Check(
+        "twice-completed",
+        Level.DAMAGE,
+        "one instant was completed under two names",
+        "Remove {path}, unless the table's writers know it, and look again",
+        check_timeline.stray_states,
+    ),
+    Check(
+        "future",
+        Level.DAMAGE,
+        "an instant lies ahead of the clock, so that nobody can write",
+        "`hoodie rollback {table} {subject} --yes` takes it back, unless it is the clock that is wrong",
+        check_timeline.future,
+    ),
+    Check(
+        "plans",
+        Level.DAMAGE,
+        "the plan of a clean, a rollback or a compaction does not decode, or such an instant lies ahead of the clock",
+        "`hoodie repair {table} plans --yes` removes it, and it is planned anew",
+        check_timeline.plans,
+    ),
+    Check(
+        "young-plans",
+        Level.DAMAGE,
+        "the same, so young that it may just be written",
+        "`hoodie repair {table} plans --older-than 0s --yes` removes it, if nobody writes it",
+        check_timeline.young_plans,
+    ),
+    Check(
+        "kept-plans",
+        Level.DAMAGE,
+        "a damaged plan after which log files are named",
+        "Restore {path} from a copy of the table: no other way brings it back",
+        check_timeline.kept_plans,
+    ),
+    Check(
+        "properties",
+        Level.DAMAGE,
+        "`hoodie.properties` contradicts the table: its key, partition or ordering columns, or its type",
+        "`hoodie repair {table} properties --set {subject} --yes` puts it right",
+        check_timeline.properties,
+    ),
+    Check(
+        "partition-metadata",
+        Level.DAMAGE,
+        "the file that makes a folder a partition is missing or damaged",
+        "`hoodie repair {table} partition-metadata --yes` writes it anew",
+        check_files.partition_metadata,
+    ),
+    Check(
+        "files",
+        Level.DAMAGE,
+        "a base or log file is missing, cut, or not the one that its commit names",
+        _COPY,
+        check_files.data_files,
+    ),
+    Check(
+        "modification-times",
+        Level.DAMAGE,
+        "a copy did not keep the modification times by which Apache Hudi 1.x orders log files",
+        "Copy the table again, such as with `rsync -t`",
+        check_files.modification_times,
+    ),
+    Check(
+        "savepoints",
+        Level.DAMAGE,
+        "a savepoint does not say which files it holds",
+        "`hoodie savepoint {table} {subject} --drop` lets it go",
+        check_timeline.savepoints,
+    ),
+    Check(
+        "consumers",
+        Level.DAMAGE,
+        "the place of a named consumer does not decode",
+        "`hoodie consumers {table} --drop {subject}` drops the consumer; begin anew from where you know that it was",
+        check_timeline.consumers,
+    ),
+    Check(
+        "archive",
+        Level.DAMAGE,
+        "a file of the archived timeline is missing or damaged",
+        "Restore the file from a copy of the table",
+        check_timeline.archive,
+        deep=True,
+    ),
+    Check(
+        "archived-files",
+        Level.DAMAGE,
+        "a file is missing whose commit was archived",
+        _COPY,
+        check_rows.archived_files,
+        deep=True,
+    ),
+    Check(
+        "base-files",
+        Level.DAMAGE,
+        "the rows of a base file do not fit its footer, bloom filter, folder or commit",
+        _COPY,
+        check_rows.base_files,
+        deep=True,
+    ),
+    Check(
+        "rows",
+        Level.DAMAGE,
+        "a log file or a base file does not decode, or is that of another folder or file group",
+        _COPY,
+        check_rows.rows,
+        deep=True,
+    ),
+    Check(
+        "keys",
+        Level.DAMAGE,
+        "a record key stands more than once in a partition",
+        "An insert without look-up does that; to keep one row of each key, read the partition, drop the others, and write it with "
+        "insert_overwrite",
+        check_rows.duplicate_keys,
+        deep=True,
+    ),
+    Check(
+        "dead-writes",
+        Level.NEGLECT,
+        "a write, a rollback or a restore is pending whose process died",
+        _ROLLBACK,
+        check_timeline.dead_writes,
+    ),
+    Check(
+        "dead-services",
+        Level.NEGLECT,
+        "a service was begun whose process died",
+        "`hoodie {subject} {table}` finishes it",
+        check_timeline.dead_services,
+    ),
+    Check(
+        "remains",
+        Level.NEGLECT,
+        "dead writers left staged files, marks, markers or heartbeats",
+        "`hoodie rollback {table} --yes` removes them",
+        check_timeline.remains,
+    ),
+    Check(
+        "stray-files",
+        Level.NEGLECT,
+        "a data file lies there that no instant explains",
+        "`hoodie repair {table} stray-files --yes` moves it away",
+        check_files.stray_files,
+    ),
+    Check(
+        "row-copies",
+        Level.NEGLECT,
+        "a row copy is damaged, and readers take the logs",
+        "Delete {path}: the logs say all that is in it",
+        check_rows.row_copies,
+        deep=True,
+    ),
+    Check(
+        "timeline",
+        Level.NEGLECT,
+        "the timeline is never archived",
+        "`hoodie archive {table}` moves the oldest commits to the archive",
+        check_files.long_timeline,
+    ),
+    Check(
+        "held-timeline",
+        Level.NEGLECT,
+        "a savepoint, a consumer or pending work keeps the timeline from being archived",
+        "",
+        check_files.held_timeline,
+    ),
+    Check(
+        "cleaning", Level.NEGLECT, "no clean has run", "`hoodie clean {table}` deletes them", check_files.never_cleaned
+    ),
+    Check(
+        "compaction",
+        Level.NEGLECT,
+        "log files are never compacted",
+        "`hoodie compaction run {table}` merges them; hoodie.compact.inline=true lets writers do it",
+        check_files.crowded_slices,
+    ),
+    Check("at-work", Level.NOTE, "a writer is at work", "", check_timeline.at_work),
+    Check("waiting", Level.NOTE, "a plan waits to be run", "", check_timeline.waiting),
+    Check(
+        "young-strays",
+        Level.NOTE,
+        "a data file lies there that no instant explains, so young that a writer may be at it",
+        "`hoodie repair {table} stray-files --older-than 0s --yes` moves it away, if nobody writes it",
+        check_files.young_strays,
+    ),
+    Check(
+        "kept-strays", Level.NOTE, "a data file may be a stray, and somebody may need it", "", check_files.kept_strays
+    ),
+    Check(
+        "odd-names",
+        Level.NOTE,
+        "a file in the timeline's folder is none of a timeline",
+        "Delete it when nobody wants it",
+        check_timeline.odd_names,
+    ),
+    Check(
+        "unstated",
+        Level.NOTE,
+        "`hoodie.properties` does not state the partition columns, as old writers left them out; hoodie does not write the table",
+        "`hoodie repair {table} properties --set {subject} --yes` states them",
+        check_timeline.unstated,
+    ),
+    Check("read-only", Level.NOTE, "the table has a version that hoodie does not write", "", check_files.read_only),
+    Check(
+        "metadata-table",
+        Level.NOTE,
+        "Apache Hudi keeps a metadata table, which the next write drops",
+        "Give Apache Hudi's writers hoodie.metadata.enable=false",
+        check_files.metadata_table,
+    ),
+    Check(
+        "properties-backup",
+        Level.NOTE,
+        "an update of the properties left its backup",
+        "",
+        check_files.properties_backup,
+    ),
+    Check(
+        "set-aside",
+        Level.NOTE,
+        "a repair moved files away",
+        "Delete the folder when nobody wants them back",
+        check_files.set_aside,
+    ),
+)
+
+
+def run_checks(look: Look, *, deep: bool, levels: frozenset[Level] = frozenset(Level)) -> Iterator[Finding]:
+    """What the checks of these levels find, in their order.
+
+    A check that damage keeps from looking is passed over: it is for what was found before it.
+    """
+    is_damaged = False
+    for check in CHECKS:
+        if check.level not in levels or (check.deep and not deep):
+            continue
+        try:
+            hits = list(check.look(look))
+        except HoodieError as exc:
+            if is_damaged:
+                continue
+            hits = [Hit(look.plain(exc))]
+            check = _UNKNOWN_DAMAGE
+        for hit in hits:
+            yield _finding(check, hit, look)
+        is_damaged = is_damaged or (bool(hits) and check.level is Level.DAMAGE)
+
+
+_UNKNOWN_DAMAGE = Check(
+    "unreadable",
+    Level.DAMAGE,
+    "a file of the table does not decode, and no other check has said which",
+    "Restore the file from a copy of the table",
+    lambda look: (),
+)
+
+
+def _finding(check: Check, hit: Hit, look: Look) -> Finding:
+    table = shlex.quote(look.context.storage.uri)
+    path = shlex.quote(f"{look.context.storage.uri.rstrip('/')}/{hit.path}") if hit.path else ""
+    mend = check.action.format(table=table, path=path, subject=hit.subject) or None
+    what = _without_advice(hit.what) if mend and mend.startswith("Restore ") else hit.what
+    return Finding(check.name, check.level, what, hit.path, mend)
+
+
+def _without_advice(text: str) -> str:
+    """What is wrong: what mends it, the check says."""
+    lower = text.lower()
+    found = [at for each in ("; restore ", ". restore ", ", restore ") if (at := lower.find(each)) >= 0]
+    return text[: min(found)] if found else text

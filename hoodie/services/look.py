@@ -1,0 +1,92 @@
+"""What a check of a table looks at, each part found once, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hoodie.errors import HoodieError
+from hoodie.model.enums import TableVersion
+from hoodie.model.findings import Level, RepairKind, RepairResult
+from hoodie.model.once import once
+from hoodie.options.write import WriteOptions
+from hoodie.services.repairs import kinds_of, repair
+from hoodie.view.context import Snapshot, TableContext
+
+
+class Hit(NamedTuple):
+    """One thing that a check found."""
+
+    what: str
+    """A sentence for people."""
+    path: str | None = None
+    """Of the file, relative to the table."""
+    subject: str = ""
+    """What the check's action is about: an instant, or arguments of its command."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at a table; nothing is changed by it."""
+
+    context: TableContext
+    options: WriteOptions
+
+    @once
+    def snapshot(self) -> Snapshot:
+        return self.context.snapshot()
+
+    @property
+    def is_written(self) -> bool:
+        """Whether hoodie writes tables of this version."""
+        return self.context.config.version is TableVersion.V6
+
+    @once
+    def repairs(self) -> RepairResult:
+        """What `repair` would do.
+
+        Raises:
+            CorruptFileError: metadata of an instant do not decode, so that nothing can be told of files.
+        """
+        kinds = kinds_of(None) if self.is_written else kinds_of(RepairKind.PARTITION_METADATA.value)
+        return repair(self.context, kinds, dry_run=True)
+
+    @once
+    def unreadable(self) -> Mapping[str, HoodieError]:
+        """Instant -> what is wrong with the metadata of that completed write."""
+        found: dict[str, HoodieError] = {}
+        for instant in self.snapshot.timeline.commits:
+            try:
+                self.context.active.read_commit(instant)
+            except HoodieError as exc:
+                found[instant.time] = exc
+        return found
+
+    @property
+    def rows(self) -> object | None:
+        """What reading all rows gave, once they were read."""
+        return self.__dict__.get("_rows")
+
+    def keep_rows(self, found: object) -> None:
+        self.__dict__["_rows"] = found
+
+    def plain(self, error: HoodieError) -> str:
+        """An error without the table's own path in it."""
+        uri = self.context.storage.uri
+        return str(error).replace(f" of table {uri}", "").replace(f"{uri.rstrip('/')}/", "")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that is checked. What mends it is the same for all that it finds."""
+
+    name: str
+    level: Level
+    finds: str
+    """For people: what is wrong then."""
+    action: str
+    """What mends it; `{table}`, `{path}` and `{subject}` stand for those of a hit, ready for a shell. Empty: nothing is to do."""
+    look: Callable[[Look], Iterable[Hit]]
+    deep: bool = False
+    """Whether rows are read for it."""

@@ -1,0 +1,228 @@
+"""Whether a table's properties fit its files: a write that went by others would store keys twice, or rows in foreign folders.
+
+The columns that the properties name must be among the table's, and make the keys and paths of rows that are stored. A thousand rows of
+one file of the newest commits are looked at, once for a process and the properties it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFileError, HoodieError
+from hoodie.filegroup.log_scan import rows_elsewhere
+from hoodie.format.parquet_file import open_parquet, read_batches
+from hoodie.keygen.generator import KeyGenerator, key_generator
+from hoodie.model.enums import MergeMode, TableType
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.names import PROPERTIES, join, parse_base_file
+from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF
+from hoodie.storage.cache import Kind
+from hoodie.view.context import Snapshot, TableContext
+
+_AGREED: Kind[bool] = Kind("properties that fit the table")
+_COMMITS = 20
+_ROWS = 1000
+_SHOWN = 10
+
+
+class Contradiction(NamedTuple):
+    """A property that the table's files speak against."""
+
+    key: str
+    """The property."""
+    what: str
+    is_certain: bool = True
+    """False: the properties say nothing, as those of old writers."""
+
+
+def require_agreement(context: TableContext) -> None:
+    """Refuse to write by properties that contradict the table.
+
+    Raises:
+        CorruptFileError: names the first contradiction.
+    """
+    key = (context.storage.identity, frozenset(context.config.raw.items()))
+    if context.cache.find(_AGREED, key):
+        return
+    snapshot = context.snapshot()
+    if not snapshot.timeline.commits:
+        return
+    for found in contradictions(context, snapshot):
+        raise CorruptFileError(
+            f"{context.storage.uri}/{PROPERTIES} contradicts the table: {found.what}. Nothing was written; "
+            f"{found.key} has to say what it said when the table was made"
+        )
+    context.cache.put(_AGREED, key, True, 0)
+
+
+def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contradiction]:
+    """What of the properties the table speaks against."""
+    config, schema = context.config, snapshot.schema
+    roles = {"record key": config.record_key_fields}
+    if not config.drops_partition_columns:
+        roles["partition"] = config.partition_fields
+    if config.merge_mode is MergeMode.EVENT_TIME_ORDERING:
+        roles["ordering"] = config.ordering_fields
+    lacking = set()
+    for role, fields in roles.items():
+        for name in fields if schema is not None else ():
+            if schema is not None and not {name, name.partition(".")[0]} & {*schema.names}:
+                lacking.add(role)
+                columns = ", ".join(schema.names[:_SHOWN]) + (", …" if len(schema.names) > _SHOWN else "")
+                yield Contradiction(_PROPERTY[role], f"{role} column {name!r} is none of its columns ({columns})")
+    if config.table_type is TableType.COPY_ON_WRITE and _has_logs(snapshot):
+        yield Contradiction(
+            PROPERTY_OF["table_type"], "its type is COPY_ON_WRITE, and the newest commits wrote log files"
+        )
+    sample = None if {"record key", "partition"} <= lacking else next(_samples(context, snapshot), None)
+    if sample is not None:
+        yield from (each for each in _by_rows(context, sample) if _ROLE[each.key] not in lacking)
+
+
+_PROPERTY = {
+    "record key": PROPERTY_OF["record_key_fields"],
+    "partition": PROPERTY_OF["partition_fields"],
+    "ordering": PROPERTY_OF["ordering_fields"],
+}
+_ROLE = {key: role for role, key in _PROPERTY.items()}
+
+
+def _has_logs(snapshot: Snapshot) -> bool:
+    """Whether the newest commit appended to logs: a table becomes one of another type after all were compacted."""
+    newest = snapshot.active.read_commit(snapshot.timeline.commits[-1])
+    return any(stat.log_version is not None for stat in newest.stats())
+
+
+class _Sample(NamedTuple):
+    path: str
+    folder: str
+    rows: pa.Table
+
+
+def _samples(context: TableContext, snapshot: Snapshot) -> Iterator[_Sample]:
+    """Rows of base files that the newest commits wrote, or wrote onto."""
+    if not context.config.populate_meta_fields:
+        return
+    tried = set()
+    for instant in islice(reversed(snapshot.timeline.commits), _COMMITS):
+        for stat in snapshot.active.read_commit(instant).stats():
+            path = stat.path if stat.log_version is None else join(stat.partition_path, stat.base_file or "")
+            if path in tried or parse_base_file(path.rpartition("/")[2]) is None:
+                continue
+            tried.add(path)
+            rows = _first_rows(context, path)
+            if rows is not None and rows.num_rows and _lies_right(rows, stat.partition_path):
+                yield _Sample(path, stat.partition_path, rows)
+            break
+
+
+def _lies_right(rows: pa.Table, folder: str) -> bool:
+    """Whether the rows themselves say so; else the file is that of another folder, which says nothing of properties."""
+    return PARTITION_PATH not in rows.column_names or not rows_elsewhere(rows.column(PARTITION_PATH), folder)
+
+
+def _first_rows(context: TableContext, path: str) -> pa.Table | None:
+    """The keys of a file's first rows, and the columns that make them; None where the file is gone, or damaged."""
+    config = context.config
+    wanted = {name.partition(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+    try:
+        with context.storage.open_input(path) as source, open_parquet(source, path=path) as file:
+            names = [n for n in file.schema_arrow.names if n in {RECORD_KEY, PARTITION_PATH, *wanted}]
+            if RECORD_KEY not in names:
+                return None
+            batch = next(iter(read_batches(file, names, batch_rows=_ROWS, path=path)), None)
+            return None if batch is None else pa.Table.from_batches([batch]).slice(0, _ROWS)
+    except (FileNotFoundError, HoodieError):
+        return None  # who reads the file says so
+
+
+def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
+    """The rows against the keys and paths that the properties make of them."""
+    config = context.config
+    try:
+        generator = key_generator(config)
+    except HoodieError:
+        return  # the options of a write say the rest of it
+    rows = sample.rows
+    names_generator = any(config.raw.get(key) for key in (KEYGEN_TYPE, KEYGEN_CLASS))
+    if config.generates_keys and names_generator:
+        stored = rows.column(RECORD_KEY)
+        generated = pc.match_substring_regex(stored, r"^\d{14,17}_\d+_\d+$")
+        if not pc.any(generated).as_py():
+            yield Contradiction(
+                _PROPERTY["record key"],
+                f"no column makes the record key, and the rows of {sample.path} have keys of columns, such as {stored[0].as_py()!r}",
+            )
+    if not config.generates_keys and _are_plain(rows, config.record_key_fields):
+        stored = rows.column(RECORD_KEY).cast(pa.string())
+        bare = pc.replace_substring(stored, f"{config.record_key_fields[0]}:", "", max_replacements=1)
+        made = _made(generator.keys, rows)
+        single = len(config.record_key_fields) == 1
+        if (
+            made is not None
+            and not _most_equal(made, stored)
+            and not (single and _most_equal_bare(made, bare, generator))
+        ):
+            yield Contradiction(
+                _PROPERTY["record key"],
+                f"{', '.join(config.record_key_fields)} makes other record keys than those of the rows in {sample.path}, such as "
+                f"{made[0].as_py()!r} for {stored[0].as_py()!r}",
+            )
+    dated = generator.timestamps is not None
+    there = all(name in rows.column_names for name in config.partition_fields)
+    if there and not dated and not config.drops_partition_columns:
+        paths = _made(generator.partitions, rows)
+        plain = _are_plain(rows, config.partition_fields)
+        if paths is None or not (_all_in(paths, sample.folder) if plain else len(pc.unique(paths)) == 1):
+            columns = ", ".join(config.partition_fields) or "no partition column"
+            made_path = "" if paths is None else f", such as {paths[0].as_py()!r}"
+            yield Contradiction(
+                _PROPERTY["partition"],
+                f"{columns} puts the rows of {sample.path} into other folders than {sample.folder!r}{made_path}",
+                is_certain=bool(config.partition_fields) or names_generator,
+            )
+
+
+def _made(make: Callable[[pa.Table], pa.ChunkedArray[Any]], rows: pa.Table) -> pa.ChunkedArray[Any] | None:
+    try:
+        return make(rows)
+    except HoodieError:
+        return None
+
+
+def _most_equal_bare(made: pa.ChunkedArray[Any], bare: pa.ChunkedArray[Any], generator: KeyGenerator) -> bool:
+    """With one key column some writers put its name into the keys, and some do not."""
+    prefix = f"{generator.record_key_fields[0]}:"
+    return _most_equal(pc.replace_substring(made, prefix, "", max_replacements=1), bare)
+
+
+def _all_in(paths: pa.ChunkedArray[Any], folder: str) -> bool:
+    # Whether the days of a date are folders of their own, properties need not say.
+    same = pc.replace_substring(paths, "-", "/")
+    return _most_equal(same, pa.chunked_array([pa.repeat(folder.replace("-", "/"), len(paths))]))
+
+
+def _most_equal(one: pa.ChunkedArray[Any], other: pa.ChunkedArray[Any]) -> bool:
+    """More than half of the rows: a few may have keys that a writer made in a way of its own."""
+    return 2 * (pc.sum(pc.fill_null(pc.equal(one, other), False)).as_py() or 0) > len(one)
+
+
+def _are_plain(rows: pa.Table, fields: Sequence[str]) -> bool:
+    """Whether all writers make the same texts of the columns. Of dates, times and decimals some writers make others."""
+    kinds = [rows.schema.field(name).type for name in fields if name in rows.column_names]
+    return len(kinds) == len(fields) and all(any(is_kind(kind) for is_kind in _PLAIN) for kind in kinds)
+
+
+_PLAIN = (
+    pa.types.is_integer,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_dictionary,
+    pa.types.is_boolean,
+    pa.types.is_floating,
+)

@@ -1,0 +1,358 @@
+"""Kinds of damage that people meet: each is done to a table on a disk, and says what is to become of the rows."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import hoodie
+from hoodie.model.instant import format_instant, parse_instant
+
+OLD_S = 1_000_000_000
+"""A modification time at which nobody is at work."""
+FUTURE = "20991127014124599"
+PROPERTIES = ".hoodie/hoodie.properties"
+
+
+def make(path: Path) -> None:
+    """Two folders of a merge-on-read table: base files, logs with updates and deletes, a compaction, a replaced group, a savepoint,
+    a clean, an archive and a named consumer.
+    """
+    table = hoodie.create_table(path, record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ")
+    upsert(table, 0, ("oslo",))
+    for version in range(1, 4):
+        upsert(table, version, ("rome",))
+    table.insert_overwrite([{"id": n, "city": "bern", "ts": 0, "fare": 0.0} for n in range(2)])
+    table.insert_overwrite([{"id": n, "city": "bern", "ts": 1, "fare": 1.0} for n in range(2)])
+    table.compact()
+    upsert(table, 5, ("rome", "bern"))
+    table.clean(retain_commits=1)
+    table.archive(min_commits=3)
+    upsert(table, 6, ("rome", "bern"))
+    table.savepoint()
+    upsert(table, 7, ("rome",))
+    table.delete([{"id": 1, "city": "rome"}])
+    table.consumer("reader", start="latest")
+
+
+def upsert(table: hoodie.HoodieTable, version: int, cities: tuple[str, ...]) -> None:
+    table.upsert([{"id": n, "city": c, "ts": version, "fare": float(version)} for c in cities for n in range(4)])
+
+
+class Damage(NamedTuple):
+    do: Callable[[Path], object]
+    names: str
+    """What the doctor's report has to name, a pattern."""
+    values: dict[str, str] = {}  # noqa: RUF012 - nobody changes it
+    """What the user knows of properties, for the command that asks for it."""
+    undoes: int = 0
+    """How many of the newest commits the way out takes back."""
+    is_damage: bool = True
+    """Whether `validate` finds it, too; else it costs, or will."""
+    only_deep: bool = False
+    """Whether rows, or the archive, have to be read for it."""
+    is_silent: bool = False
+    """Whether queries do not know of it: what only the archive says, they do not read."""
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def base(table: Path, folder: str = "rome") -> Path:
+    return max((table / folder).glob("*.parquet"), key=lambda path: path.name.rpartition("_")[2])
+
+
+def logs(table: Path, folder: str = "rome") -> list[Path]:
+    found = (table / folder).glob(".*.log.*")
+    return sorted(
+        (p for p in found if not p.name.endswith(".crc")), key=lambda path: (path.name[-40:], path.stat().st_mtime)
+    )
+
+
+def newest(table: Path, *, action: str = "deltacommit", at: int = -1) -> Path:
+    return sorted((table / ".hoodie").glob(f"*.{action}"))[at]
+
+
+def cut(path: Path, size: int | None = None) -> None:
+    os.truncate(path, path.stat().st_size // 2 if size is None else size)
+
+
+def in_place(path: Path, other: Path) -> None:
+    """The content of another file, filled up to the same size."""
+    shutil.copyfile(other, path)
+
+
+def replaced(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def later(time: str, seconds: int = 10) -> str:
+    return format_instant(parse_instant(time) + timedelta(seconds=seconds))
+
+
+def plan(table: Path, action: str, content: bytes = b"garbage", *, age: bool = True) -> Path:
+    path = table / ".hoodie" / f"{later(newest(table).name[:17])}.{action}"
+    path.write_bytes(content)
+    if age:
+        os.utime(path, (OLD_S, OLD_S))
+    return path
+
+
+def future(table: Path, source: Path) -> None:
+    """A commit copied under the name of an instant that a wrong clock gave."""
+    for path in (table / ".hoodie").glob(f"{source.name[:17]}.*"):
+        shutil.copyfile(path, path.with_name(path.name.replace(source.name[:17], FUTURE)))
+
+
+def stray(table: Path) -> None:
+    twin = base(table).with_name(re.sub(r"_[0-9-]+_", "_7-7-7_", base(table).name))
+    shutil.copyfile(base(table), twin)
+    os.utime(twin, (OLD_S, OLD_S))
+
+
+def swap_logs(table: Path) -> None:
+    in_place(logs(table, "rome")[0], logs(table, "bern")[0])
+    shutil.rmtree(table / ".hoodie/.hoodie_py/rows", ignore_errors=True)
+
+
+def older_base_in_place(table: Path) -> None:
+    """A base file of the other folder, padded to the size that the commit states."""
+    path, other = base(table, "rome"), base(table, "bern")
+    size = path.stat().st_size
+    shutil.copyfile(other, path)
+    if path.stat().st_size < size:
+        data = path.read_bytes()
+        path.write_bytes(data[:4] + b"\0" * 0 + data[4:])
+        os.truncate(path, size)
+
+
+def dead_write(table: Path, states: tuple[str, ...], action: str = "deltacommit") -> None:
+    time = later(newest(table).name[:17])
+    for state in states:
+        path = table / ".hoodie" / f"{time}.{action}.{state}"
+        path.write_bytes(b"")
+        os.utime(path, (OLD_S, OLD_S))
+
+
+def folder_of_nobody(table: Path, path: str) -> None:
+    made = table / path
+    made.mkdir(parents=True)
+    os.utime(made, (OLD_S, OLD_S))
+
+
+def torn_properties(table: Path) -> None:
+    cut(table / PROPERTIES)
+
+
+def update_died(table: Path) -> None:
+    shutil.copyfile(table / PROPERTIES, table / ".hoodie/hoodie.properties.backup")
+    (table / PROPERTIES).write_bytes(b"")
+
+
+def archive_file(table: Path) -> Path:
+    return max((table / ".hoodie/history").glob(".commits*"), key=lambda path: path.stat().st_size)
+
+
+def renamed_group(table: Path) -> None:
+    replaced(newest(table), '"rome/', '"rona/')
+
+
+def other_rows_in_properties(table: Path) -> None:
+    replaced(table / PROPERTIES, "recordkey.fields=id", "recordkey.fields=nope")
+
+
+KNOWN = {
+    "hoodie.table.ordering.fields": "ts",
+    "hoodie.table.partition.fields": "city",
+    "hoodie.table.recordkey.fields": "id",
+    "hoodie.table.type": "MERGE_ON_READ",
+    "hoodie.table.version": "6",
+    "hoodie.table.name": "table",
+}
+
+
+DAMAGES = {
+    # data files
+    "a base file is missing": Damage(lambda t: base(t).unlink(), r"rome/.*\.parquet is gone"),
+    "a base file is cut": Damage(lambda t: cut(base(t)), r"rome/.*\.parquet"),
+    "a base file is empty": Damage(lambda t: cut(base(t), 0), r"rome/.*\.parquet"),
+    "the last byte of a base file is missing": Damage(
+        lambda t: cut(base(t), base(t).stat().st_size - 1), r"rome/.*\.parquet"
+    ),
+    "a base file has a damaged page": Damage(lambda t: _flip(base(t), 60), r"rome/.*\.parquet", only_deep=True),
+    "a base file is zeros": Damage(
+        lambda t: base(t).write_bytes(bytes(base(t).stat().st_size)), r"rome/.*\.parquet", only_deep=True
+    ),
+    "a base file of another folder": Damage(
+        lambda t: _padded(base(t), base(t, "bern")), r"rome/.*\.parquet", only_deep=True
+    ),
+    "a base file of an archived commit is missing": Damage(
+        lambda t: base(t, "oslo").unlink(), r"oslo/.*\.parquet is gone", only_deep=True, is_silent=True
+    ),
+    "a base file that a retried task left": Damage(stray, r"7-7-7", is_damage=False),
+    "a log file is missing": Damage(lambda t: logs(t)[-1].unlink(), r"rome/\..*\.log\."),
+    "the first log file is missing": Damage(lambda t: logs(t)[0].unlink(), r"rome/\..*\.log\."),
+    "a log file is cut": Damage(lambda t: cut(logs(t)[0]), r"rome/\..*\.log\."),
+    "a log file is empty": Damage(lambda t: cut(logs(t)[0], 0), r"rome/\..*\.log\."),
+    "a log file has a damaged block": Damage(lambda t: _flip(logs(t)[0], 8), r"rome/\..*\.log\.", only_deep=True),
+    "a log file is zeros": Damage(
+        lambda t: logs(t)[0].write_bytes(bytes(logs(t)[0].stat().st_size)), r"rome/\..*\.log\.", only_deep=True
+    ),
+    "a log file of another folder": Damage(swap_logs, r"rome/\..*\.log\.", only_deep=True),
+    "all files of a folder are missing": Damage(lambda t: shutil.rmtree(t / "bern"), r"bern"),
+    # folders
+    "a folder without partition metadata": Damage(
+        lambda t: (t / "rome/.hoodie_partition_metadata").unlink(), "rome/.hoodie_partition_metadata"
+    ),
+    "a folder of archived commits without it": Damage(
+        lambda t: (t / "oslo/.hoodie_partition_metadata").unlink(), "oslo/.hoodie_partition_metadata"
+    ),
+    "partition metadata are empty": Damage(
+        lambda t: cut(t / "rome/.hoodie_partition_metadata", 0), "rome/.hoodie_partition_metadata"
+    ),
+    "partition metadata are garbage": Damage(
+        lambda t: (t / "rome/.hoodie_partition_metadata").write_bytes(b"\xff\0"), "rome/.hoodie_partition_metadata"
+    ),
+    # commits
+    "the newest commit is cut": Damage(lambda t: cut(newest(t)), r"\.deltacommit", undoes=1),
+    "the newest commit is empty": Damage(lambda t: cut(newest(t), 0), r"\.deltacommit", undoes=1),
+    "the newest commit is garbage": Damage(lambda t: newest(t).write_bytes(b"garbage"), r"\.deltacommit", undoes=1),
+    "an older commit is cut": Damage(lambda t: cut(newest(t, at=-2)), r"\.deltacommit"),
+    "the replacecommit is cut": Damage(lambda t: cut(newest(t, action="replacecommit")), r"\.replacecommit"),
+    "a commit names another file": Damage(lambda t: replaced(newest(t), ".log.", ".lox."), r"\.deltacommit", undoes=1),
+    "an instant of 2099": Damage(lambda t: future(t, newest(t)), FUTURE),
+    "a pending write of 2099": Damage(lambda t: (t / f".hoodie/{FUTURE}.deltacommit.requested").touch(), FUTURE),
+    "a clean of 2099": Damage(lambda t: _future_service(t, "clean"), FUTURE),
+    "an instant that is no moment": Damage(
+        lambda t: (t / f".hoodie/{newest(t).name[:12]}99999.deltacommit.requested").touch(), "99999"
+    ),
+    "a pending write from before the archive": Damage(
+        lambda t: (t / ".hoodie/20200101000000000.deltacommit.requested").touch(), "20200101000000000", is_silent=True
+    ),
+    # pending work
+    "a write that was requested": Damage(
+        lambda t: dead_write(t, ("requested",)), "deltacommit.requested", is_damage=False
+    ),
+    "a write that was begun": Damage(
+        lambda t: dead_write(t, ("requested", "inflight")), "deltacommit.inflight", is_damage=False
+    ),
+    "a write that is inflight and was never requested": Damage(
+        lambda t: dead_write(t, ("inflight",)), "deltacommit.inflight", is_damage=False
+    ),
+    "an overwrite that was begun": Damage(
+        lambda t: dead_write(t, ("requested", "inflight"), "replacecommit"), "replacecommit.inflight", is_damage=False
+    ),
+    "a compaction plan is garbage": Damage(lambda t: plan(t, "compaction.requested"), "compaction.requested"),
+    "a compaction plan is empty": Damage(lambda t: plan(t, "compaction.requested", b""), "compaction.requested"),
+    "a compaction plan is garbage and young": Damage(
+        lambda t: plan(t, "compaction.requested", age=False), "compaction.requested"
+    ),
+    "a compaction without its plan": Damage(lambda t: plan(t, "compaction.inflight", b""), "compaction.requested"),
+    "a log compaction plan is garbage": Damage(lambda t: plan(t, "logcompaction.requested"), "logcompaction.requested"),
+    "a clustering plan is garbage": Damage(
+        lambda t: plan(t, "replacecommit.requested"), "replacecommit.requested", is_damage=False
+    ),
+    "a clean plan is garbage": Damage(lambda t: plan(t, "clean.requested"), "clean.requested"),
+    "a completed clean is cut": Damage(lambda t: _age(newest(t, action="clean"), cut), r"\d\.clean"),
+    "a rollback plan is garbage": Damage(lambda t: plan(t, "rollback.requested"), "rollback.requested"),
+    "a restore plan is garbage": Damage(lambda t: plan(t, "restore.requested"), "restore.requested", is_damage=False),
+    # what else lies in .hoodie
+    "a savepoint is cut": Damage(lambda t: cut(newest(t, action="savepoint")), r"\.savepoint"),
+    "the place of a consumer is garbage": Damage(
+        lambda t: (t / ".hoodie/.hoodie_py/consumers/reader.json").write_bytes(b"{"), "reader"
+    ),
+    "a file of the archive is cut": Damage(lambda t: cut(archive_file(t)), "history"),
+    "a row copy is damaged": Damage(
+        lambda t: cut(next((t / ".hoodie/.hoodie_py/rows").glob("*.parquet"))), "rows/", is_damage=False
+    ),
+    "a heartbeat of nobody": Damage(
+        lambda t: _age(_made(t / ".hoodie/.heartbeat/20200101000000000")), "heartbeat", is_damage=False
+    ),
+    "markers of nobody": Damage(
+        lambda t: folder_of_nobody(t, ".hoodie/.temp/20200101000000000"), "20200101000000000", is_damage=False
+    ),
+    "a staging folder of nobody": Damage(
+        lambda t: folder_of_nobody(t, ".hoodie/.hoodie_py/staging/20200101000000000"),
+        "20200101000000000",
+        is_damage=False,
+    ),
+    # properties
+    "the properties are empty": Damage(lambda t: cut(t / PROPERTIES, 0), "hoodie.properties is empty", KNOWN),
+    "the properties are missing": Damage(lambda t: (t / PROPERTIES).unlink(), "hoodie.properties is missing", KNOWN),
+    "the properties are torn": Damage(torn_properties, "hoodie.properties", KNOWN),
+    "the properties are garbage": Damage(
+        lambda t: (t / PROPERTIES).write_bytes(b"\xff\xfe\0garbage"), "hoodie.properties", KNOWN
+    ),
+    "the table type is missing": Damage(
+        lambda t: replaced(t / PROPERTIES, "hoodie.table.type=", "#"), "hoodie.table.type", KNOWN
+    ),
+    "a wrong record key": Damage(
+        lambda t: replaced(t / PROPERTIES, "recordkey.fields=id", "recordkey.fields=nope"), "'nope'", KNOWN
+    ),
+    "a record key that is another column": Damage(
+        lambda t: replaced(t / PROPERTIES, "recordkey.fields=id", "recordkey.fields=fare"), "fare", KNOWN
+    ),
+    "a wrong partition column": Damage(
+        lambda t: replaced(t / PROPERTIES, "partition.fields=city", "partition.fields=nope"), "'nope'", KNOWN
+    ),
+    "a partition column that is another one": Damage(
+        lambda t: replaced(t / PROPERTIES, "partition.fields=city", "partition.fields=fare"), "fare", KNOWN
+    ),
+    "a wrong ordering column": Damage(lambda t: replaced(t / PROPERTIES, "=ts\n", "=tss\n"), "'tss'", KNOWN),
+    "a wrong table type": Damage(
+        lambda t: replaced(t / PROPERTIES, "MERGE_ON_READ", "COPY_ON_WRITE"), "COPY_ON_WRITE", KNOWN
+    ),
+    "a wrong version": Damage(lambda t: _of_version_8(t / PROPERTIES), "version 8", KNOWN),
+}
+
+
+def _flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+def _padded(path: Path, other: Path) -> None:
+    """Another file with room between its magic and its first page, so that it is as long as the commit states."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - for this one damage
+
+    size, table = path.stat().st_size, pq.read_table(other)
+    pad = {b"pad": b"x" * size}
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **pad}), path)
+
+
+def _age(path: Path, do: Callable[[Path], object] = lambda path: None) -> None:
+    do(path)
+    os.utime(path, (OLD_S, OLD_S))
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    return path
+
+
+def _future_service(table: Path, action: str) -> None:
+    source = newest(table, action=action)
+    for path in (table / ".hoodie").glob(f"{source.name[:17]}.{action}*"):
+        copied = path.with_name(path.name.replace(source.name[:17], FUTURE))
+        shutil.copyfile(path, copied)
+        os.utime(copied, (OLD_S, OLD_S))
+
+
+def _of_version_8(path: Path) -> None:
+    replaced(path, "hoodie.table.version=6", "hoodie.table.version=8")
+    replaced(path, "hoodie.timeline.layout.version=1", "hoodie.timeline.layout.version=2")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("hoodie.record.merge.mode=EVENT_TIME_ORDERING\n")
+
+
+def findings(report: str) -> list[dict[str, str | None]]:
+    found: list[dict[str, str | None]] = json.loads(report)["findings"]
+    return found
