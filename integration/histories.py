@@ -42,8 +42,8 @@ class Ability:
 CAPABILITIES: Mapping[str, Ability] = {
     "upsert": Ability(weight=5),
     "insert": Ability(),
-    # Into buckets that exist, it makes second file groups of them.
-    "bulk_insert": Ability(hudi=lambda shape: shape.buckets is None),
+    # Into buckets that exist, it makes second file groups of them; and it fails to leave partition columns out.
+    "bulk_insert": Ability(hudi=lambda shape: shape.buckets is None and not shape.drops_partitions),
     "delete": Ability(weight=2),
     "insert_overwrite": Ability(weight=1.2),
     "insert_overwrite_table": Ability(weight=0.6),
@@ -78,6 +78,7 @@ SERVICES: Mapping[str, Ability] = {
 WITHOUT_ROWS = frozenset({"schedule", "compact", *SERVICES})
 # Timestamps and binaries are left out: Hudi's bulk_insert makes other keys of them than its upsert.
 KEY_TYPES = (pa.string(), pa.int32(), pa.int64(), pa.date32(), pa.decimal128(9, 2), pa.float64())
+PLAIN_KEYS = (pa.string(), pa.int32(), pa.int64())
 PARTITION_TYPES = (pa.string(), pa.int32(), pa.date32())
 # A date is left out: Hudi fails to write a delete that has one.
 ORDERING_TYPES = (pa.int32(), pa.int64(), pa.string(), UTC_MICROS, pa.float64())
@@ -109,6 +110,10 @@ class Shape:
     """Some ordering values are null."""
     parquet_logs: bool = False
     """Both writers write log blocks in Parquet."""
+    no_meta: bool = False
+    """Rows store no `_hoodie_` columns."""
+    drops_partitions: bool = False
+    """Files leave the partition columns out."""
     version: int = 6
     """Table version; others than 6 are read only, so that Hudi makes every step."""
 
@@ -140,6 +145,10 @@ class Shape:
             found["hoodie.datasource.write.keygenerator.class"] = "org.apache.hudi.keygen.ComplexKeyGenerator"
         if not self.packed:
             found["hoodie.parquet.small.file.limit"] = "0"
+        if self.no_meta:
+            found["hoodie.populate.meta.fields"] = "false"
+        if self.drops_partitions:
+            found["hoodie.datasource.write.drop.partition.columns"] = "true"
         if self.buckets:
             found["hoodie.index.type"] = "BUCKET"
             found["hoodie.bucket.index.num.buckets"] = str(self.buckets)
@@ -217,7 +226,10 @@ class _Generator:
 
     def history(self, count: int) -> History:
         creator = self.random.choice(self.shape.writers)
-        first = Step(creator, self.random.choice(("upsert", "insert", "bulk_insert")), self._new_rows(8, 16))
+        begin = self.random.choice(("upsert", "insert", "bulk_insert"))
+        if self.shape.drops_partitions and creator == HUDI and begin == "bulk_insert":
+            begin = "insert"
+        first = Step(creator, begin, self._new_rows(8, 16))
         steps = [first, *(self._step() for _ in range(count - 1))]
         return History(self.seed, self.shape, tuple(self.schemas), tuple(steps))
 
@@ -230,7 +242,7 @@ class _Generator:
         table_type = random.choice((COW, MOR, MOR))
         # Where Hudi's upsert rewrites a base file, it dies of a stored null (NullPointerException).
         null_ordering = table_type == MOR and len(ordering) == 1 and random.random() < 0.2
-        return Shape(
+        found = Shape(
             table_type=table_type,
             key_fields=("k0", "k1")[: random.choice((1, 1, 2))],
             partition_fields=partition,
@@ -246,6 +258,21 @@ class _Generator:
             parquet_logs=random.random() < 0.2,
             version=random.choice((8, 9)) if random.random() < 0.15 else 6,
         )
+        return self._left_out(found)
+
+    def _left_out(self, shape: Shape) -> Shape:
+        """What its files leave out; by chances of its own, so that all else of a seed stays as it is.
+
+        Hudi can do neither with its metadata table in its turns, nor merge records by such payloads; and both together it does not
+        upsert into.
+        """
+        chance = Random(f"left out {self.seed}").random()
+        if shape.payload or shape.metadata or shape.version != 6:
+            return shape
+        if chance < 0.15:
+            return replace(shape, no_meta=True)
+        drops = chance < 0.4 and shape.table_type == COW and bool(shape.partition_fields)
+        return replace(shape, drops_partitions=drops)
 
     def _schema(self) -> pa.Schema:
         random, shape = self.random, self.shape
@@ -256,6 +283,8 @@ class _Generator:
         self.texts |= {name: random.choice(texts) for name in shape.partition_fields}
         self.null_partition = random.random() < 0.2
         fields = [pa.field(name, random.choice(KEY_TYPES)) for name in shape.key_fields]
+        if shape.no_meta:  # of other types Hudi makes other keys of stored rows than of those that it deletes
+            fields = [field if field.type in PLAIN_KEYS else field.with_type(pa.string()) for field in fields]
         fields += [pa.field(f"c{n}", random_type(random)) for n in range(random.randint(2, 5))]
         # A null counts as the Java int 0, which Hudi cannot compare with values of other types.
         kinds = ORDERING_TYPES[:1] if shape.null_ordering else ORDERING_TYPES
@@ -264,7 +293,9 @@ class _Generator:
         fields += [pa.field(name, random.choice(kinds)) for name in shape.ordering_fields]
         if random.random() < 0.4:
             fields.append(pa.field(DELETED, pa.bool_()))
-        fields += [pa.field(name, random.choice(PARTITION_TYPES)) for name in shape.partition_fields]
+        partitions = [pa.field(name, random.choice(PARTITION_TYPES)) for name in shape.partition_fields]
+        # Hudi reads columns that files lack as texts, whatever they are.
+        fields += [field.with_type(pa.string()) if shape.drops_partitions else field for field in partitions]
         return pa.schema(fields)
 
     def _evolve(self) -> None:

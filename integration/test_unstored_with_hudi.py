@@ -107,14 +107,11 @@ class Both:
     ("table_type", "key", "partition_by", "options", "creator"),
     [
         (COW, ["id"], "city", NO_META, "ours"),
-        (COW, ["id"], None, NO_META, "theirs"),
         (MOR, ["id"], "city", NO_META, "theirs"),
         (MOR, ["id", "n"], "city", NO_META, "ours"),
         (MOR, ["id"], "city", {**NO_META, **BUCKET}, "ours"),
         (COW, ["id"], "city", DROP, "theirs"),
         (COW, ["id"], "n", {**DROP, **HIVE}, "ours"),
-        (COW, ["id"], "n", {**DROP, **HIVE}, "theirs"),
-        (COW, ["id"], "city", {**DROP, **BUCKET}, "ours"),
     ],
 )
 def test_both_writers_take_turns(hudi, tmp_path, table_type, key, partition_by, options, creator):
