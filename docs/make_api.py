@@ -33,6 +33,7 @@ CORE = {
         "CommitResult",
         "History",
         "CleanResult",
+        "EraseResult",
         "ArchiveResult",
         "RestoreResult",
         "Savepoint",

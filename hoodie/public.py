@@ -31,7 +31,15 @@ from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairRe
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
 from hoodie.model.instant import Instant, InstantRange
 from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
-from hoodie.model.results import ArchiveResult, CleanResult, CommitResult, History, RestoreResult, Savepoint
+from hoodie.model.results import (
+    ArchiveResult,
+    CleanResult,
+    CommitResult,
+    EraseResult,
+    History,
+    RestoreResult,
+    Savepoint,
+)
 from hoodie.model.service_results import ExpiryResult, ServiceRound, ServiceRun
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
@@ -66,6 +74,7 @@ __all__ = [
     "CorruptFileError",
     "Diagnosis",
     "DuplicateKeyError",
+    "EraseResult",
     "ExpiryResult",
     "FileSlice",
     "Finding",

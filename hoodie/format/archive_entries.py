@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.archive import ENTRY
+from hoodie.format.column_stats import COLUMN_STATS
 from hoodie.format.cursor import i32
 from hoodie.format.log_block import encode_block
 from hoodie.format.plan_avro import (
@@ -120,6 +121,11 @@ def _commit(content: bytes, field: str, *, path: str) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise CorruptFileError(f"{path}: no commit, but JSON of another form; restore the file from a copy")
     schema = next(each["type"] for each in known_schema(ENTRY)["fields"] if each["name"] == field)
+    extra = parsed.get("extraMetadata")
+    if isinstance(extra, dict):
+        extra.pop(
+            COLUMN_STATS, None
+        )  # nobody looks for them here, and they name values of rows that may be deleted since
     return {"version": None, **_fitted(parsed, schema)}
 
 

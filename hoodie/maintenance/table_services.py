@@ -6,6 +6,7 @@ from hoodie.maintenance.archiving import Archiving
 from hoodie.maintenance.cleaning import Cleans
 from hoodie.maintenance.clustering import Clusterings
 from hoodie.maintenance.compaction import Compactions
+from hoodie.maintenance.erasure import Erasure
 from hoodie.maintenance.expiry import Expiry
 from hoodie.maintenance.hive import HiveRegistration
 from hoodie.maintenance.job import Job
@@ -17,6 +18,7 @@ from hoodie.maintenance.validation import Validation
 
 
 class TableServices(
+    Erasure,
     Compactions,
     LogCompactions,
     Clusterings,

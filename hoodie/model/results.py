@@ -207,6 +207,32 @@ class ArchiveResult:
 
 
 @dataclass(frozen=True, repr=False)
+class EraseResult:
+    """What an erasure did. It is true where nothing of the deleted rows is left in any file."""
+
+    instant: str | None
+    """Of the delete; None: there was no row with these keys."""
+    deleted: int
+    files: int
+    """Older versions of files that are gone."""
+    archived: int
+    """Instants that left the active timeline."""
+    remaining: tuple[str, ...] = ()
+    """What may still hold deleted rows, and why."""
+
+    def __bool__(self) -> bool:
+        return not self.remaining
+
+    def __str__(self) -> str:
+        done = f"{self.deleted:,} rows deleted, {format_count(self.files, 'file')} cleaned, {self.archived:,} instants archived"
+        left = "".join(f"\n  remains: {each}" for each in self.remaining)
+        return f"{self.instant or ''} erase: {done}{left}".lstrip()
+
+    def __repr__(self) -> str:
+        return f"<EraseResult {self}>"
+
+
+@dataclass(frozen=True, repr=False)
 class RestoreResult:
     """What a restore, or the rollback of a commit, took back; in a dry run, what it would take back."""
 

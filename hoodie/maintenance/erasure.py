@@ -1,0 +1,70 @@
+"""Erasure as a method: rows go from every file, not from queries alone."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hoodie.errors import CommitConflictError
+from hoodie.maintenance.cleaning import Cleans
+from hoodie.maintenance.compaction import Compactions
+from hoodie.maintenance.savepoints import Savepoints
+from hoodie.model.enums import TableType
+from hoodie.model.instant import sort_key
+from hoodie.model.results import CommitResult, EraseResult
+from hoodie.services.archiving import archive
+from hoodie.services.remains import remains
+from hoodie.storage.refusals import said_plainly
+from hoodie.txn.heartbeat import undisturbed
+
+
+class Erasure(Compactions, Cleans, Savepoints):
+    @abstractmethod
+    def delete(self, data: Any = None, options: Mapping[str, str] | None = None) -> CommitResult: ...
+
+    @undisturbed()
+    @said_plainly
+    def erase(self, keys: Any, options: Mapping[str, str] | None = None) -> EraseResult:
+        """Delete rows, and let nothing of them stay in any file: compact logs, clean older versions, archive the commits before.
+
+        Nobody reads an earlier moment of the table afterwards, and pulls begin anew. docs/ERASURE.md says what holds a deleted row,
+        and how to do it once for many erasures.
+
+        Args:
+            keys: as `delete` takes them; without partition columns the rows are found in all partitions.
+            options: Hudi's write options.
+
+        Returns:
+            What was done, and `remaining`: why something may still be there. It is true where nothing is.
+
+        Raises:
+            CommitConflictError: a savepoint keeps older files. Nothing was done.
+            OptionError, SchemaError, KeyFieldError: as `delete` has them.
+
+        Example:
+            >>> assert table.erase(["ann@example.org"])
+        """
+        kept = [each.instant for each in self.savepoints()]
+        if kept:
+            raise CommitConflictError(
+                f"savepoints of table {self.uri} keep older files with the rows: {', '.join(kept)}; nothing was done, "
+                "drop them first (drop_savepoint)"
+            )
+        deleted = self.delete(keys, options)
+        context, write = self._at_work(options)
+        newest = (
+            context.active.load().latest_commit
+        )  # the delete, or one that came after an earlier delete of these rows
+        before = None if newest is None else deleted.instant or newest.time
+        if context.config.table_type is TableType.MERGE_ON_READ:
+            self.compact(options, strategy="unbounded")
+        cleaned = self.clean(options, retain_versions=1)
+        timeline = context.active.load()
+        stay = sum(before is not None and sort_key(commit.time) >= sort_key(before) for commit in timeline.commits)
+        keep = replace(write.archiving, min_commits=stay, max_commits=stay)
+        archived = archive(context, replace(write, archiving=keep))
+        return EraseResult(
+            deleted.instant, deleted.deleted, cleaned.files, len(archived.instants), remains(context, before)
+        )

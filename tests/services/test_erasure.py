@@ -1,0 +1,102 @@
+"""Erased rows are in no file any more: the bytes of every file are searched, decoded where they are compressed."""
+
+import io
+import json
+import zlib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.errors import CommitConflictError
+
+KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+KEY, SECRET = "zoe@example.org", "+39 06 555"
+
+
+def texts_of(raw):
+    """What can be read from the bytes of a file."""
+    yield raw
+    if raw[:4] == b"PAR1":
+        file = pq.ParquetFile(io.BytesIO(raw))
+        yield json.dumps(file.read().to_pydict(), default=str).encode()
+        groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+        yield repr([g.column(n).statistics for g in groups for n in range(g.num_columns)]).encode()
+    for start in range(len(raw)):
+        if raw[start : start + 2] in (b"\x78\x9c", b"\x78\x01", b"\x78\xda"):
+            try:
+                yield zlib.decompressobj().decompress(raw[start:])
+            except zlib.error:
+                continue
+
+
+def holding(root, *wanted):
+    found = []
+    for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        if any(each.encode() in text for text in texts_of(path.read_bytes()) for each in wanted):
+            found.append(str(path.relative_to(root)))
+    return found
+
+
+def filled(root, kind, **more):
+    table = hoodie.create_table(root, record_key="email", partition_by="part", table_type=kind, **more)
+    table.upsert({"email": ["ann", KEY, "bob"], "part": ["a", "a", "b"], "phone": ["1", SECRET, "2"], "n": [1, 2, 3]})
+    table.upsert({"email": [KEY, "carl"], "part": ["a", "b"], "phone": [SECRET, "4"], "n": [5, 4]})
+    table.upsert({"email": ["zz"], "part": ["a"], "phone": ["9"], "n": [9]})
+    return table
+
+
+@pytest.mark.parametrize(("kind", "copies"), [(KINDS[0], "true"), (KINDS[1], "true"), (KINDS[1], "false")])
+def test_no_file_holds_an_erased_row(tmp_path, kind, copies):
+    root = tmp_path / "t"
+    table = filled(root, kind, options={"hoodie.python.mor.row.copies": copies} if kind == KINDS[1] else {})
+    table.cluster(sort_by="n")
+    table.upsert({"email": [KEY], "part": ["a"], "phone": [SECRET], "n": [6]})
+    assert holding(root, KEY, SECRET)
+    before = sorted(table.scan(where=f"email <> '{KEY}'").to_arrow().to_pylist(), key=str)
+    done = table.erase([KEY])
+    assert done, str(done)
+    assert (done.deleted, done.remaining) == (1, ())
+    assert holding(root, KEY, SECRET) == []
+    assert sorted(table.scan().to_arrow().to_pylist(), key=str) == before
+    assert table.validate(deep=True)
+    table.upsert({"email": ["new"], "part": ["a"], "phone": ["0"], "n": [0]})
+    assert table.erase(["unknown"])
+    assert holding(root, KEY, SECRET) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_were_deleted_before_are_erased_too(tmp_path, kind):
+    root = tmp_path / "t"
+    table = filled(root, kind)
+    table.delete([KEY])
+    assert holding(root, KEY, SECRET)
+    done = table.erase([KEY])
+    assert done
+    assert done.instant is None
+    assert holding(root, KEY, SECRET) == []
+
+
+def test_what_keeps_older_files_is_named(tmp_path):
+    table = filled(tmp_path / "t", "COPY_ON_WRITE")
+    saved = table.savepoint()
+    with pytest.raises(CommitConflictError, match=f"savepoints of table .* {saved}; nothing was done, drop them first"):
+        table.erase([KEY])
+    table.drop_savepoint(saved)
+    beside = iter(table.scan().to_batches())
+    next(beside)
+    done = table.erase([KEY])
+    assert not done
+    assert "an older version" in str(done)
+    list(beside)
+    assert table.erase([KEY])
+    assert holding(tmp_path / "t", KEY, SECRET) == []
+
+
+def test_keys_of_other_types_and_rows_with_partitions(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="part")
+    table.upsert(pa.table({"id": [1, 2, 3], "part": ["a", "b", "a"], "v": ["x1", "secret-2", "x3"]}))
+    assert table.erase([{"id": 2, "part": "b"}])
+    assert holding(tmp_path / "t", "secret-2") == []
+    assert table.scan().count() == 2
