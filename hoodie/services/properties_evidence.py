@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,8 @@ from hoodie.model.names import HOODIE, is_partition_path, join, parse_base_file,
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.view.listing import StorageListing
+
+T = TypeVar("T")
 
 _SAMPLED_FILES = 5
 _SAMPLED_ROWS = 10_000
@@ -55,6 +58,10 @@ class Evidence:
     """The newest commits were written by hoodie."""
     archive_folder: str | None = None
     change_logs: bool = False
+    stores_meta: bool = True
+    """Rows have their `_hoodie_` columns; also where no base file is left to say it."""
+    columns: frozenset[str] = frozenset()
+    """Of base files; none where there is no base file."""
 
 
 def gather(storage: Storage) -> Evidence:
@@ -82,6 +89,8 @@ def gather(storage: Storage) -> Evidence:
         is_ours=any(key.startswith(_OURS) for metadata in commits for key in metadata.extra),
         archive_folder=next((each for each in ("history", "archived") if each in folders), None),
         change_logs=any(info.path.endswith(".cdc") for infos in files.values() for info in infos),
+        stores_meta=_store_meta(storage, files),
+        columns=_columns(storage, files),
     )
 
 
@@ -157,6 +166,11 @@ class _Sample:
 
 def _samples(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> Iterator[_Sample]:
     """Rows of the newest base file of some partitions."""
+    return _of_bases(files, partial(_sample, storage))
+
+
+def _of_bases(files: Mapping[str, Sequence[FileInfo]], look: Callable[[str, str], T | None]) -> Iterator[T]:
+    """What the newest base file of some partitions says; `look` takes the partition and the file."""
     taken = 0
     for path in sorted(files):
         if taken == _SAMPLED_FILES:
@@ -164,11 +178,33 @@ def _samples(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> Itera
         bases = [info.path for info in files[path] if parse_base_file(info.path.rpartition("/")[2])]
         for name in sorted(bases, reverse=True):
             with suppress(CorruptFileError, UnsupportedTableError):
-                sample = _sample(storage, path, name)
-                if sample is not None:
+                found = look(path, name)
+                if found is not None:
                     taken += 1
-                    yield sample
+                    yield found
                     break
+
+
+def _store_meta(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> bool:
+    """Whether a row has a key; a bulk_insert of Apache Hudi leaves empty texts where others leave nulls."""
+
+    def look(_: str, path: str) -> bool | None:
+        with storage.open_input(path) as source, open_parquet(source, path=path) as file:
+            if RECORD_KEY not in file.schema_arrow.names or not file.metadata.num_rows:
+                return None
+            batch = next(iter(read_batches(file, [RECORD_KEY], batch_rows=_SAMPLED_ROWS, path=path)))
+        return bool(pc.any(pc.greater(pc.fill_null(pc.binary_length(batch.column(0)), 0), 0)).as_py())
+
+    found = list(_of_bases(files, look))
+    return any(found) or not found
+
+
+def _columns(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> frozenset[str]:
+    def look(_: str, path: str) -> list[str]:
+        with storage.open_input(path) as source, open_parquet(source, path=path) as file:
+            return file.schema_arrow.names
+
+    return frozenset(name for names in _of_bases(files, look) for name in names)
 
 
 def _sample(storage: Storage, partition_path: str, path: str) -> _Sample | None:

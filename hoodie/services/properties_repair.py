@@ -265,6 +265,9 @@ def _rest(
             partition_fields=_names(partition),
             ordering_fields=_names(ordering),
             hive_style=evidence.hive_style,
+            populate_meta_fields=evidence.stores_meta,
+            drops_partition_columns=bool(evidence.columns and _names(partition))
+            and not evidence.columns & {*_names(partition)},
         )
     except ValueError:
         raise OptionError(f"{_TYPE}={kind!r} is neither COPY_ON_WRITE nor MERGE_ON_READ") from None

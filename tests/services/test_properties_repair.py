@@ -11,11 +11,12 @@ from hoodie.errors import OptionError, TableNotFoundError
 from hoodie.format.properties import parse_properties
 from hoodie.lock.providers import coordinate
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE, join
+from hoodie.options.parse import parse_write_options
 from hoodie.services.properties_repair import find_damage, plan_properties, repair_at
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
-from hoodie.table import open_at
+from hoodie.table import create_at, open_at
 from tests.bucket import BucketStorage
 from tests.damaged_tables import make
 from tests.memory_tables import FakeClock, copy_of, new_storage, opened, snapshot_of
@@ -288,3 +289,34 @@ def test_an_empty_folder_is_no_table(tmp_path):
     assert not hoodie.is_table(tmp_path)
     with pytest.raises(hoodie.TableNotFoundError):
         hoodie.repair_properties(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "option", ["hoodie.populate.meta.fields=false", "hoodie.datasource.write.drop.partition.columns=true"]
+)
+def test_what_files_leave_out_is_seen_in_them(option):
+    schema = pa.schema([("id", pa.int64()), ("city", pa.string()), ("v", pa.string())])
+    storage = MemoryStorage()
+    create_at(
+        storage,
+        parse_write_options(
+            {
+                "hoodie.table.name": "t",
+                "hoodie.datasource.write.recordkey.field": "id",
+                "hoodie.datasource.write.partitionpath.field": "city",
+                **dict([option.split("=")]),
+            }
+        ).to_create(),
+        schema=schema,
+    )
+    rows = pa.table({"id": [1, 2], "city": ["a", "b"], "v": ["x", "y"]}, schema=schema)
+    open_at(storage).upsert(rows)
+    storage.delete(PROPERTIES)
+    repair(storage, {ORDERING: "", KEY: "id", PARTITION: "city"})
+    assert properties_of(storage)[option.split("=")[0]] == option.split("=")[1]
+    table = open_at(storage)
+    table.upsert(rows)
+    assert sorted(table.scan(columns=["id", "city"]).to_arrow().to_pylist(), key=str) == [
+        {"id": 1, "city": "a"},
+        {"id": 2, "city": "b"},
+    ]
