@@ -64,7 +64,9 @@ class Erasure(Compactions, Cleans, Savepoints):
         timeline = context.active.load()
         stay = sum(before is not None and sort_key(commit.time) >= sort_key(before) for commit in timeline.commits)
         keep = replace(write.archiving, min_commits=stay, max_commits=stay)
-        archived = archive(context, replace(write, archiving=keep))
+        # Archiving leaves the commits by which a compaction would be due: of one commit it is told by the newest.
+        soon = replace(write.compaction, max_delta_commits=1)
+        archived = archive(context, replace(write, archiving=keep, compaction=soon))
         return EraseResult(
             deleted.instant, deleted.deleted, cleaned.files, len(archived.instants), remains(context, before)
         )
