@@ -7,15 +7,16 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from hoodie.cli.report import Report
-from hoodie.options.services import ConcurrencyOptions
-from hoodie.storage.base import Storage
-from hoodie.table import HoodieTable
-from hoodie.view.context import TableContext
+if TYPE_CHECKING:  # `hoodie --version` imports no table
+    from hoodie.cli.report import Report
+    from hoodie.options.services import ConcurrencyOptions
+    from hoodie.storage.base import Storage
+    from hoodie.table import HoodieTable
+    from hoodie.view.context import TableContext
 
-Command = Callable[[TableContext, HoodieTable, argparse.Namespace], Report]
+Command: TypeAlias = "Callable[[TableContext, HoodieTable, argparse.Namespace], Report]"
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,7 +43,7 @@ class Opening:
     """Opens it."""
 
 
-StorageCommand = Callable[[Opening, argparse.Namespace], Report]
+StorageCommand: TypeAlias = "Callable[[Opening, argparse.Namespace], Report]"
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where commands are added."""
 

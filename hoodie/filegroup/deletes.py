@@ -12,7 +12,7 @@ from hoodie.model.plans import DeleteMarker, MergeRule
 
 OPERATION = "_hoodie_operation"
 """Meta column of tables that keep the kind of each change (Flink's changelog mode)."""
-_GONE = pa.array(["D", "-U"])
+_GONE = ("D", "-U")
 
 
 def flag_columns(schema: pa.Schema, rule: MergeRule) -> list[pa.Field]:
@@ -30,7 +30,7 @@ def delete_flags(rows: pa.Table | pa.RecordBatch, rule: MergeRule) -> np.ndarray
     if IS_DELETED in names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
         flags |= bools(pc.fill_null(rows.column(IS_DELETED), False))
     if OPERATION in names and pa.types.is_string(rows.schema.field(OPERATION).type):
-        flags |= bools(pc.fill_null(pc.is_in(rows.column(OPERATION), value_set=_GONE), False))
+        flags |= bools(pc.fill_null(pc.is_in(rows.column(OPERATION), value_set=pa.array(_GONE)), False))
     if rule.delete_marker is not None and rule.delete_marker.field in names:
         flags |= marked(rows.column(rule.delete_marker.field), rule.delete_marker)
     return flags

@@ -24,7 +24,8 @@ Column: TypeAlias = Any
 PADDING = 16
 OVERRUN = 1 << 62
 """Position after a varint that is padded or has more than 64 bits: past the end of every record."""
-_EMPTY = pa.scalar(b"", pa.large_binary())
+_EMPTY = pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
+"""No bytes. `pa.scalar` would import pandas, which is for those who use it."""
 _JOIN: Any = pc.binary_join_element_wise
 _LENGTH_LIMITS = [np.uint64(1 << bits) for bits in range(7, 64, 7)]
 

@@ -30,7 +30,7 @@ class SortedRows(NamedTuple):
         return SortedRows(self.keys.slice(start, length), self.values.slice(start, length))
 
 
-NOTHING = SortedRows(pa.array([], KEYS), pa.array([], VALUES))
+NOTHING = SortedRows(pa.nulls(0, KEYS), pa.nulls(0, VALUES))
 
 
 def bytes_of(array: pa.Array) -> int:

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyarrow import fs
 
 from hoodie.format.column_stats import as_array, has_bounds
@@ -244,6 +243,8 @@ def _by_guarantees(where: pc.Expression, schema: pa.Schema, ranges: Ranges, coun
         for at, (low, high) in enumerate(zip(bounds.column("low"), bounds.column("high"), strict=True)):
             said = _guarantee(field, column, at, low, high)
             guarantees[at] = guarantees[at] if said is None else guarantees[at] & said
+    import pyarrow.dataset as ds  # noqa: PLC0415 - imports pandas, which not every query of a table needs
+
     form = ds.ParquetFileFormat()  # no file is opened: the paths are numbers
     dataset: Any = ds.FileSystemDataset.from_paths(
         [str(at) for at in range(count)], schema, form, fs.LocalFileSystem(), partitions=guarantees

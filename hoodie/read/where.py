@@ -325,23 +325,25 @@ def _shown(where: object) -> str:
 
 # -- as an expression of Arrow -----------------------------------------------------------------------------------------
 
-_NULL = pc.scalar(pa.scalar(None, pa.bool_()))
+
+def _null() -> pc.Expression:
+    return pc.scalar(pa.scalar(None, pa.bool_()))
 
 
 def expression_of(condition: Condition) -> pc.Expression:
     """What the condition says of a row, by Arrow."""
     match condition:
         case Always(value):
-            return _NULL if value is None else pc.scalar(value)
+            return _null() if value is None else pc.scalar(value)
         case Filled(column, value):
-            return pc.if_else(pc.field(column).is_valid(), pc.scalar(value), _NULL)
+            return pc.if_else(pc.field(column).is_valid(), pc.scalar(value), _null())
         case Compared(column, op, value):
             found: pc.Expression = _COMPARE[op](pc.field(column), pc.scalar(value))
             return found
         case ComparedColumns(left, op, right, common):
             return _columns_compared(left, op, right, common)
         case Among(column, values):
-            return pc.if_else(pc.field(column).is_valid(), pc.field(column).isin(values), _NULL)
+            return pc.if_else(pc.field(column).is_valid(), pc.field(column).isin(values), _null())
         case Like(column, pattern, ignore_case):
             if not ignore_case:
                 return pc.match_like(pc.field(column), pattern)
@@ -368,4 +370,4 @@ def _columns_compared(left: str, op: Op, right: str, common: pa.DataType | None)
     whole = other.cast(pa.int64(), safe=False)
     beyond = pc.scalar(op in (Op.LT, Op.LE, Op.NE))
     exact = pc.if_else(rounded == other, _COMPARE[op](one, whole), _COMPARE[op](rounded, other))
-    return pc.if_else(other >= 2.0**63, pc.if_else(one.is_valid(), beyond, _NULL), exact)
+    return pc.if_else(other >= 2.0**63, pc.if_else(one.is_valid(), beyond, _null()), exact)

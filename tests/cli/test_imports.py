@@ -1,0 +1,58 @@
+"""What a command line imports: no more than it needs, for that is most of its time."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import hoodie
+from hoodie.cli.__main__ import MODULES, parser_of
+
+RUN = """
+import json, sys
+before = set(sys.modules)
+from hoodie.cli.__main__ import main
+codes = [main(line) for line in json.loads(sys.argv[1])]
+exec(sys.argv[2])
+print(json.dumps([codes, sorted(set(sys.modules) - before)]), file=sys.stderr)
+"""
+
+
+def imported(*lines, then=""):
+    """The modules that some command lines import, one after another in a new process, and a line of code after them."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps(lines), then], capture_output=True, text=True, check=True
+    )
+    codes, found = json.loads(done.stderr)
+    assert codes == [0] * len(lines), done.stdout
+    return found
+
+
+def test_the_version_imports_the_parser_and_nothing_else():
+    found = imported(["--version"])
+    ours = {name for name in found if name.partition(".")[0] == "hoodie"}
+    assert ours == {"hoodie", "hoodie.cli", "hoodie.cli.__main__", "hoodie.cli.arguments", "hoodie.errors"}
+    assert {name.partition(".")[0] for name in found} - sys.stdlib_module_names - {"hoodie"} == set()
+
+
+UNASKED = {"pandas", "polars", "duckdb", "pyspark", "zookeeper", "kazoo", "obstore", "matplotlib", "scipy"}
+
+
+def test_neither_commands_nor_the_public_names_import_frames(tmp_path):
+    """pyarrow imports pandas to make scalars and arrays of Python's values, and with its dataset module."""
+    table = hoodie.create_table(tmp_path / "t", record_key="id", table_type="MERGE_ON_READ")
+    for fare in range(3):
+        table.upsert({"id": [1, 2], "fare": [fare, 1]})
+    path = str(tmp_path / "t")
+    looks = ["show", "timeline", "commits", "files", "schema", "savepoints", "consumers", "check", "doctor", "validate"]
+    lines = [[name, path] for name in looks] + [["clean", path, "--dry-run"], ["compaction", "plan", path]]
+    found = imported(*lines, then="import hoodie.public")
+    assert UNASKED & {name.partition(".")[0] for name in found} == set()
+    assert not any(name.startswith(("hoodie.kv", "pyarrow.dataset")) for name in found)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_registers_the_commands_that_it_is_named_for(module):
+    (commands,) = (action for action in parser_of([module])._actions if action.choices)
+    assert tuple(commands.choices) == MODULES[module]
