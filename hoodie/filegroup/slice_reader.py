@@ -77,10 +77,19 @@ def filter_errors(context: ReadContext) -> Iterator[None]:
 
 
 def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: InstantRange | None) -> pa.RecordBatch:
-    """Rows that the filter accepts and that were committed in the span. Only for whole, merged rows."""
+    """Rows that the filter accepts and that were committed in the span. Only for whole, merged rows.
+
+    Raises:
+        CorruptFileError: a row does not say when it was committed.
+    """
     if row_filter is not None:
         batch = batch.filter(row_filter.expression)
     if span is not None:
+        if batch.column(COMMIT_TIME).null_count:
+            raise CorruptFileError(
+                f"rows have no {COMMIT_TIME}, so that it is not known whether they are of the range: a file of the table was not "
+                "written by a writer of such tables; read the whole table"
+            )
         times = _sort_keys(batch.column(COMMIT_TIME))
         keep = pa.array(np.ones(batch.num_rows, dtype=bool))
         if span.only is not None:

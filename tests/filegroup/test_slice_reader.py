@@ -123,6 +123,12 @@ def test_a_span_is_open_at_its_begin_closed_at_its_end_and_knows_14_digits(begin
     assert [n for n in range(5) if span.contains(times[n])] == kept
 
 
+def test_a_row_that_does_not_say_its_instant_is_not_passed_over():
+    batch = pa.record_batch({COMMIT_TIME: ["20260101000001000", None], "n": range(2)})
+    with pytest.raises(CorruptFileError, match="have no _hoodie_commit_time"):
+        keep_rows(batch, None, InstantRange("20260101000000000", None))
+
+
 def test_in_a_span_stored_rows_of_other_instants_take_no_part_in_the_merge():
     log = data(2, ("a", 4, "late"))
     assert rows(read(stored(("a", 5, "a1"), ("b", 5, "b1")), log, span=InstantRange(t(1), None))) == [("a", "late")]
