@@ -1,4 +1,4 @@
-"""The commands `kv get`, `kv scan` and `kv stats`: key-value stores for people."""
+"""The commands `kv get`, `kv scan`, `kv check` and `kv stats`: key-value stores for people."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ def register(to: Commands) -> None:
     scan.add_argument("--stop", metavar="KEY", help="before this key")
     scan.add_argument("--prefix", metavar="KEY", help="keys that begin so")
     scan.add_argument("--limit", metavar="N", type=int, default=_LIMIT, help=f"so many rows (default {_LIMIT}; 0: all)")
+    check = _added(commands, "check", "whether files and logs are whole; exit status 1 where one is not", _check)
+    check.add_argument("--rows", action="store_true", help="read every row, too")
     _added(commands, "stats", "buckets, files, keys and bytes", _stats)
 
 
@@ -78,6 +80,18 @@ def _scan(store: KeyValueStore, args: argparse.Namespace) -> Report:
         ("bucket", "key", "value"), [(bucket, _cut(_shown(key)), _cut(_shown(value))) for bucket, key, value in found]
     )
     return Report({"rows": data}, tuple(lines) if found else ("no rows",))
+
+
+def _check(store: KeyValueStore, args: argparse.Namespace) -> Report:
+    found = store.check(rows=args.rows)
+    bad = [each for each in found if each.problem]
+    names = ("bucket", "window", "files", "entries", "problem")
+    shown = [
+        [each.bucket, "-" if each.window is None else each.window, *each[2:4], each.problem or "-"] for each in found
+    ]
+    end = f"{len(bad)} of {len(found)} buckets are damaged" if bad else f"all {len(found)} buckets are whole"
+    data = {"uri": store.uri, "whole": not bad, "buckets": [each._asdict() for each in found]}
+    return Report(data, (*format_table(names, shown), "", end), failed=bool(bad))
 
 
 def _stats(store: KeyValueStore, args: argparse.Namespace) -> Report:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 
@@ -149,6 +149,14 @@ class Flusher:
     def _counted(self, writer: FilesWriter) -> list[DataFile]:
         self.written_bytes += sum(file.size_bytes for file in writer.made)
         return writer.made
+
+    def note_log(self, synced: Mapping[int, int]) -> None:
+        """Say in the next state how much of the log is synced, when its writer ends: else a cut one looks like a torn one."""
+        with self._lock:
+            manifest = self.manifest
+            stated = {n: size for n, size in (*manifest.log, *synced.items()) if n >= manifest.wal_from}
+            if stated != dict(manifest.log):
+                self._go_on(replace(manifest, log=tuple(sorted(stated.items()))))
 
     def new_files(self, *, run: int, made_s: float) -> FilesWriter:
         """Files that no state names yet."""

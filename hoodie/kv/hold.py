@@ -48,7 +48,11 @@ class Hold:
             raise LockError(
                 f"{what} has a writer: {holder or 'another one'}. A bucket has one writer at a time; close that one first"
             ) from exc
-        self._heartbeat.start()
+        try:
+            self._heartbeat.start()
+        except BaseException:
+            self.abandon()
+            raise
 
     def is_lost(self) -> bool:
         return self._heartbeat.is_lost()

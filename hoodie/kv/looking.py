@@ -75,18 +75,22 @@ class Files:
         rows = _joined(found)
         return rows.values.take(pc.index_in(keys.cast(KEYS), rows.keys))
 
-    def scan(self, start: bytes | None = None, stop: bytes | None = None) -> Iterator[SortedRows]:
-        """All rows of a range in order, without deleted ones."""
+    def scan(
+        self, start: bytes | None = None, stop: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[SortedRows]:
+        """All rows of a range in order, without deleted ones; `reverse`: the last first."""
         files = [
             file
             for file in self.manifest.files
             if (start is None or file.last >= start) and (stop is None or file.first < stop)
         ]
-        for low, high in cuts(files):
+        ranges = list(cuts(files))
+        for low, high in reversed(ranges) if reverse else ranges:
             low = low if start is None else max(low, start)
             high = stop if high is None else high if stop is None else min(high, stop)
             if high is None or low < high:
-                yield from self.merge(files, low, high, drop_deletes=True)
+                found = self.merge(files, low, high, drop_deletes=True)
+                yield from map(turned, reversed(list(found))) if reverse else found
 
     def merge(
         self, files: Sequence[DataFile], start: bytes, stop: bytes | None, *, drop_deletes: bool
@@ -127,6 +131,12 @@ def side_by_side(scans: Sequence[Iterator[SortedRows]]) -> Iterator[Sequence[Sor
             parts.append(rows.slice(0, count))
             waiting[number] = rows.slice(count) if count < len(rows.keys) else next(scans[number], None)
         yield parts
+
+
+def turned(rows: SortedRows) -> SortedRows:
+    """The rows from the last to the first."""
+    back = pa.array(np.arange(len(rows.keys) - 1, -1, -1))
+    return SortedRows(rows.keys.take(back), rows.values.take(back))
 
 
 def _joined(parts: Sequence[SortedRows]) -> SortedRows:

@@ -49,6 +49,8 @@ class Manifest:
     files: tuple[DataFile, ...] = ()
     gone: tuple[tuple[str, float], ...] = ()
     """Data files that are not needed any more, and since when: readers of older states may still have them open."""
+    log: tuple[tuple[int, int], ...] = ()
+    """Segments of the log that writers have closed, and how many bytes they had synced: a shorter one lost windows."""
 
     def encode(self) -> bytes:
         files = [
@@ -62,6 +64,7 @@ class Manifest:
             "window": self.window,
             "files": files,
             "gone": self.gone,
+            "log": self.log,
         }
         return json.dumps(said).encode()
 
@@ -74,7 +77,8 @@ class Manifest:
                 raise ValueError(f"version {said['version']!r}, and this release knows 1")
             files = tuple(_file(each) for each in said["files"])
             gone = tuple((str(name), float(since)) for name, since in said["gone"])
-            return cls(number, int(said["epoch"]), int(said["wal_from"]), int(said["window"]), files, gone)
+            log = tuple((int(segment), int(size)) for segment, size in said.get("log", ()))
+            return cls(number, int(said["epoch"]), int(said["wal_from"]), int(said["window"]), files, gone, log)
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise CorruptFileError(f"{path} does not decode as the metadata of a bucket: {exc}") from exc
 

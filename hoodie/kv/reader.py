@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TypeVar, overload
 
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, MissingFileError, OptionError, TableChangedError
-from hoodie.kv.binary import KEYS, VALUES, Binary, listed
+from hoodie.kv.binary import KEYS, VALUES, Binary, Many, as_array, as_bytes, listed
 from hoodie.kv.data_files import DataFormat
 from hoodie.kv.looking import Files
 from hoodie.kv.manifest import NO_WINDOW, read_newest
 from hoodie.kv.order import KeyOrder
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
+from hoodie.storage.refusals import all_said_plainly
 
 T = TypeVar("T")
 _ASKED_AGAIN = 8
 
 
+@all_said_plainly
 class BucketReader:
     """Made by `KeyValueStore.reader`. Sees a state for as long as was said, and then a newer one, if there is one. Thread-safe."""
 
@@ -53,22 +55,51 @@ class BucketReader:
         window = self._current().manifest.window
         return None if window == NO_WINDOW else window
 
-    def get(self, key: bytes) -> bytes | None:
-        """The value of a key in data files; None: it has none."""
-        if type(key) is not bytes:
-            raise OptionError(f"get takes bytes, not {type(key).__name__}")
-        stored = self._order.stored(key)
-        return self._ask(lambda files: files.get(stored))
+    def __repr__(self) -> str:
+        return f"<BucketReader of {self.uri}: window {self.window}>"
 
-    def get_many(self, keys: Binary) -> Binary:
-        """Values in the order of the keys; null where there is none."""
-        stored = self._order.stored_many(keys.cast(KEYS))
+    @property
+    def uri(self) -> str:
+        """Where the bucket lies."""
+        return self._storage.uri
+
+    @overload
+    def get(self, key: bytes) -> bytes | None: ...
+    @overload
+    def get(self, key: bytes, default: T) -> bytes | T: ...
+    def get(self, key: bytes, default: T | None = None) -> bytes | T | None:
+        """The value of a key in data files, else `default`."""
+        stored = self._order.stored(as_bytes(key, "get"))
+        found = self._ask(lambda files: files.get(stored))
+        return default if found is None else found
+
+    def __getitem__(self, key: bytes) -> bytes:
+        """Raises KeyError where the key has no value."""
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __contains__(self, key: bytes) -> bool:
+        return self.get(key) is not None
+
+    def get_many(self, keys: Many) -> Binary:
+        """Values in the order of the keys, a list of bytes or an Arrow array; null where there is none."""
+        stored = self._order.stored_many(as_array(keys, KEYS, "keys"))
         return self._ask(lambda files: files.get_many(stored))
 
     def scan(
-        self, start: bytes | None = None, stop: bytes | None = None, *, prefix: bytes | None = None
+        self,
+        start: bytes | None = None,
+        stop: bytes | None = None,
+        *,
+        prefix: bytes | None = None,
+        reverse: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Rows in the order of keys, from `start` on and before `stop`, or those whose keys begin with `prefix`, of one state.
+
+        Args:
+            reverse: the same rows, the last key first. Rows of one range of data files wait in memory for that.
 
         Returns:
             Record batches of `key` (binary) and `value` (large binary).
@@ -79,10 +110,11 @@ class BucketReader:
         if prefix is not None:
             if start is not None or stop is not None or self._order.encode is not None:
                 raise OptionError("prefix goes alone, and with the lexicographic order")
+            prefix = as_bytes(prefix, "scan")
             start, stop = prefix, _after(prefix)
-        low, high = (None if key is None else self._order.stored(key) for key in (start, stop))
+        low, high = (None if key is None else self._order.stored(as_bytes(key, "scan")) for key in (start, stop))
         try:
-            for rows in self._current().scan(low, high):
+            for rows in self._current().scan(low, high, reverse=reverse):
                 yield pa.record_batch([self._order.shown_many(rows.keys), rows.values.cast(VALUES)], ["key", "value"])
         except FileNotFoundError as exc:
             raise MissingFileError(
@@ -90,10 +122,16 @@ class BucketReader:
                 "merged for keep_replaced_s seconds: scan again, or let it keep them for longer"
             ) from exc
 
+    def items(
+        self, start: bytes | None = None, stop: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values in order, from `start` on and before `stop`."""
+        for batch in self.scan(start, stop, reverse=reverse):
+            yield from zip(listed(batch["key"]), listed(batch["value"]), strict=True)
+
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         """All keys and values in order."""
-        for batch in self.scan():
-            yield from zip(listed(batch["key"]), listed(batch["value"]), strict=True)
+        return self.items()
 
     def close(self) -> None:
         """Nothing is held; for `with`."""

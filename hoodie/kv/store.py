@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,26 +14,30 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from hoodie.errors import CorruptFileError, LockError, OptionError, TableChangedError, TableNotFoundError
-from hoodie.kv.binary import KEYS, VALUES, Binary, listed
+from hoodie.kv.binary import KEYS, VALUES, Binary, Many, as_array, as_bytes, listed
+from hoodie.kv.check import BucketCheck, check_bucket
 from hoodie.kv.data_files import DEFAULT_FORMAT, format_named
 from hoodie.kv.flush import Flusher
 from hoodie.kv.hold import Hold
-from hoodie.kv.manifest import Manifest, read_newest
+from hoodie.kv.manifest import NO_WINDOW, Manifest, read_newest
 from hoodie.kv.names import bucket_folder, store_file, store_number
 from hoodie.kv.order import LEXICOGRAPHIC, order_named
 from hoodie.kv.reader import BucketReader
 from hoodie.kv.rebucket import rebucket
 from hoodie.kv.settings import NO_COMPRESSION, StoreLayout, StoreOptions
+from hoodie.kv.wal import Replay
 from hoodie.kv.writer import BucketWriter
 from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, process_cache
+from hoodie.storage.refusals import all_said_plainly, plain_errors
 from hoodie.storage.uri import open_storage
 
 _ROWS = pa.schema([pa.field("key", KEYS), pa.field("value", VALUES)])
 DEFAULT_BUCKETS = 8
 
 
+@all_said_plainly
 class KeyValueStore:
     """Made by `open_store`."""
 
@@ -77,31 +82,53 @@ class KeyValueStore:
 
     def bucket_of(self, key: bytes) -> int:
         """The bucket of a key, by its hash (CRC-32). A store may be filled by another rule: then ask by that."""
-        return zlib.crc32(key) % self._layout.buckets
+        return zlib.crc32(as_bytes(key, "bucket_of")) % self._layout.buckets
 
-    def buckets_of(self, keys: Binary) -> Binary:
+    def buckets_of(self, keys: Many) -> Binary:
         """The same for many keys."""
-        return buckets_of(keys, self._layout.buckets)
+        return buckets_of(as_array(keys, KEYS, "keys"), self._layout.buckets)
 
-    def writer(self, bucket: int, *, wait_s: float = 0.0) -> BucketWriter:
+    def writer(self, bucket: int, *, wait_s: float = 0.0, accept_loss: bool = False) -> BucketWriter:
         """The writer of a bucket, which takes up what an earlier one has left in the log.
 
         Args:
             wait_s: so long it waits for a living writer to end.
+            accept_loss: go on without the windows that a log has lost which was cut after its writer was closed.
 
         Raises:
             LockError: the bucket has a living writer. CorruptFileError: its log or its metadata is damaged. TableChangedError: the
                 store has other buckets since it was opened.
         """
         storage, what = self._bucket(bucket), f"bucket {bucket} of store {self.uri}"
-        hold = _held(lambda: Hold(storage, what, self._concurrency), wait_s)
-        try:
-            # Only now: whoever gives the store other buckets has all of them in hand.
-            self._require_newest()
-            return BucketWriter(storage, what, self._format, self._order, self._options, self._cache, hold)
-        except BaseException:
-            hold.abandon()
-            raise
+        with plain_errors(storage.uri):
+            hold = _held(lambda: Hold(storage, what, self._concurrency), wait_s)
+            try:
+                # Only now: whoever gives the store other buckets has all of them in hand.
+                self._require_newest()
+                return BucketWriter(
+                    storage,
+                    what,
+                    self._format,
+                    self._order,
+                    self._options,
+                    self._cache,
+                    hold,
+                    accept_loss=accept_loss,
+                )
+            except BaseException:
+                hold.abandon()
+                raise
+
+    def check(self, *, rows: bool = False) -> list[BucketCheck]:
+        """Whether the files and the log of each bucket are whole; nothing is changed.
+
+        Args:
+            rows: read every row, too.
+        """
+        look = partial(
+            check_bucket, data_format=self._format, cache=Cache(), rows=rows
+        )  # what was read before is read again
+        return [look(self._bucket(bucket), bucket) for bucket in range(self.buckets)]
 
     def reader(self, bucket: int, *, max_age_s: float | None = 1.0) -> BucketReader:
         """A reader of a bucket's data files.
@@ -165,6 +192,18 @@ class KeyValueStore:
             window=window,
         )
         self._layout = new
+
+    def last_window(self, bucket: int) -> int | None:
+        """The last window that is committed in a bucket, without a writer: also while the storage is full. None: there is none.
+
+        Raises:
+            CorruptFileError: its log or its metadata is damaged.
+        """
+        storage = self._bucket(bucket)
+        manifest = read_newest(storage)
+        log = Replay(storage, manifest.wal_from, stated=manifest.log)
+        last = max([manifest.window, *(window.id for window in log)])
+        return None if last == NO_WINDOW else last
 
     def manifest(self, bucket: int) -> Manifest:
         """The newest state of a bucket, for who counts and shows."""
@@ -243,9 +282,16 @@ def open_store(
         return open_storage(f"{str(uri).rstrip('/')}/{folder}" if folder else str(uri), storage_options)
 
     concurrency = replace(CONCURRENCY, heartbeat_interval_s=_seconds(heartbeat_s))
-    return open_at(
-        below, options, buckets=buckets, file_format=file_format, order=order, concurrency=concurrency, create=create
-    )
+    with plain_errors(str(uri)):
+        return open_at(
+            below,
+            options,
+            buckets=buckets,
+            file_format=file_format,
+            order=order,
+            concurrency=concurrency,
+            create=create,
+        )
 
 
 def open_at(

@@ -45,6 +45,8 @@ class Wal:
         """Of the segment that takes the next window."""
         self.size_bytes = 0
         """Of all that was written."""
+        self.synced: dict[int, int] = {}
+        """Segments with windows that are committed, and so many bytes of each that a power cut leaves."""
         if _appends(storage):
             self._begin()
         else:
@@ -66,14 +68,17 @@ class Wal:
         if self._output is not None:
             if window is not None:
                 self._output.sync(durable=self._durable)
+                if self._durable:
+                    self.synced[self.number] = self._written
             if self._written >= self._most_bytes:
                 self.roll()
             return
         unsent, self._unsent = self._unsent, []
         if window is not None:
-            self._storage.create_new(
-                wal_file(self.number), b"".join([header(self._epoch), *unsent]), durable=self._durable
-            )
+            content = b"".join([header(self._epoch), *unsent])
+            self._storage.create_new(wal_file(self.number), content, durable=self._durable)
+            if self._durable:
+                self.synced[self.number] = len(content)
             self.number += 1
 
     def roll(self) -> int:
@@ -83,6 +88,10 @@ class Wal:
             self.number += 1
             self._begin()
         return self.number
+
+    def forget(self, before: int) -> None:
+        """Segments below that number are not needed any more."""
+        self.synced = {number: size for number, size in self.synced.items() if number >= before}
 
     def close(self) -> None:
         if self._output is not None:
@@ -107,19 +116,23 @@ class Wal:
 class Replay:
     """Committed windows of the segments from `start` on, in their order; `last` is the last of these segments.
 
-    `ends`: whoever still writes to one of them can write no more to it.
+    `ends`: whoever still writes to one of them can write no more to it. `stated`: bytes that segments must have at least.
     """
 
-    def __init__(self, storage: Storage, start: int, *, ends: bool = False) -> None:
-        """Raises: CorruptFileError: a segment is missing between others."""
+    def __init__(
+        self, storage: Storage, start: int, *, ends: bool = False, stated: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        """Raises: CorruptFileError: a segment is missing."""
         self._storage = storage
         self._ends = ends
+        self._stated = {number: size for number, size in stated if number >= start}
         self._found = [number for number in numbers(storage.names("wal")) if number >= start]
         self.last = self._found[-1] if self._found else start - 1
-        for expected, number in enumerate(self._found, start):
-            if number != expected:
+        there = frozenset(self._found)
+        for expected in range(start, 1 + max(self.last, *self._stated, start - 1)):
+            if expected not in there:
                 raise CorruptFileError(
-                    f"{_full(storage, expected)} is missing: the log of the bucket has later segments, and windows of it are lost"
+                    f"{_full(storage, expected)} is missing: the log of the bucket had later windows, and windows of it are lost"
                 )
 
     def __iter__(self) -> Iterator[Window]:
@@ -131,6 +144,7 @@ class Replay:
             if ended is not None:
                 ended.check(was_rolled=segment.epoch == ended.epoch)
             yield from segment.windows()
+            segment.check_size(self._stated.get(number, 0))
             ended = segment
         if ended is not None:
             ended.check(was_rolled=False)
@@ -167,6 +181,15 @@ class _Segment:
                 if found.window is not None:
                     yield Window(found.window, rows, self._number)
                 rows = []
+
+    def check_size(self, stated_bytes: int) -> None:
+        """Whether all is there that a writer that was closed says it has synced."""
+        if self._end < stated_bytes:
+            raise CorruptFileError(
+                f"{_full(self._storage, self._number)} is whole up to byte {self._end:,}, and its writer had synced {stated_bytes:,}: "
+                "windows of the bucket are lost. Restore the file from a newer copy, or go on without them: "
+                "store.writer(bucket, accept_loss=True)"
+            )
 
     def check(self, *, was_rolled: bool) -> None:
         """Whether what was cut, behind all its windows, is what a writer that died leaves.

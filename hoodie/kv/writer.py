@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, overload
+from weakref import finalize
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CommitOutcomeUnknownError, HoodieError, OptionError, StoreFencedError
-from hoodie.kv.binary import KEYS, VALUES, Binary, listed
+from hoodie.kv.binary import KEYS, VALUES, Binary, Many, as_array, as_bytes, listed
 from hoodie.kv.data_files import DataFormat
 from hoodie.kv.flush import Flusher
 from hoodie.kv.hold import Hold
@@ -24,10 +26,12 @@ from hoodie.kv.wal import Replay, Wal
 from hoodie.kv.wal_frames import Rows
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
+from hoodie.storage.refusals import said_plainly
 
 _FRAME_BYTES = 4 * 1024 * 1024
 """Single puts of a window go to the log when they are so many bytes."""
 _TAKEN_OVER_AGAIN = 8
+T = TypeVar("T")
 
 
 class _Memory(NamedTuple):
@@ -52,6 +56,8 @@ class BucketWriter:
         options: StoreOptions,
         cache: Cache,
         hold: Hold,
+        *,
+        accept_loss: bool = False,
     ) -> None:
         self._storage = storage
         self._what = what
@@ -70,35 +76,47 @@ class BucketWriter:
         self._windows = 0
         self._last = NO_WINDOW
         self._frozen: _Memory | None = None
-        manifest = self._take_over()
+        manifest = self._take_over(accept_loss)
+        self._left = finalize(self, _let_go, self._wal, hold, what)
+        self._left.atexit = False
         self._flusher = Flusher(storage, what, data_format, options, cache, manifest)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="hoodie-kv")
         self._flushing: Future[None] | None = None
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else "failed" if self._failure is not None else f"window {self.last_window}"
+        return f"<BucketWriter of {self._what}: {state}>"
+
+    @property
+    def uri(self) -> str:
+        """Where the bucket lies."""
+        return self._storage.uri
 
     # -- rows
 
     def put(self, key: bytes, value: bytes) -> None:
         """Set the value of a key, in the window that is open."""
         if type(key) is not bytes or type(value) is not bytes:
-            raise OptionError(
-                f"put takes bytes, not {type(key).__name__} and {type(value).__name__}: encode them first"
-            )
+            key, value = as_bytes(key, "put"), as_bytes(value, "put")
         self._set(key, value, len(value))
 
     def delete(self, key: bytes) -> None:
-        if type(key) is not bytes:
-            raise OptionError(f"delete takes bytes, not {type(key).__name__}")
-        self._set(key, None, 0)
+        """Take a key away, in the window that is open."""
+        self._set(as_bytes(key, "delete"), None, 0)
 
-    def put_many(self, keys: Binary, values: Binary) -> None:
+    __setitem__ = put
+    __delitem__ = delete
+
+    @said_plainly
+    def put_many(self, keys: Many, values: Many) -> None:
         """Set many values; of a key that comes twice the last one counts.
 
         Args:
-            keys: binary, without nulls.
-            values: binary, as many; null deletes the key.
+            keys: a list of bytes, or an Arrow array of them, without nulls.
+            values: as many; null deletes the key.
         """
         self._check()
-        keys, values = _array(keys, KEYS, "keys"), _array(values, VALUES, "values")
+        keys, values = as_array(keys, KEYS, "keys"), as_array(values, VALUES, "values")
         if keys.null_count:
             raise OptionError(f"put_many got {keys.null_count} keys that are null")
         if len(keys) != len(values):
@@ -111,23 +129,46 @@ class BucketWriter:
         self._window.update(zip(listed(keys), listed(values), strict=True))
         self._window_bytes += bytes_of(keys) + bytes_of(values)
 
-    def delete_many(self, keys: Binary) -> None:
-        self.put_many(keys, pa.nulls(len(keys), VALUES))
+    def delete_many(self, keys: Many) -> None:
+        """Take many keys away, in the window that is open."""
+        found = as_array(keys, KEYS, "keys")
+        self.put_many(found, pa.nulls(len(found), VALUES))
 
     def get_uncommitted(self, key: bytes) -> bytes | None:
         """The value in memory: of the open window, and of committed ones that are in no data file yet; else None."""
-        return self._in_memory(self._order.stored(key))[1]
+        return self._in_memory(self._order.stored(as_bytes(key, "get_uncommitted")))[1]
 
+    @overload
+    def get(self, key: bytes) -> bytes | None: ...
+    @overload
+    def get(self, key: bytes, default: T) -> bytes | T: ...
+    def get(self, key: bytes, default: T | None = None) -> bytes | T | None:
+        """The value in memory, else the one in data files, else `default`."""
+        found = self.lookup(key)
+        return default if found is None else found
+
+    def __getitem__(self, key: bytes) -> bytes:
+        """Raises KeyError where the key has no value."""
+        found = self.lookup(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __contains__(self, key: bytes) -> bool:
+        return self.lookup(key) is not None
+
+    @said_plainly
     def lookup(self, key: bytes) -> bytes | None:
-        """The value in memory, else the one in data files."""
-        stored = self._order.stored(key)
+        """The value in memory, else the one in data files; None: the key has none."""
+        stored = self._order.stored(as_bytes(key, "lookup"))
         is_there, value = self._in_memory(stored)
         return value if is_there else self._flusher.files.get(stored)
 
-    def lookup_many(self, keys: Binary) -> Binary:
+    @said_plainly
+    def lookup_many(self, keys: Many) -> Binary:
         """Values in the order of the keys; null where there is none."""
         self._check()
-        stored = listed(self._order.stored_many(_array(keys, KEYS, "keys")))
+        stored = listed(self._order.stored_many(as_array(keys, KEYS, "keys")))
         found = [self._in_memory(key) for key in stored]
         absent = [key for key, (is_there, _) in zip(stored, found, strict=True) if not is_there]
         if not absent:
@@ -192,6 +233,7 @@ class BucketWriter:
 
     # -- data files
 
+    @said_plainly
     def flush(self) -> None:
         """Write all committed windows to data files, and wait for it."""
         self._check()
@@ -200,11 +242,13 @@ class BucketWriter:
             self._freeze()
         self._wait()
 
+    @said_plainly
     def compact(self) -> None:
         """Flush, and merge all files of the bucket into one run."""
         self.flush()
         self._flusher.merge_all()
 
+    @said_plainly
     def purge(self, *, start: bytes | None = None, stop: bytes | None = None, older_than_s: float | None = None) -> int:
         """Drop rows for good: those of a range, from `start` on and before `stop`, or files whose rows are all older than so many
         seconds. Gives the number of bytes of files that went.
@@ -216,7 +260,7 @@ class BucketWriter:
         self.flush()
         if older_than_s is not None:
             return self._flusher.purge_older(older_than_s)
-        bounds = [None if key is None else self._order.stored(key) for key in (start, stop)]
+        bounds = [None if key is None else self._order.stored(as_bytes(key, "purge")) for key in (start, stop)]
         return self._flusher.purge_range(*bounds)
 
     # -- the end
@@ -226,10 +270,15 @@ class BucketWriter:
         if self._is_closed:
             return
         self._is_closed = True
+        self._left.detach()
         try:
             self._pool.shutdown(wait=True)
             if self._failure is None:
                 self._raise_of_flush()
+                with suppress(
+                    OSError, HoodieError
+                ):  # else a cut log cannot be told from a torn one: nothing is lost by it
+                    self._flusher.note_log(self._wal.synced)
         finally:
             try:
                 self._wal.close()
@@ -251,11 +300,12 @@ class BucketWriter:
 
     # -- how
 
-    def _take_over(self) -> Manifest:
+    def _take_over(self, accept_loss: bool) -> Manifest:
         for _ in range(_TAKEN_OVER_AGAIN):
             manifest = read_newest(self._storage)
+            stated = () if accept_loss else manifest.log
             self._memory, self._memory_bytes, self._windows, self._last = {}, 0, 0, manifest.window
-            log = Replay(self._storage, manifest.wal_from, ends=True)
+            log = Replay(self._storage, manifest.wal_from, ends=True, stated=stated)
             for window in log:
                 if window.id <= self._last:
                     continue
@@ -271,6 +321,7 @@ class BucketWriter:
                 manifest.window,
                 manifest.files,
                 manifest.gone,
+                stated,
             )
             try:
                 self._wal = Wal(
@@ -347,6 +398,7 @@ class BucketWriter:
     def _freeze(self) -> None:
         with self._failing():
             segment = self._wal.roll()
+        self._wal.forget(self._flusher.manifest.wal_from)
         self._frozen = frozen = _Memory(self._memory, self._last)
         self._memory, self._memory_bytes, self._windows = {}, 0, 0
         self._flushing = self._pool.submit(self._flush, frozen, segment)
@@ -390,6 +442,16 @@ class BucketWriter:
         )
 
 
+def _let_go(wal: Wal, hold: Hold, what: str) -> None:
+    """Of a writer that nobody holds any more: as if its process had died."""
+    warnings.warn(
+        f"a writer of {what} was never closed: use it in a `with`, or close it", ResourceWarning, stacklevel=2
+    )
+    with suppress(OSError, HoodieError):
+        wal.close()
+    hold.abandon()
+
+
 class _Failing:
     """An error of the storage in this block is the end of the writer, and is told as what it means."""
 
@@ -413,7 +475,7 @@ class _Failing:
         elif isinstance(error, OSError) and not isinstance(error, HoodieError):
             told = CommitOutcomeUnknownError(
                 f"the storage of {writer._what} failed ({error}): it is not known whether the window is committed. "
-                "Open a new writer and look at its last_window"
+                "Open a new writer and look at its last_window, or at the store's"
             )
         writer._failure = told
         if told is not error:
@@ -426,19 +488,3 @@ def _values(rows: dict[bytes, bytes | None]) -> Binary:
 
 def _longest(array: Binary) -> int:
     return int(pc.max(pc.binary_length(array)).as_py() or 0)
-
-
-def _array(data: Any, kind: pa.DataType, what: str) -> Binary:
-    if isinstance(data, pa.ChunkedArray):
-        data = data.combine_chunks()
-    if not isinstance(data, pa.Array):
-        raise OptionError(
-            f"{what} are no Arrow array, but {type(data).__name__}: pa.array([...], pa.binary()) makes one"
-        )
-    if not (pa.types.is_null(data.type) or any(is_a(data.type) for is_a in _BINARY)):
-        raise OptionError(f"{what} are {data.type}, not binary: encode them first")
-    found: Binary = data.cast(kind)
-    return found
-
-
-_BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)

@@ -44,8 +44,12 @@ def said_plainly(operation: Callable[Concatenate[S, P], R]) -> Callable[Concaten
 
     @wraps(operation)
     def run(self: S, /, *args: P.args, **more: P.kwargs) -> R:
-        with plain_errors(self.uri):
+        try:  # no `with`: single keys are asked for by the hundred thousand
             return operation(self, *args, **more)
+        except HoodieError:
+            raise
+        except OSError as exc:
+            raise _in_our_words(exc, self.uri) from exc.__cause__
 
     return run
 

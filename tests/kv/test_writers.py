@@ -195,7 +195,7 @@ def test_windows_are_told_apart_by_their_numbers():
 
 def test_wrong_input_is_told_and_changes_nothing():
     with Place().store(buckets=1).writer(0) as writer:
-        for key, value in (("a", b"1"), (b"a", "1"), (b"a", None), (None, b"1"), (bytearray(b"a"), b"1")):
+        for key, value in (("a", b"1"), (b"a", "1"), (b"a", None), (None, b"1"), (b"a", 1)):
             with pytest.raises(OptionError, match="takes bytes"):
                 writer.put(key, value)
         with pytest.raises(OptionError, match="takes bytes"):
@@ -207,7 +207,9 @@ def test_wrong_input_is_told_and_changes_nothing():
         with pytest.raises(OptionError, match="not binary"):
             writer.put_many(pa.array(["a"]), binary([b"1"]))
         with pytest.raises(OptionError, match="no Arrow array"):
-            writer.put_many([b"a"], binary([b"1"]))
+            writer.put_many({b"a"}, binary([b"1"]))
+        with pytest.raises(OptionError, match="keys takes bytes, not str"):
+            writer.put_many([b"a", "b"], [b"1", b"2"])
         with pytest.raises(OptionError, match="range of keys, or an age"):
             writer.purge()
         writer.end_window(1)
