@@ -24,6 +24,7 @@ from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import completed_rows
 from hoodie.filegroup.picks import taken
+from hoodie.filegroup.revived import revives
 from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, read_task
@@ -149,6 +150,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
         stat,
         StagedFile(join(context.staging, name), final, "APPEND"),
         ranges_of_rows(stamped, commit_time=None if context.unstored is not None else context.instant),
+        revives=task.after_deletes and revives(storage, context, file_slice, live),
     )
     if not copies:
         return result

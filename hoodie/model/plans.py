@@ -195,6 +195,8 @@ class AppendTask(RowsTask):
     """With"""
     of: int = 1
     """how many tasks the changed rows of a hot file group are spread over, by their keys: each writes a log file of its own."""
+    after_deletes: bool = False
+    """Deletes stand in the slice's logs, and a stored row may count in spite of them: say so where one does."""
 
     @property
     def size_bytes(self) -> int:
@@ -380,6 +382,8 @@ class WriteResult:
     """With `RowCopies.HELD`: what a row copy has of the log file."""
     copy: StagedFile | None = None
     """With `RowCopies.STAGED`: the row copy."""
+    revives: bool = False
+    """A record in this log brings values of a deleted row back (`filegroup/revived.py`)."""
     keys: pa.Array | None = None
     """Of a small base file, in the order of its rows; see `WriteContext.held_key_bytes`."""
 

@@ -7,6 +7,7 @@ is visible; whoever made it (hoodie/writer.py) rolls its instant back and makes 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, SchemaError
 from hoodie.filegroup.equal_texts import key_texts
+from hoodie.filegroup.revived import can_revive
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
 from hoodie.filegroup.run import run_write
 from hoodie.format.plan_avro import encode_replace_plan
@@ -47,6 +49,8 @@ from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.schema import Leave, reconcile
 from hoodie.write.stage import leave_of
 from hoodie.write.streams import committed_since
+
+log = logging.getLogger("hoodie")
 
 MAX_TURNS = 10
 """How often a write adapts its plan to what others completed first, under the same instant."""
@@ -249,7 +253,16 @@ class Attempt:
 
     def result(self, transaction: Transaction, plan: WritePlan, located: Located, written: Written) -> CommitResult:
         """What the write did."""
-        stats = [result.stat for result in written.of(plan)]
+        results = written.of(plan)
+        stats = [result.stat for result in results]
+        if any(result.revives for result in results):
+            log.warning(
+                "commit %s of table %s wrote rows again whose deletes still stand in logs: merge-on-read brings values of the deleted "
+                "rows back, by a greater ordering value or for nulls. Compact between a delete and such an upsert "
+                "(docs/MERGING.md, Two stages)",
+                transaction.instant,
+                self._context.storage.uri,
+            )
         return replace(
             CommitResult.of(transaction.instant, self._batch.operation, stats, replaced=plan.replaced),
             index=located.ways(plan),
@@ -349,6 +362,20 @@ class Attempt:
                 time,
             )
 
+    def _after_deletes(self, now: Snapshot, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
+        """Where deletes in logs may be in vain, by what commits state of these logs. Archived ones state nothing any more.
+
+        Deletes that are rows of a batch obey their ordering values, so that a lower one does not come behind them.
+        """
+        rule = self._context.rule
+        if self._rules.deletes or not can_revive(rule):
+            return frozenset()
+        instants = {instant for each in slices for log in each.logs for instant, _ in log.committed_entries}
+        commits = [now.active.read_commit(commit) for i in instants if (commit := now.timeline.commit_at.get(i))]
+        counted = [each for each in commits if rule.payload or each.operation is WriteOperation.DELETE]
+        paths = {stat.path for each in counted for stat in each.stats() if stat.num_deletes}
+        return frozenset(each.group for each in slices if any(log.path in paths for log in each.logs))
+
     def _target(self, now: Snapshot, slices: Sequence[FileSlice], ahead: Ahead) -> Target:
         config, options = self._context.config, self._options
         # Only hoodie can run a merger of the user's own, so no record is left in a log for readers to merge.
@@ -365,6 +392,7 @@ class Attempt:
             ),
             busy=frozenset(now.view.pending_compactions()) | frozenset(now.view.pending_clusterings()),
             log_versions=ahead.log_versions(),
+            after_deletes=self._after_deletes(now, slices),
             packs=self._rules.packs,
             table=self._context.storage.uri,
         )

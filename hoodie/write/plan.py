@@ -91,6 +91,8 @@ class Target:
     """File groups in a pending compaction or clustering; they get no new base file for rows that may go elsewhere."""
     log_versions: Mapping[FileGroupId, int] = field(default_factory=dict)
     """The highest that other writes, which are under way, are going to use."""
+    after_deletes: frozenset[FileGroupId] = frozenset()
+    """File groups with deletes in their logs, where a stored row may count in spite of them."""
     packs: bool = True
     """New rows may fill small files (not so for bulk_insert)."""
     table: str = ""
@@ -142,7 +144,8 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
 def append_of(rows: RowsTask, file_slice: FileSlice, target: Target) -> list[AppendTask]:
     """The rows in a log file; where they are many in several, by tasks with numbers and log versions that follow each other."""
     version = max(next_log_version(file_slice), 1 + target.log_versions.get(file_slice.group, 0))
-    task = AppendTask(**vars(rows), slice=file_slice, log_version=version)
+    looks = file_slice.group in target.after_deletes
+    task = AppendTask(**vars(rows), slice=file_slice, log_version=version, after_deletes=looks)
     of = max(1, -(-task.size_bytes // target.sizing.append_bytes))
     return [
         replace(task, number=task.number + share, log_version=task.log_version + share, share=share, of=of)
