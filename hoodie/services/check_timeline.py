@@ -9,7 +9,7 @@ from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
 from hoodie.model.instant import Instant, parse_instant, sort_key
-from hoodie.model.names import HEARTBEATS, MARKERS, join, parse_instant_file
+from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, join, parse_instant_file
 from hoodie.model.results import format_count
 from hoodie.options.table import PROPERTY_OF
 from hoodie.services.look import Hit, Look
@@ -129,13 +129,23 @@ def kept_plans(look: Look) -> Iterator[Hit]:
 
 
 def savepoints(look: Look) -> Iterator[Hit]:
-    """Savepoints that do not say which files they hold: cleans do not run."""
-    for instant in look.snapshot.timeline:
-        if instant.action is Action.SAVEPOINT and instant.is_completed:
-            try:
-                look.context.active.read_savepoint(instant)
-            except HoodieError as exc:
-                yield Hit(look.plain(exc), look.context.active.path(instant), instant.time)
+    """Savepoints that do not say which files they hold, so that no clean runs; and those whose files are gone."""
+    saved = [i for i in look.snapshot.timeline if i.action is Action.SAVEPOINT and i.is_completed]
+    files = look.context.listing.all_files().files if saved else {}
+    there = {info.path for infos in files.values() for info in infos}
+    for instant in saved:
+        path = look.context.active.path(instant)
+        try:
+            held = look.context.active.read_savepoint(instant).files
+        except HoodieError as exc:
+            yield Hit(look.plain(exc), path, instant.time)
+            continue
+        gone = [
+            join(folder, name) for folder, names in held.items() for name in names if join(folder, name) not in there
+        ]
+        if gone:
+            more = f" and {len(gone) - 1:,} more files" if len(gone) > 1 else ""
+            yield Hit(f"{gone[0]}{more} of savepoint {instant.time} are gone", path, instant.time)
 
 
 def consumers(look: Look) -> Iterator[Hit]:
@@ -158,14 +168,22 @@ def archive(look: Look) -> Iterator[Hit]:
 
 
 def stray_states(look: Look) -> Iterator[Hit]:
-    """Completed writes of one instant under two actions: their files would count twice, or not at all."""
+    """Completed writes of one instant under two actions: the one that nobody has begun is a copy."""
     times: dict[str, list[Instant]] = {}
     for instant in look.snapshot.timeline.commits:
         times.setdefault(instant.time, []).append(instant)
     for time, those in times.items():
         if len(those) > 1:
-            names = " and ".join(look.context.active.path(each).rpartition("/")[2] for each in those)
-            yield Hit(f"instant {time} was completed twice, as {names}", look.context.active.path(those[-1]))
+            paths = [look.context.active.path(each) for each in those]
+            begun = [_is_begun(look, each) for each in those]
+            path = paths[begun.index(False)] if False in begun else paths[-1]
+            names = " and ".join(each.rpartition("/")[2] for each in paths)
+            yield Hit(f"instant {time} was completed twice, as {names}", path)
+
+
+def _is_begun(look: Look, instant: Instant) -> bool:
+    before = (instant.action, *(action for action, completed in COMPLETES_AS.items() if completed is instant.action))
+    return any(look.context.active.exists(Instant(instant.time, action, State.REQUESTED)) for action in before)
 
 
 # -- what is not done --------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ CHECKS: tuple[Check, ...] = (
         "twice-completed",
         Level.DAMAGE,
         "one instant was completed under two names",
-        "Remove {path}, unless the table's writers know it, and look again",
+        "Delete {path}: no writer has begun it",
         check_timeline.stray_states,
     ),
     Check(
@@ -118,7 +118,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "savepoints",
         Level.DAMAGE,
-        "a savepoint does not say which files it holds",
+        "a savepoint does not say which files it holds, or they are gone",
         "`hoodie savepoint {table} {subject} --drop` lets it go",
         check_timeline.savepoints,
     ),
@@ -311,10 +311,29 @@ _UNKNOWN_DAMAGE = Check(
 )
 
 
+_WRITING = (
+    "rollback",
+    "savepoint",
+    "repair {table} plans",
+    "repair {table} stray",
+    "{subject}",
+    "archive",
+    "clean",
+    "compaction",
+)
+"""Commands that are for tables of the version that hoodie writes."""
+_OTHER_VERSION = (
+    "Restore {path} from a copy of the table, or mend it with Apache Hudi, which writes tables of this version"
+)
+
+
 def _finding(check: Check, hit: Hit, look: Look) -> Finding:
     table = shlex.quote(look.context.storage.uri)
     path = shlex.quote(f"{look.context.storage.uri.rstrip('/')}/{hit.path}") if hit.path else ""
-    mend = check.action.format(table=table, path=path, subject=hit.subject) or None
+    action = check.action
+    if not look.is_written and any(f"`hoodie {each}" in action for each in _WRITING):
+        action = _OTHER_VERSION
+    mend = action.format(table=table, path=path, subject=hit.subject) or None
     what = _without_advice(hit.what) if mend and mend.startswith("Restore ") else hit.what
     return Finding(check.name, check.level, what, hit.path, mend)
 

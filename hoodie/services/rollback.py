@@ -26,7 +26,7 @@ from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
 from hoodie.services.open_logs import end_open_logs
 from hoodie.services.undo_files import disarm, instants_in
-from hoodie.services.undo_rules import carries_on, preview, put_plan, require_newest
+from hoodie.services.undo_rules import carries_on, preview, put_plan, require_newest, unreadable_commits
 from hoodie.timeline.pending import being_written, pending_write
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
@@ -160,7 +160,8 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
     one may still come.
     """
     storage, snapshot = context.storage, context.snapshot()
-    view = FileSystemView(context.listing, context.active, snapshot.timeline.without({instant.time}), snapshot.archived)
+    left_out = unreadable_commits(context.active, snapshot.timeline, snapshot.timeline.completed_times) | {instant.time}
+    view = FileSystemView(context.listing, context.active, snapshot.timeline.without(left_out), snapshot.archived)
     requests: list[RollbackRequest] = []
     # A view may follow the timeline, which does not tell of partitions that only the failed write has made. Those without
     # partition metadata have no data files yet.

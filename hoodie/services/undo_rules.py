@@ -46,7 +46,7 @@ def plan_restore(context: TableContext, snapshot: Snapshot, target: str) -> Rest
     if later:
         # Those that are on both timelines were put into the archive by somebody who died: a restore takes them out of it.
         _refuse_archived(snapshot, target, left_in_both=timeline.completed_times, table=table)
-        _require_files(context, snapshot, target, [i.time for i in later])
+        _require_files(context, snapshot, target)
     return RestorePlan(target, tuple((i.time, i.action) for i in reversed(later)))
 
 
@@ -74,7 +74,7 @@ def require_newest(context: TableContext, snapshot: Snapshot, instant: Instant) 
         )
     _refuse_archived(snapshot, before[-1] if before else None, table=table)
     if before:
-        _require_files(context, snapshot, before[-1], [instant.time])
+        _require_files(context, snapshot, before[-1])
 
 
 def refuse_savepointed(timeline: Timeline, times: Iterable[str], *, table: str) -> None:
@@ -163,9 +163,9 @@ def unreadable_commits(active: ActiveTimeline, timeline: Timeline, times: Iterab
     return frozenset(time for time in times if time in timeline.commit_at and is_unreadable(time))
 
 
-def _require_files(context: TableContext, snapshot: Snapshot, target: str, undone: Iterable[str]) -> None:
+def _require_files(context: TableContext, snapshot: Snapshot, target: str) -> None:
     view, table = snapshot.view, context.storage.uri
-    damaged = unreadable_commits(snapshot.active, snapshot.timeline, undone)
+    damaged = unreadable_commits(snapshot.active, snapshot.timeline, snapshot.timeline.completed_times)
     if damaged:
         timeline = snapshot.timeline.without(damaged)
         view = FileSystemView(context.listing, snapshot.active, timeline, snapshot.archived)

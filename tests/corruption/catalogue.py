@@ -96,6 +96,12 @@ def later(time: str, seconds: int = 10) -> str:
     return format_instant(parse_instant(time) + timedelta(seconds=seconds))
 
 
+def saved_file(table: Path) -> Path:
+    """A file that only the savepoint holds: the table has gone on to another base file."""
+    hoodie.open_table(table).compact()
+    return logs(table, "rome")[0]
+
+
 def plan(table: Path, action: str, content: bytes = b"garbage", *, age: bool = True) -> Path:
     path = table / ".hoodie" / f"{later(newest(table).name[:17])}.{action}"
     path.write_bytes(content)
@@ -223,9 +229,15 @@ DAMAGES = {
     "the newest commit is cut": Damage(lambda t: cut(newest(t)), r"\.deltacommit", undoes=1),
     "the newest commit is empty": Damage(lambda t: cut(newest(t), 0), r"\.deltacommit", undoes=1),
     "the newest commit is garbage": Damage(lambda t: newest(t).write_bytes(b"garbage"), r"\.deltacommit", undoes=1),
+    "the two newest commits are cut": Damage(
+        lambda t: [cut(newest(t, at=at)) for at in (-1, -2)], r"\.deltacommit", undoes=2
+    ),
     "an older commit is cut": Damage(lambda t: cut(newest(t, at=-2)), r"\.deltacommit"),
     "the replacecommit is cut": Damage(lambda t: cut(newest(t, action="replacecommit")), r"\.replacecommit"),
     "a commit names another file": Damage(lambda t: replaced(newest(t), ".log.", ".lox."), r"\.deltacommit", undoes=1),
+    "a commit is completed under two names": Damage(
+        lambda t: shutil.copyfile(newest(t), newest(t).with_suffix(".commit")), "completed twice"
+    ),
     "an instant of 2099": Damage(lambda t: future(t, newest(t)), FUTURE),
     "a pending write of 2099": Damage(lambda t: (t / f".hoodie/{FUTURE}.deltacommit.requested").touch(), FUTURE),
     "a clean of 2099": Damage(lambda t: _future_service(t, "clean"), FUTURE),
@@ -264,6 +276,7 @@ DAMAGES = {
     "a restore plan is garbage": Damage(lambda t: plan(t, "restore.requested"), "restore.requested", is_damage=False),
     # what else lies in .hoodie
     "a savepoint is cut": Damage(lambda t: cut(newest(t, action="savepoint")), r"\.savepoint"),
+    "a file of a savepoint is gone": Damage(lambda t: saved_file(t).unlink(), "of savepoint"),
     "the place of a consumer is garbage": Damage(
         lambda t: (t / ".hoodie/.hoodie_py/consumers/reader.json").write_bytes(b"{"), "reader"
     ),

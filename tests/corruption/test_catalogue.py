@@ -9,7 +9,8 @@ import pytest
 import hoodie
 from hoodie.cli.__main__ import main
 from hoodie.errors import HoodieError
-from tests.corruption.catalogue import DAMAGES, findings, make
+from tests.corruption.catalogue import DAMAGES, PROPERTIES, base, cut, findings, make, replaced
+from tests.golden_tables import copy_golden
 
 ROUNDS = 5
 """A way out may have several steps: each mends what the doctor says then."""
@@ -26,7 +27,7 @@ def whole(tmp_path_factory):
 def states(whole):
     """The rows as they are, and as they were before the newest commit."""
     table = hoodie.open_table(whole)
-    return [rows(table), rows(table, as_of=table.timeline.commits[-2].time)]
+    return [rows(table), *(rows(table, as_of=table.timeline.commits[at].time) for at in (-2, -3))]
 
 
 def rows(table, **query):
@@ -111,3 +112,36 @@ def test_damage_is_named_and_mended_by_what_the_doctor_prints(name, whole, state
     assert rows(table) == states[damage.undoes]
     table.upsert([{"id": 100, "city": "rome", "ts": 9, "fare": 9.0}])
     assert table.scan().count() == len(states[damage.undoes]) + 1
+
+
+OF_VERSION_9 = {
+    "the newest commit is cut": (lambda t: cut(max((t / ".hoodie/timeline").glob("*commit"))), r"commit", "copy"),
+    "a base file is missing": (lambda t: base(t, "a").unlink(), r"a/.*\.parquet", "copy"),
+    "a folder without partition metadata": (
+        lambda t: (t / "a/.hoodie_partition_metadata").unlink(),
+        "a/.hoodie_part",
+        "command",
+    ),
+    "a wrong record key": (
+        lambda t: replaced(t / PROPERTIES, "recordkey.fields=id", "recordkey.fields=nope"),
+        "'nope'",
+        "command",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_VERSION_9)
+def test_a_table_that_is_only_read_gets_a_way_that_is_open_to_it(name, tmp_path, capsys):
+    do, names, way = OF_VERSION_9[name]
+    whole, path = copy_golden("v9_mor", tmp_path / "whole").path, tmp_path / "table"
+    shutil.copytree(whole, path)
+    expected = read(path)
+    do(path)
+    _, found = doctor(path, capsys)
+    bad = next(each for each in found if each["level"] == "damage")
+    assert re.search(names, bad["what"])
+    assert ("from a copy" in bad["mend"]) is (way == "copy")
+    mend(path, whole, bad, {}, capsys)
+    status, found = doctor(path, capsys)
+    assert status == 0, found
+    assert read(path) == expected
