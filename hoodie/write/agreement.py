@@ -22,7 +22,8 @@ from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES, join, parse_base_file
 from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF
 from hoodie.storage.cache import Kind
-from hoodie.view.context import Snapshot, TableContext
+from hoodie.txn.same_table import require_same_table
+from hoodie.view.context import Snapshot, TableContext, load_config
 
 _AGREED: Kind[bool] = Kind("properties that fit the table")
 _COMMITS = 20
@@ -44,7 +45,7 @@ def require_agreement(context: TableContext) -> None:
     """Refuse to write by properties that contradict the table.
 
     Raises:
-        CorruptFileError: names the first contradiction.
+        CorruptFileError: names the first contradiction. TableChangedError: it is not the table that was opened.
     """
     key = (context.storage.identity, frozenset(context.config.raw.items()))
     if context.cache.find(_AGREED, key):
@@ -53,6 +54,9 @@ def require_agreement(context: TableContext) -> None:
     if not snapshot.timeline.commits:
         return
     for found in contradictions(context, snapshot):
+        require_same_table(
+            context.config, load_config(context.storage)
+        )  # others may have made it anew since it was opened
         raise CorruptFileError(
             f"{context.storage.uri}/{PROPERTIES} contradicts the table: {found.what}. Nothing was written; "
             f"{found.key} has to say what it said when the table was made"
