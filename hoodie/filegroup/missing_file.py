@@ -36,15 +36,16 @@ def missing_file_error(storage: Storage, path: str) -> HoodieError:
     if clean is not None:
         return MissingFileError(
             f"{path} of table {storage.uri} was deleted by the clean of instant {clean}, while this query was still reading an older "
-            "state of the table. Run the query again: it reads the newest state then. For queries that take so long, keep "
-            "more of the past: hoodie.clean.commits.retained, or hoodie.clean.policy=KEEP_LATEST_BY_HOURS"
+            "state of the table. Query the table anew: a scan or a DataFrame keeps the state of the moment when it was made. For "
+            "queries that take so long, keep more of the past: hoodie.clean.commits.retained, or "
+            "hoodie.clean.policy=KEEP_LATEST_BY_HOURS"
         )
     undoing = _undone_by(storage, path)
     if undoing is not None:
         what = "restore" if undoing.action is Action.RESTORE else "rollback"
         return MissingFileError(
             f"{path} of table {storage.uri} was deleted by the {what} of instant {undoing.time}, which undid the commit that wrote "
-            "it, while this query was still reading that commit. Run the query again: it reads the state that the table was taken "
+            "it, while this query was still reading that commit. Query the table anew: it reads the state that the table was taken "
             "back to"
         )
     return MissingFileError(

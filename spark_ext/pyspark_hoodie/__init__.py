@@ -58,6 +58,7 @@ def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     import_module("pyspark_hoodie.stream_hook").enable(spark)
     import_module("pyspark_hoodie.sql_hook").enable(spark, aliases)
     import_module("pyspark_hoodie.named_tables").enable(spark)
+    import_module("pyspark_hoodie.live_frames").enable(spark)
 
 
 def disable() -> None:

@@ -357,6 +357,15 @@ def read(spark: SparkSession, path: str, options: Mapping[str, str] | None = Non
     return read_context(spark, context, parse_query(context, others, spark))
 
 
+def bytes_of(spark: SparkSession, path: str, options: Mapping[str, str]) -> int:
+    """What a query reads, about."""
+    storage, others = reached(path, options, spark)
+    context = TableContext.open(storage, LocalEngine())
+    return sum(
+        task.size_bytes for task in plan_read(context, parse_query(context, others, spark), meta_columns=True).tasks
+    )
+
+
 def parse_query(context: TableContext, options: Mapping[str, str], spark: SparkSession | None = None) -> ReadOptions:
     """The options of a read; instants with an offset are taken to the table's time zone. None: the session is not seen."""
     found = parse_read_options(

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from importlib import import_module
-from importlib.resources import files as resources
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from pyspark_hoodie.folders import PartitionValues
+from pyspark_hoodie.java_code import compiled
 from pyspark_hoodie.schema import spark_schema
 
 _log = logging.getLogger(__name__)
@@ -72,7 +71,7 @@ def bounded_scan(
             MARK,
         ):
             given.add(each)
-        relation = _compiled(jvm).generate(given.toArray())
+        relation = compiled(jvm, "bounded_files.java").generate(given.toArray())
         return None if relation is None else DataFrame(session.baseRelationToDataFrame(relation), spark)
     except (failed, PySparkException, TypeError, AttributeError) as error:
         _log.debug("no scan with bounds in this Spark: %s", error)
@@ -83,29 +82,3 @@ def _text(value: object) -> str:
     if value is None:
         return _NULL
     return _GIVEN + (str(value).lower() if isinstance(value, bool) else str(value))
-
-
-def _compiled(jvm: Any) -> Any:
-    """An object of the class in Java, one for each JVM.
-
-    Spark forgets what it compiled, and py4j does not: it would call the methods of the first class on an object of the next one.
-    """
-    java = _java(old_scala=jvm.scala.util.Properties.versionNumberString().startswith("2.12"))
-    for client, text, made in _compiled_before:
-        if client is jvm._gateway_client and text == java:
-            return made
-    generated = jvm.org.apache.spark.sql.catalyst.expressions.codegen
-    code = generated.CodeAndComment(java, jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap()))
-    made = generated.CodeGenerator.compile(code)._1()
-    _compiled_before.append((jvm._gateway_client, java, made))
-    return made
-
-
-_compiled_before: list[tuple[Any, str, Any]] = []
-"""The way to the JVM, the text in Java, the object: one, but where a process starts another JVM."""
-
-
-@lru_cache(maxsize=2)
-def _java(*, old_scala: bool) -> str:
-    text = resources(__package__).joinpath("bounded_files.java").read_text(encoding="utf-8")
-    return text.replace("scala.collection.immutable.Seq", "scala.collection.Seq") if old_scala else text

@@ -28,6 +28,7 @@ from pyspark.sql.utils import to_str
 from hoodie.errors import OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from pyspark_hoodie import dataframe
+from pyspark_hoodie.frame_marks import marked
 from pyspark_hoodie.schema import selected_schema
 from pyspark_hoodie.where import quoted
 
@@ -36,8 +37,8 @@ _PATTERN = re.compile(r"(/\*+)+/?$")
 """Jobs for Apache Hudi before 0.9 name the files of a table as `path/*/*`, one star for each level of folders."""
 
 _formats: set[str] = set()
-_originals: dict[tuple[type, str], Any] = {}
-"""What `disable` puts back: properties and methods of Spark's classes."""
+_originals: dict[tuple[Any, str], Any] = {}
+"""What `disable` puts back: properties and methods of Spark's classes, and functions of its modules."""
 
 
 def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
@@ -119,6 +120,14 @@ def replace_method(cls: type, name: str, wrap: Callable[[Any], Any]) -> None:
         setattr(owner, name, wrap(vars(owner)[name]))
 
 
+def replace_function(module: str, name: str, wrap: Callable[[Any], Any]) -> None:
+    """The same for a function of a module of Spark's."""
+    owner = import_module(module)
+    if (owner, name) not in _originals:
+        _originals[owner, name] = getattr(owner, name)
+        setattr(owner, name, wrap(getattr(owner, name)))
+
+
 def is_ours(name: str) -> bool:
     """Whether it is `hoodie` or one of the aliases."""
     return name.lower() in _formats
@@ -162,7 +171,7 @@ def no_view_changes(spark: Any, name: str, what: str, instead: str) -> str | Non
 def original(owner: Any, name: str) -> Any:
     """Spark's own reader or writer of a session or DataFrame, whatever stands in front of it."""
     for (cls, replaced), found in _originals.items():
-        if replaced == name and isinstance(owner, cls) and found.fget is not None:
+        if replaced == name and isinstance(cls, type) and isinstance(owner, cls) and found.fget is not None:
             return found.fget(owner)
     return getattr(owner, name)
 
@@ -264,7 +273,7 @@ class _Reading(Remembers):
             return plain
         target, given = said.target(path)
         target = _PATTERN.sub("", target)
-        found = dataframe.read(said.source, target, given)
+        found = marked(said.source, dataframe.read(said.source, target, given), target, given)
         if said.schema is None:
             return found
         wanted = said.schema if isinstance(said.schema, StructType) else _parsed(said.source, said.schema)

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.errors import OptionError
 from hoodie.options.keys import QUERY_TYPE
 from pyspark_hoodie import dataframe, hook
+from pyspark_hoodie.frame_marks import marked
 
 FORMAT = "hudi"
 """As Apache Hudi and we register it."""
@@ -48,7 +49,8 @@ def at_hand(spark: Any, names: Iterable[Sequence[str]], options: Mapping[str, st
     try:
         for table in _tables(spark, names):
             query = {QUERY_TYPE.name: "read_optimized"} if table.read_optimized else {}
-            frame = dataframe.read(spark, table.path, {**query, **(options or {})})
+            query |= options or {}
+            frame = marked(spark, dataframe.read(spark, table.path, query), table.path, query)
             with _guard:
                 catalog.cacheTable(table.key, frame._jdf.queryExecution().analyzed())
                 _in_use[id(spark), table.key.toString()] += 1

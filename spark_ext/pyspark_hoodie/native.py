@@ -36,6 +36,7 @@ from pyspark_hoodie.file_index import MARK, bounded_scan
 from pyspark_hoodie.file_systems import sparks_root
 from pyspark_hoodie.file_types import FileTypes, Narrow
 from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
+from pyspark_hoodie.gone_files import remember
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.settings import changed_setting
 from pyspark_hoodie.where import filter_column, quoted
@@ -115,6 +116,7 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
     root = sparks_root(spark, context.storage)
     if root.uri is None:
         return root.why_not
+    remember(root.uri, context.storage)
     tasks = [task for task in plan.tasks if isinstance(task, ReadTask)]
     types = FileTypes(context, plan, tasks)
     suited: list[ReadTask] = []

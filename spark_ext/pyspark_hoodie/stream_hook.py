@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError
 from pyspark_hoodie import dataframe, hook
+from pyspark_hoodie.live_frames import with_live_sides
 from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.stream_sink import APPEND, SPARKS_OWN, StreamSink, mode_of, stream_writer
 
@@ -22,7 +23,13 @@ def enable(spark: SparkSession) -> None:
     """After `hook.enable`, which keeps what it replaces; `hook.disable` undoes both."""
     hook.replace_property(type(spark), "readStream", lambda plain, session: hook.remembering(_Reading, plain, session))
     frame = type(spark.range(0))
-    hook.replace_property(frame, "writeStream", lambda plain, df: hook.remembering(_Writing, plain, df))
+    hook.replace_property(frame, "writeStream", _writing)
+
+
+def _writing(plain: Any, df: Any) -> Any:
+    """A writer of the DataFrame, whose static sides read the newest commit of each batch."""
+    live = with_live_sides(df)
+    return hook.remembering(_Writing, plain if live is df else hook.original(live, "writeStream"), live)
 
 
 class _Reading(hook.Remembers):

@@ -18,7 +18,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.results import CommitResult, History
 from hoodie.options.arguments import parse_options
 from hoodie.options.fits import check_against, check_operation
-from hoodie.options.keys import PARTIAL_UPSERT
+from hoodie.options.keys import COLUMNS, PARTIAL_UPSERT, QUERY_TYPE, WHERE
 from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions, WriteRequest
@@ -31,6 +31,7 @@ from hoodie.write.keys import key_columns
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.frame_marks import marked
 from pyspark_hoodie.native import plan_frame, readers
 from pyspark_hoodie.reach import reached, told
 from pyspark_hoodie.schema import given_schema
@@ -72,6 +73,8 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             raise OptionError("HoodieTable(…) opens nothing: use pyspark_hoodie.HoodieTable.for_path(spark, path)")
         self._spark = spark
         self._options = dict(parse_options(options))
+        self._reach: dict[str, str] = {}
+        """How to reach the storage, where the session does not say it."""
         self._core = Core(context, options)
         self._context = self._core.writer.context
 
@@ -95,7 +98,9 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             >>> table.upsert(df)
         """
         storage, others = reached(path, options, spark)
-        return cls(spark, TableContext.open(storage, SparkEngine(spark, storage)), others)
+        table = cls(spark, TableContext.open(storage, SparkEngine(spark, storage)), others)
+        table._reach = {name: text for name, text in parse_options(options).items() if name not in others}
+        return table
 
     @classmethod
     def is_table(cls, spark: SparkSession, path: str) -> bool:
@@ -340,7 +345,17 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             >>> table.read(columns=["city", "fare"], where="fare > 100", as_of="yesterday").show()
         """
         scan = self._core.scan(columns, where, query=query, as_of=as_of, meta_columns=meta_columns)
-        return plan_frame(self._spark, self._context, scan.plan, where=where)
+        frame = plan_frame(self._spark, self._context, scan.plan, where=where)
+        names = ",".join(scan.plan.output.names)
+        if (
+            as_of is not None
+            or not (where is None or isinstance(where, str))
+            or names.split(",") != scan.plan.output.names
+        ):
+            return frame
+        said = {} if where is None else {WHERE.name: where}
+        said |= self._reach | {QUERY_TYPE.name: str(query), COLUMNS.name: names}
+        return marked(self._spark, frame, self.uri, said)
 
     scan = read
 

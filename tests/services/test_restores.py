@@ -625,7 +625,9 @@ def test_a_query_whose_files_are_taken_back_while_it_is_read_says_by_what_and_to
     undone = scene.table.timeline.latest_commit.time
     scene.table.restore(scene.instants[1]) if name == "restore" else scene.table.rollback(undone)
     newest = scene.table.timeline.newest(Action.RESTORE if name == "restore" else Action.ROLLBACK)
-    with pytest.raises(MissingFileError, match=rf"deleted by the {name} of instant {newest.time}.*Run the query again"):
+    with pytest.raises(
+        MissingFileError, match=rf"deleted by the {name} of instant {newest.time}.*Query the table anew"
+    ):
         list(query.to_batches())
     assert query.to_arrow() == scene.fresh().scan().to_arrow()  # of which nobody has seen a part: it begins again
 
