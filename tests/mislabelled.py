@@ -16,20 +16,14 @@ MOMENT = datetime(2019, 12, 31, 23, 59, 59, tzinfo=UTC)
 MILLIS, LOCAL = pa.timestamp("ms", "UTC"), pa.timestamp("ms")
 
 
-def _columns(moment: pa.DataType, local: pa.DataType) -> pa.Schema:
-    nested = pa.struct([("at", moment), ("local", local)])
-    return pa.schema(
-        [
-            ("id", pa.int64()),
-            ("part", pa.string()),
-            ("ts", pa.int64()),
-            ("at", moment),
-            ("local", local),
-            ("inside", nested),
-            ("listed", pa.list_(pa.field("element", moment))),
-            ("mapped", pa.map_(pa.string(), moment)),
-        ]
-    )
+def _columns(moment: pa.DataType, local: pa.DataType, *, nested: bool) -> pa.Schema:
+    flat = [("id", pa.int64()), ("part", pa.string()), ("ts", pa.int64()), ("at", moment), ("local", local)]
+    deep = [
+        ("inside", pa.struct([("at", moment), ("local", local)])),
+        ("listed", pa.list_(pa.field("element", moment))),
+        ("mapped", pa.map_(pa.string(), moment)),
+    ]
+    return pa.schema(flat + deep if nested else flat)
 
 
 def moment_of(ident: int, ts: int) -> datetime:
@@ -37,14 +31,14 @@ def moment_of(ident: int, ts: int) -> datetime:
     return MOMENT + timedelta(milliseconds=ident % 2, days=ts)
 
 
-def rows(idents: range, ts: int, part: str, *, schema: pa.Schema | None = None) -> pa.Table:
+def rows(idents: range, ts: int, part: str, *, schema: pa.Schema | None = None, nested: bool = True) -> pa.Table:
     """Rows as they are meant; `schema` takes their numbers for those of its own types."""
-    right = _columns(MILLIS, LOCAL)
+    right = _columns(MILLIS, LOCAL, nested=nested)
     found = []
     for ident in idents:
         at = moment_of(ident, ts)
         naive = at.replace(tzinfo=None)
-        nested = {"at": at, "local": naive}
+        inner = {"at": at, "local": naive}
         found.append(
             {
                 "id": ident,
@@ -52,7 +46,7 @@ def rows(idents: range, ts: int, part: str, *, schema: pa.Schema | None = None) 
                 "ts": ts,
                 "at": at,
                 "local": naive,
-                "inside": nested,
+                "inside": inner,
                 "listed": [at, None],
                 "mapped": [("a", at)],
             }
@@ -82,12 +76,12 @@ def _renamed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     return whole.cast(pa.int64()).cast(kind)
 
 
-def mislabelled_table(path: Path, table_type: str) -> list[str]:
+def mislabelled_table(path: Path, table_type: str, *, nested: bool = True) -> list[str]:
     """Make the table, with rows 0 to 9 in partitions a and b, of which 0 to 2 were updated; gives the instants.
 
     Only the newest commit, which inserts row 9, knows the right types.
     """
-    wrong = _columns(pa.timestamp("us", "UTC"), pa.int64())
+    wrong = _columns(pa.timestamp("us", "UTC"), pa.int64(), nested=nested)
     table = hoodie.create_table(
         path, record_key="id", partition_by="part", ordering="ts", table_type=table_type, schema=wrong
     )
@@ -100,9 +94,11 @@ def mislabelled_table(path: Path, table_type: str) -> list[str]:
     stated = next((path / ".hoodie").glob(f"{times[-1]}.*commit"))
     before = stated.read_text(encoding="utf-8")
     commit = json.loads(before)
-    commit["extraMetadata"]["schema"] = json.dumps(avro_from_arrow(_columns(MILLIS, LOCAL), table_name=path.name))
+    commit["extraMetadata"]["schema"] = json.dumps(
+        avro_from_arrow(_columns(MILLIS, LOCAL, nested=nested), table_name=path.name)
+    )
     stated.write_text(json.dumps(commit), encoding="utf-8")
-    times.append(hoodie.open_table(path).insert(rows(range(9, 10), 1, "b")).instant)
+    times.append(hoodie.open_table(path).insert(rows(range(9, 10), 1, "b", nested=nested)).instant)
     stated.write_text(before, encoding="utf-8")
     return times
 
