@@ -20,6 +20,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.read.where import Where
 from hoodie.storage.refusals import all_said_plainly, said_plainly
 from hoodie.timeline.clock import zone_of
+from hoodie.timeline.moments import counted
 from hoodie.timeline.undone import refuse_undone
 from hoodie.txn.consumer_places import create_place, drop_place, move_place, shown
 from hoodie.txn.heartbeat import undisturbed
@@ -213,6 +214,7 @@ class Consumer(Generic[R]):
         """Where the range ends; empty: nothing was committed yet."""
         asked, begun = None, self._until
         if until is not None:
+            until = counted(until, lambda: self._context.snapshot().timeline.commits, name="until")
             asked = parse_position_option(until, name="until", zone=zone_of(self._context.config.timezone))
         if begun is None:
             least, what = self.position or "", "its place, which seek() can move back"
@@ -366,7 +368,11 @@ def position_of(context: TableContext, moment: Moment, *, name: str) -> str | No
     latest = snapshot.timeline.readable_until(snapshot.pending_writes)
     if isinstance(moment, str) and moment.strip().lower() == LATEST:
         return latest
-    found = parse_begin_option(moment, name=name, zone=zone_of(context.config.timezone))
+    found = parse_begin_option(
+        counted(moment, lambda: context.snapshot().timeline.commits, name=name),
+        name=name,
+        zone=zone_of(context.config.timezone),
+    )
     if found == BEGINNING or latest is None:
         return None
     refuse_undone(snapshot.active, snapshot.timeline, found, table=context.storage.uri)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import tzinfo
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -56,6 +56,7 @@ from hoodie.storage.cache import Cache
 from hoodie.storage.refusals import all_said_plainly, plain_errors
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
+from hoodie.timeline.moments import counted
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.view.context import TableContext, load_config
 from hoodie.write.create import create_at
@@ -387,8 +388,9 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
             where: rows to read: SQL-like text such as "fare > 3 and city = 'rome'" (docs/FILTERS.md), a pyarrow expression, or a
                 list of conditions that all hold, such as [("fare", ">", 3), ("city", "=", "rome")].
             query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that still stand in logs.
-            as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, or text such as "2026-01-31 12:00"
-                or "2 hours ago". Times without a zone are in that of the table (UTC, unless its properties say LOCAL).
+            as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, a savepoint, -1 for the newest commit,
+                or text such as "2026-01-31 12:00" or "2 hours ago". Times without a zone are in that of the table (UTC, unless its
+                properties say LOCAL).
             meta_columns: put the five `_hoodie_` columns in front.
 
         Returns:
@@ -403,6 +405,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
             >>> table.scan(as_of="yesterday").count()
         """
         kind = parse_query(query)
+        as_of = self._counted(as_of, "as_of")
         at = None if as_of is None else parse_instant_option(as_of, name="as_of", zone=self._zone())
         options = ReadOptions(query=kind, as_of=at, where=where, columns=parse_columns(columns))
         return Scan(self._context, options, meta_columns=meta_columns)
@@ -451,7 +454,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
             >>> table.changes(since=first).to_pandas()
             >>> table.changes(since="1 day ago", images="before_after").to_arrow()
         """
-        zone = self._zone()
+        zone, since, until = self._zone(), self._counted(since, "since"), self._counted(until, "until")
         options = ReadOptions(
             query=QueryType.INCREMENTAL,
             begin=None if since is None else parse_begin_option(since, name="since", zone=zone),
@@ -498,6 +501,9 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
     def _at_work(self, options: Mapping[str, str] | None = None) -> tuple[TableContext, WriteOptions]:
         write = self._request(options).write
         return self._context.with_view(write.view).with_concurrency(write.concurrency), write
+
+    def _counted(self, moment: Moment | None, name: str) -> Any:
+        return counted(moment, lambda: self.timeline.commits, name=name)
 
     def _zone(self) -> tzinfo | None:
         return zone_of(self.config.timezone)

@@ -14,6 +14,8 @@ from hoodie.model.results import format_count
 from hoodie.options.fits import check_version
 from hoodie.services.rollback import plan_rollback
 from hoodie.table import HoodieTable
+from hoodie.timeline.clock import zone_of
+from hoodie.timeline.moments import instant_of
 from hoodie.timeline.pending import pending_write
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
@@ -97,6 +99,9 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
     """
     check_version(table.config)
     timeline = table.timeline
+    if instant is not None:
+        zone = zone_of(table.config.timezone)
+        instant = instant_of(instant, lambda: timeline.commits, name="INSTANT", zone=zone, table=table.uri)
     if instant in timeline.completed_times and not really:
         newest = table.rollback(instant, dry_run=True)
         return Report(restore_data(newest), (f"rollback of {instant}: {newest}", DRY_RUN))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from hoodie.model.instant import Instant
 from hoodie.options.arguments import check_seconds
+from hoodie.options.moments import Moment
+from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
 from hoodie.services.budget import Budget
+from hoodie.timeline.clock import zone_of
+from hoodie.timeline.moments import instant_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 
@@ -26,7 +31,16 @@ class OpenTable(ABC):
 
     @property
     @abstractmethod
+    def config(self) -> TableConfig: ...
+
+    @property
+    @abstractmethod
     def timeline(self) -> Timeline: ...
+
+    def _instant(self, moment: Moment, instants: Callable[[Timeline], Sequence[Instant]]) -> str:
+        """The instant that a moment means, of those of the timeline that it may fall on."""
+        zone = zone_of(self.config.timezone)
+        return instant_of(moment, lambda: instants(self.timeline), name="instant", zone=zone, table=self.uri)
 
     @abstractmethod
     def _at_work(self, options: Mapping[str, str] | None = None) -> tuple[TableContext, WriteOptions]:

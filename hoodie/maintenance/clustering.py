@@ -11,6 +11,7 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import ClusteringPlan
 from hoodie.model.results import CommitResult
 from hoodie.options.arguments import cluster_options, parse_options
+from hoodie.options.moments import Moment
 from hoodie.options.write import WriteOptions
 from hoodie.read.partitions import partitions_where
 from hoodie.read.where import Where
@@ -49,12 +50,13 @@ class Clusterings(OpenTable):
     @undisturbed()
     @said_plainly
     def run_clustering(
-        self, instant: str | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
+        self, instant: Moment | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
     ) -> list[CommitResult]:
         """Run clusterings that were scheduled.
 
         Args:
-            instant: only the one of this instant; None runs all that are pending, oldest first.
+            instant: only the one of this instant, or the last before a moment, as `scan(as_of=…)` takes it. None runs all that are
+                pending, oldest first.
             budget_s: begin no further one after so many seconds; None is no limit.
             options: Hudi's options of files, for the new base files.
 
@@ -65,7 +67,12 @@ class Clusterings(OpenTable):
             InstantNotFoundError: no clustering is pending at that instant.
             CommitConflictError: a write changed files that the plan names. The plan is dropped.
         """
-        return ran(CLUSTERING, self._at_work(options), instant=instant, budget_s=budget_s)
+        return ran(
+            CLUSTERING,
+            self._at_work(options),
+            instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.CLUSTERING)),
+            budget_s=budget_s,
+        )
 
     def cluster(
         self,

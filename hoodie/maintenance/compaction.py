@@ -11,6 +11,7 @@ from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
 from hoodie.options.arguments import check_seconds, compaction_options, parse_options
+from hoodie.options.moments import Moment
 from hoodie.options.write import WriteOptions
 from hoodie.services.compacting import compact
 from hoodie.services.compaction import COMPACTION
@@ -49,7 +50,7 @@ class Compactions(OpenTable):
     @said_plainly
     def run_compaction(
         self,
-        instant: str | None = None,
+        instant: Moment | None = None,
         budget_s: float | None = 300,
         options: Mapping[str, str] | None = None,
         *,
@@ -58,7 +59,8 @@ class Compactions(OpenTable):
         """Run compactions that were scheduled. Several processes may do so at once: each takes other plans.
 
         Args:
-            instant: only the one of this instant; None runs all that are pending, oldest first.
+            instant: only the one of this instant, or the last before a moment, as `scan(as_of=…)` takes it. None runs all that are
+                pending, oldest first.
             budget_s: the first is always run, and a further one only if it is expected to end in so many seconds; None is no limit.
             options: Hudi's options of files, for the new base files.
             memory_mb: how much a compaction may hold in memory, on Spark each of its tasks; what is more goes to disk.
@@ -70,7 +72,12 @@ class Compactions(OpenTable):
             InstantNotFoundError: no compaction is pending at that instant.
             CommitConflictError: another process runs the one at that instant.
         """
-        return ran(COMPACTION, self._to_compact(options, None, memory_mb), instant=instant, budget_s=budget_s)
+        return ran(
+            COMPACTION,
+            self._to_compact(options, None, memory_mb),
+            instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.COMPACTION)),
+            budget_s=budget_s,
+        )
 
     @undisturbed()
     @said_plainly

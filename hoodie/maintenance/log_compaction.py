@@ -9,6 +9,7 @@ from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
 from hoodie.options.arguments import log_compaction_options, parse_options
+from hoodie.options.moments import Moment
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.log_compaction import LOG_COMPACTION
@@ -39,7 +40,7 @@ class LogCompactions(OpenTable):
     @said_plainly
     def run_log_compaction(
         self,
-        instant: str | None = None,
+        instant: Moment | None = None,
         budget_s: float | None = 300,
         options: Mapping[str, str] | None = None,
         *,
@@ -48,7 +49,8 @@ class LogCompactions(OpenTable):
         """Run log compactions that were scheduled. Several processes may do so at once: each takes other plans.
 
         Args:
-            instant: only the one of this instant; None runs all that are pending, oldest first.
+            instant: only the one of this instant, or the last before a moment, as `scan(as_of=…)` takes it. None runs all that are
+                pending, oldest first.
             budget_s: begin no further one after so many seconds; None is no limit.
             options: Hudi's options of files, for the new log files.
             memory_mb: as in `run_compaction`.
@@ -61,7 +63,12 @@ class LogCompactions(OpenTable):
             InstantNotFoundError: no log compaction is pending at that instant.
             CommitConflictError: another process runs the one at that instant.
         """
-        return ran(LOG_COMPACTION, self._to_compact_logs(options, None, memory_mb), instant=instant, budget_s=budget_s)
+        return ran(
+            LOG_COMPACTION,
+            self._to_compact_logs(options, None, memory_mb),
+            instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.LOGCOMPACTION)),
+            budget_s=budget_s,
+        )
 
     @undisturbed()
     @said_plainly

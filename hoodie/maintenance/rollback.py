@@ -7,6 +7,7 @@ from typing import Literal, overload
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import Action
 from hoodie.model.results import RestoreResult
+from hoodie.options.moments import Moment
 from hoodie.services.clustering import drop
 from hoodie.services.recovery import recover, rollback_failed
 from hoodie.services.rollback import is_completed, preview_rollback, roll_back_commit, rollback_instant
@@ -16,18 +17,18 @@ from hoodie.txn.heartbeat import undisturbed
 
 class Rollbacks(OpenTable):
     @overload
-    def rollback(self, instant: str | None = None, *, dry_run: Literal[False] = False) -> list[str]: ...
+    def rollback(self, instant: Moment | None = None, *, dry_run: Literal[False] = False) -> list[str]: ...
 
     @overload
-    def rollback(self, instant: str | None = None, *, dry_run: Literal[True]) -> RestoreResult: ...
+    def rollback(self, instant: Moment | None = None, *, dry_run: Literal[True]) -> RestoreResult: ...
 
-    def rollback(self, instant: str | None = None, *, dry_run: bool = False) -> list[str] | RestoreResult:
+    def rollback(self, instant: Moment | None = None, *, dry_run: bool = False) -> list[str] | RestoreResult:
         """Undo the newest commit, or writes that died on the way. Every write undoes those first, so without an instant it is
         hardly ever needed.
 
         Args:
-            instant: the newest commit, or a pending instant, which may be a clustering or a log compaction that was scheduled; None
-                undoes all writes whose writer is dead, and no plan.
+            instant: the newest commit, as a moment that `scan(as_of=…)` takes, or a pending instant, which may be a clustering or a
+                log compaction that was scheduled; None undoes all writes whose writer is dead, and no plan.
             dry_run: change nothing, and say what would be lost.
 
         Returns:
@@ -40,7 +41,8 @@ class Rollbacks(OpenTable):
         Example:
             >>> table.rollback(table.history()[-1].instant, dry_run=True)
         """
-        return self._preview_rollback(instant) if dry_run else self._rollback(instant)
+        found = None if instant is None else self._instant(instant, lambda timeline: timeline.commits)
+        return self._preview_rollback(found) if dry_run else self._rollback(found)
 
     @said_plainly
     def _preview_rollback(self, instant: str | None) -> RestoreResult:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hoodie.maintenance.base import OpenTable
+from hoodie.model.enums import Action
+from hoodie.model.instant import Instant
 from hoodie.model.results import RestoreResult, Savepoint
-from hoodie.options.arguments import parse_instant
+from hoodie.options.moments import Moment
 from hoodie.services.restore import restore
 from hoodie.services.savepoints import drop_savepoint, make_savepoint, savepoints_of
 from hoodie.storage.refusals import said_plainly
+from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import undisturbed
+
+
+def _commits(timeline: Timeline) -> Sequence[Instant]:
+    return timeline.commits
+
+
+def _savepoints(timeline: Timeline) -> Sequence[Instant]:
+    return [each for each in timeline if each.action is Action.SAVEPOINT and each.is_completed]
 
 
 class Savepoints(OpenTable):
     @undisturbed()
     @said_plainly
-    def savepoint(self, instant: str | None = None, comment: str = "") -> str:
+    def savepoint(self, instant: Moment | None = None, comment: str = "") -> str:
         """Keep the state after a commit: its files are not cleaned, and the table can be restored to it, until the savepoint is
         dropped.
 
         Args:
-            instant: the commit; None is the latest.
+            instant: the commit, or a moment as `scan(as_of=…)` takes it: then the last commit before it. None is the latest.
             comment: why it is kept.
 
         Returns:
@@ -33,7 +46,7 @@ class Savepoints(OpenTable):
             >>> table.savepoint(comment="before the migration")
         """
         context, _ = self._at_work()
-        return make_savepoint(context, None if instant is None else parse_instant(instant), comment)
+        return make_savepoint(context, None if instant is None else self._instant(instant, _commits), comment)
 
     @said_plainly
     def savepoints(self) -> list[Savepoint]:
@@ -47,27 +60,28 @@ class Savepoints(OpenTable):
 
     @undisturbed()
     @said_plainly
-    def drop_savepoint(self, instant: str) -> None:
+    def drop_savepoint(self, instant: Moment) -> None:
         """Let a savepoint go. Its commit stays; later cleans may delete its files.
 
         Args:
-            instant: of the savepoint.
+            instant: of the savepoint, or a moment: then the last one before it.
 
         Raises:
             InstantNotFoundError: there is no savepoint at that instant.
         """
         context, _ = self._at_work()
-        drop_savepoint(context, parse_instant(instant))
+        drop_savepoint(context, self._instant(instant, _savepoints))
 
     @undisturbed()
     @said_plainly
-    def restore(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
+    def restore(self, instant: Moment, *, dry_run: bool = False) -> RestoreResult:
         """Take the table back to a commit: what was written, compacted and clustered after it is undone, for good.
 
         Nobody may be writing. Whoever pulled changes beyond that commit gets an error that says so.
 
         Args:
-            instant: a savepoint, or a commit on the active timeline whose files were not cleaned.
+            instant: a savepoint, a commit on the active timeline whose files were not cleaned, or a moment as `scan(as_of=…)` takes
+                it: then the last commit before it.
             dry_run: change nothing, and say what would be lost.
 
         Returns:
@@ -78,7 +92,8 @@ class Savepoints(OpenTable):
             CommitConflictError: somebody is writing, or a savepoint of a later commit has to be dropped first.
 
         Example:
-            >>> table.restore(table.savepoints()[-1].instant, dry_run=True)
+            >>> table.restore("1 hour ago", dry_run=True)
+            >>> table.restore(table.savepoints()[-1])
         """
         context, write = self._at_work()
-        return restore(context, write, parse_instant(instant), dry_run=dry_run)
+        return restore(context, write, self._instant(instant, _commits), dry_run=dry_run)

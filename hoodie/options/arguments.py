@@ -91,15 +91,6 @@ def is_text(value: str) -> bool:
     return not any("\ud800" <= each <= "\udfff" for each in value)
 
 
-def parse_instant(instant: Any) -> str:
-    """An instant as the timeline has it."""
-    if not isinstance(instant, str):
-        raise OptionError(
-            f"instant={instant!r:.200} is a {type(instant).__name__}: give an instant of `table.timeline`, as a text"
-        )
-    return instant
-
-
 def check_seconds(value: object, what: str, *, or_none: bool = False) -> None:
     """A length of time."""
     if not (or_none and value is None) and not (isinstance(value, int | float) and 0 <= value < math.inf):

@@ -12,10 +12,11 @@ from typing import Any
 
 from hoodie.errors import OptionError
 from hoodie.model.instant import Instant, format_instant, is_instant_time, parse_instant
-from hoodie.model.results import CommitResult
+from hoodie.model.results import CommitResult, Savepoint
 
-Moment = str | date | CommitResult | Instant
-"""What `as_of`, `since` and `until` take. A `datetime` is a `date`, and a pandas Timestamp is a `datetime`."""
+Moment = str | date | CommitResult | Instant | Savepoint | int
+"""What `as_of`, `since`, `until`, `restore` and all others take that mean a moment. A `datetime` is a `date`, and a pandas Timestamp
+is a `datetime`. -1 is the newest commit, -2 the one before it (`timeline/moments.py`)."""
 
 BEGINNING = "000"
 """Sorts before every instant."""
@@ -53,8 +54,8 @@ def parse_instant_option(value: object, *, name: str, zone: tzinfo | None = UTC,
     Raises:
         OptionError: no known form, or no date of the calendar.
     """
-    if isinstance(value, CommitResult | Instant):
-        return _of_commit(value, name, value.instant if isinstance(value, CommitResult) else value.time)
+    if isinstance(value, CommitResult | Instant | Savepoint):
+        return _of_commit(value, name, value.time if isinstance(value, Instant) else value.instant)
     if isinstance(value, date):
         moment = _of_date(value, zone)
         if moment is None:
@@ -69,8 +70,8 @@ def parse_instant_option(value: object, *, name: str, zone: tzinfo | None = UTC,
         )
     if not isinstance(value, str):
         raise OptionError(
-            f"{name}={value!r} is a {type(value).__name__}: give the instant as text, a datetime, or the result of a commit; "
-            f"as text {_FORMS}"
+            f"{name}={value!r} is a {type(value).__name__}: give the instant as text, a datetime or date, the result of a commit, "
+            f"an instant of `history()`, a savepoint, or -1 for the newest; as text {_FORMS}"
         )
     text = value.strip()
     if is_instant_time(text) and len(text) in {14, 17} and _is_date(text):
@@ -97,7 +98,7 @@ def parse_position_option(value: object, *, name: str, zone: tzinfo | None = UTC
     return parse_instant_option(value, name=name, zone=zone, now=now)
 
 
-def _of_commit(value: CommitResult | Instant, name: str, time_: str | None) -> str:
+def _of_commit(value: CommitResult | Instant | Savepoint, name: str, time_: str | None) -> str:
     if time_ is None:
         raise OptionError(
             f"{name} is the result of a write that had nothing to do ({value}): it has no instant, take an earlier result"

@@ -22,10 +22,12 @@ from hoodie.errors import OptionError, TableExistsError, TableNotFoundError
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.keyed import key_types, lacks_partitions, where_keys
 from hoodie.model.enums import WriteOperation
+from hoodie.model.instant import Instant
 from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.fits import check_against
+from hoodie.options.keys import AS_OF, BEGIN_INSTANT, END_INSTANT
 from hoodie.options.not_done import warn
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
@@ -37,6 +39,7 @@ from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable
 from hoodie.timeline.clock import zone_of
+from hoodie.timeline.moments import counted
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 from hoodie.write.create import create_at
@@ -368,14 +371,24 @@ def bytes_of(spark: SparkSession, path: str, options: Mapping[str, str]) -> int:
 
 def parse_query(context: TableContext, options: Mapping[str, str], spark: SparkSession | None = None) -> ReadOptions:
     """The options of a read; instants with an offset are taken to the table's time zone. None: the session is not seen."""
+    moments = {AS_OF.name, BEGIN_INSTANT.name, END_INSTANT.name}
+    said = {
+        name: _of_instant(context, value, name) if name.lower() in moments else value for name, value in options.items()
+    }
     found = parse_read_options(
-        options,
+        said,
         defaults=load_defaults(),
         zone=zone_of(context.config.timezone),
         session_zone=None if spark is None else session_zone(spark),
     )
     warn(found.ignored)
     return found
+
+
+def _of_instant(context: TableContext, value: str, name: str) -> str:
+    """-1 as the newest commit, and so on; any other text as it is."""
+    found = counted(value, lambda: context.snapshot().timeline.commits, name=name)
+    return found.time if isinstance(found, Instant) else value
 
 
 def read_context(spark: SparkSession, context: TableContext, options: ReadOptions) -> DataFrame:

@@ -330,8 +330,9 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             columns: which columns, in this order; None gives all.
             where: rows to read: SQL-like text such as "fare > 3 and city = 'rome'". It leaves out files that cannot have such rows.
             query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that still stand in logs.
-            as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, or text such as "2026-01-31 12:00"
-                or "2 hours ago". Times without a zone are in that of the table (UTC, unless its properties say LOCAL).
+            as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, a savepoint, -1 for the newest commit,
+                or text such as "2026-01-31 12:00" or "2 hours ago". Times without a zone are in that of the table (UTC, unless its
+                properties say LOCAL).
             meta_columns: put the five `_hoodie_` columns in front.
 
         Returns:

@@ -55,6 +55,15 @@ def test_mode_overwrite_replaces_all_rows(door, load, path):
     assert stored(path) == [("m", "z", 1, 1)]
 
 
+def test_moments_count_from_the_newest_commit(enabled, load, path):
+    save(enabled.createDataFrame([("k0", "a", 2, 20)], DDL), path)
+    assert load(path, **{"as.of.instant": "-2"}).where("id = 'k0'").collect()[0].qty == 1
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, path)
+    assert table.read(as_of=-1).where("id = 'k0'").collect()[0].qty == 2
+    assert table.restore(-2, dry_run=True).undone == (table.history()[-1].instant,)
+    assert table.savepoint("now") == table.history()[-1].instant
+
+
 @pytest.mark.parametrize("most_bytes", ["0", "100000"])  # a join, and keys that come to the driver
 def test_deletes_by_keys_alone(enabled, path, most_bytes):
     limit = {"hoodie.python.driver.max.bytes": most_bytes}
