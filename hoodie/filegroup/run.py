@@ -29,6 +29,7 @@ from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, read_task
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
+from hoodie.filegroup.unused_memory import release_maps
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
 from hoodie.format.column_stats import ranges_of_rows
 from hoodie.model.enums import RowCopies
@@ -83,13 +84,16 @@ def run_read(storage: Storage, context: ReadContext, task: ReadTask | ChangeTask
 def run_write(storage: Storage, context: WriteContext, task: WriteTask) -> WriteResult | None:
     """Write the task's file under a staging name. None when nothing is left to write (deletes of unknown keys only)."""
     attempt = new_attempt()
-    match task:
-        case AppendTask():
-            return _append(storage, context, attempt, task)
-        case MergeTask():
-            return _merge(storage, context, attempt, task)
-        case CreateTask():
-            return _create(storage, context, attempt, task)
+    try:
+        match task:
+            case AppendTask():
+                return _append(storage, context, attempt, task)
+            case MergeTask():
+                return _merge(storage, context, attempt, task)
+            case CreateTask():
+                return _create(storage, context, attempt, task)
+    finally:
+        release_maps()  # rows of a batch that did not fit into memory
 
 
 def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> WriteResult:

@@ -471,8 +471,9 @@ MEMORY_LIMIT_MB = Key(
     "hoodie.python.memory.limit.mb",
     whole(64),
     1024,
-    "Without Spark: how many MB a write may hold. Half of it is for rows of the batch; more rows wait in files, beside a table on a "
-    "local disk, otherwise in TMPDIR. As many files are written at once as fit into the other half, at least one.",
+    "Without Spark: how many MB a write may hold of its own. Half of it is for rows of the batch; more rows wait in files, beside a "
+    "table on a local disk, otherwise in TMPDIR. As many files are written at once as fit into the other half, at least one. "
+    "RECIPES.md says what else counts as memory of the process.",
 )
 DURABILITY = Key(
     "hoodie.python.durability",

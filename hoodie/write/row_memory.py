@@ -8,12 +8,12 @@ process need not travel to an object store and back.
 from __future__ import annotations
 
 import errno
-import mmap
 import tempfile
 from dataclasses import replace
 
 import pyarrow as pa
 
+from hoodie.filegroup.unused_memory import mapped_file
 from hoodie.model.plans import Chunk
 from hoodie.storage.base import Storage
 from hoodie.storage.paths import SCRATCH_FOLDER
@@ -65,5 +65,5 @@ def _mapped(table: pa.Table, folder: str | None) -> pa.Table:
         with pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         file.flush()
-        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        pages = mapped_file(file)
     return pa.ipc.open_file(pa.py_buffer(pages)).read_all()

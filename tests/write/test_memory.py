@@ -3,6 +3,7 @@
 import errno
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ import hoodie
 from hoodie.engine.local import TASK_BYTES, LocalEngine
 from hoodie.errors import StorageFullError
 from hoodie.filegroup.chunks import load_chunk, make_chunk, sorted_chunks
+from hoodie.filegroup.unused_memory import release_maps
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.base import Storage
 from hoodie.storage.local import LocalStorage
@@ -136,3 +138,56 @@ def test_the_limit_is_an_option_of_each_write(tmp_path):
     assert table.upsert(pa.table({"id": ["a"]}), {"hoodie.python.memory.limit.mb": "128"}).inserted == 1
     with pytest.raises(hoodie.OptionError, match="memory"):
         table.upsert(pa.table({"id": ["a"]}), {"hoodie.python.memory.limit.mb": "1"})
+
+
+def file_pages_mb():
+    """How many MB of mapped files count as memory of this process."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines["RssFile"].split()[0]) // 1024
+
+
+on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say it")
+
+
+@on_linux
+def test_pages_of_rows_in_files_are_let_go(storage):
+    before = file_pages_mb()
+    text = "x" * 1_000_000
+    chunk = RowMemory(0, storage).held(make_chunk(pa.table({RECORD_KEY: [text] * 32, PARTITION_PATH: ["p"] * 32})))
+    assert chunk.table.column(RECORD_KEY).to_pylist() == [text] * 32
+    assert file_pages_mb() - before > 24
+    release_maps()
+    assert file_pages_mb() - before < 8
+    assert chunk.table.column(RECORD_KEY)[31].as_py() == text
+
+
+class Watching(LocalEngine):
+    """Notes what mapped files take after each task."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.seen = []
+
+    def run(self, fn, tasks, *, label, at_once=1):
+        def noted(task):
+            result = fn(task)
+            self.seen.append(file_pages_mb())
+            return result
+
+        return super().run(noted, tasks, label=label)
+
+
+@on_linux
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_that_wait_in_files_do_not_stay_in_memory_once_they_are_written(tmp_path, kind):
+    engine = Watching()
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="p", table_type=kind, engine=engine)
+    table.upsert({"id": [0], "p": ["0"], "v": ["x"]})
+    before = file_pages_mb()
+    batches = (
+        pa.table({"id": range(n, n + 8), "p": list("01234567"), "v": ["x" * 1_000_000] * 8}) for n in range(0, 160, 8)
+    )
+    table.upsert(batches, {"hoodie.python.memory.limit.mb": "64"})
+    assert table.scan().count() == 160
+    assert max(engine.seen) - before < 48
