@@ -4,6 +4,7 @@ import json
 import uuid
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,6 +12,7 @@ import hoodie
 from hoodie.errors import KeyFieldError, OptionError, UnsupportedTableError
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import PROPERTIES
+from tests.rows import rows_of
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("city", pa.string()), ("n", pa.int32()), ("v", pa.string()), ("ts", pa.int64())]
@@ -264,3 +266,24 @@ def test_a_merge_on_read_table_of_another_writer_without_the_columns_is_read_onl
     assert state(table) == [(1, "a", 1, "x", 1)]
     with pytest.raises(UnsupportedTableError, match="keep partition columns"):
         table.upsert(rows((1, "a", 1, "x", 2)))
+
+
+def test_a_public_table_without_the_columns_is_written_on(public):
+    """Of Apache Hudi 0.15, by its row writer: file names are stored there, and nothing else of `_hoodie_` columns."""
+    source = public("v6_simplekeygen_hivestyle_no_metafields")
+    table = hoodie.open_table(source.path)
+    before = table.scan().to_arrow()
+    (one,) = before.filter(pc.equal(before["id"], 1)).to_pylist()
+    table.upsert(pa.Table.from_pylist([one | {"name": "Ada", "longField": one["longField"] + 1}], schema=before.schema))
+    table.delete(before.filter(pc.equal(before["id"], 4)))
+    assert dict(zip(*(table.scan().to_arrow()[name].to_pylist() for name in ("id", "name")), strict=True)) == {
+        1: "Ada",
+        2: "Bob",
+        3: "Carol",
+    }
+    assert table.compact()
+    found = table.scan().to_arrow()
+    unchanged = pc.not_equal(found["id"], 1)
+    same = before.filter(pc.is_in(before["id"], pa.array([2, 3])))
+    assert rows_of(found.filter(unchanged)) == rows_of(same.cast(found.schema))
+    assert table.validate(deep=True)
