@@ -74,13 +74,13 @@ class Model:
             return old
         if not self.event_time or self._always_wins(new) or self._always_wins(old):
             return new
-        return new if (new.ts or 0) >= (old.ts or 0) else old
+        return new if (-99 if new.ts is None else new.ts) >= (-99 if old.ts is None else old.ts) else old
 
     def onto_base(self, new: Entry, old: Entry | None) -> Entry | None:
         live = None if new.deleted else new
         if old is None or not self.event_time or self._always_wins(new):
             return live
-        return live if (new.ts or 0) >= (old.ts or 0) else old
+        return live if (-99 if new.ts is None else new.ts) >= (-99 if old.ts is None else old.ts) else old
 
     @staticmethod
     def _always_wins(entry: Entry) -> bool:

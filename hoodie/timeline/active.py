@@ -422,6 +422,7 @@ class ActiveTimeline:
 
     def remove(self, instant: Instant) -> None:
         """Take back a state (rollback; failed compaction), if it is there."""
+        self._kinds.pop(instant.time, None)  # by a clock that stands still the next write gets the same time
         self._storage.delete(self.path(instant))
 
     def state_files(self, instants: Container[tuple[str, Action]]) -> list[tuple[Instant, FileInfo]]:
