@@ -255,7 +255,7 @@ class Requests:
         return [body]
 
     def _require_token(self, environ: Mapping[str, Any]) -> None:
-        if self._token and not _has_token(environ.get("HTTP_AUTHORIZATION", ""), self._token):
+        if self._token and not has_token(environ.get("HTTP_AUTHORIZATION", ""), self._token):
             raise _RefusedError("401 Unauthorized", "the timeline server answers those who have its token")
 
     def _page(self) -> bytes:
@@ -398,7 +398,7 @@ def _parents(path: str) -> Iterable[str]:
         yield path.rsplit("/", 3)[0]
 
 
-def _has_token(authorization: str, token: str) -> bool:
+def has_token(authorization: str, token: str) -> bool:
     kind, _, said = authorization.partition(" ")
     if kind.lower() == "basic":
         try:

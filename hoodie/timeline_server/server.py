@@ -11,7 +11,9 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Lock, Thread
 from types import TracebackType
 from typing import Any
@@ -21,7 +23,8 @@ from hoodie.errors import HoodieError, OptionError
 from hoodie.options.values import ViewStore
 from hoodie.options.view import ViewOptions
 from hoodie.storage.uri import open_storage
-from hoodie.timeline_server.requests import MAX_BODY_BYTES, Requests
+from hoodie.timeline_server.patience import channel_class, close_late
+from hoodie.timeline_server.requests import MAX_BODY_BYTES, Requests, has_token
 from hoodie.timeline_server.served import ServedTable
 from hoodie.view.context import TableContext
 
@@ -72,7 +75,13 @@ def start(
 
 
 def serve(
-    context: TableContext, *, host: str = LOOPBACK, port: int = 0, token: str | None = None, threads: int = _THREADS
+    context: TableContext,
+    *,
+    host: str = LOOPBACK,
+    port: int = 0,
+    token: str | None = None,
+    threads: int = _THREADS,
+    now_s: Callable[[], float] = time.monotonic,
 ) -> TimelineServer:
     """The same for an open table, whose views may follow the timeline or list."""
     waitress_server = _waitress()
@@ -94,19 +103,31 @@ def serve(
             channel_timeout=_IDLE_S,
             clear_untrusted_proxy_headers=True,
         )
+        knows = partial(has_token, token=said) if said else lambda _: True
+        server.channel_class = channel_class(server.channel_class, knows, now_s)
     except BaseException:
         listening.close()
         raise
-    return TimelineServer(server, channels, context.storage.uri, host, listening.getsockname()[1], said)
+    return TimelineServer(server, channels, context.storage.uri, host, listening.getsockname()[1], said, now_s)
 
 
 class TimelineServer:
     """A server that is running."""
 
-    def __init__(self, server: Any, channels: dict[int, Any], uri: str, host: str, port: int, token: str) -> None:
+    def __init__(
+        self,
+        server: Any,
+        channels: dict[int, Any],
+        uri: str,
+        host: str,
+        port: int,
+        token: str,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`channels`: what the server waits for, by the numbers of their files."""
         self._server = server
         self._channels = channels
+        self._now_s = now_s
         self._lock = Lock()
         self._has_stopped = False
         self.uri = uri
@@ -124,6 +145,7 @@ class TimelineServer:
         while not self._has_stopped:
             # By poll(): select() knows no more than 1024 files of a process.
             loop(timeout=_LOOK_S, map=self._channels, use_poll=True, count=1)
+            close_late(self._server.active_channels.values(), self._now_s())
         wakes, workers = self._server.trigger, self._server.task_dispatcher
         for each in list(self._channels.values()):
             if each is self._server:
