@@ -35,7 +35,10 @@ def properties(look: Look) -> Iterator[Hit]:
     for found in contradictions(look.context, look.snapshot):
         if found.is_certain:
             yield Hit(
-                found.what, subject=shlex.quote(f"{found.key}={evident(look.context.storage, found.key) or _UNKNOWN}")
+                found.what,
+                subject=shlex.quote(
+                    f"{found.key}={found.value or evident(look.context.storage, found.key) or _UNKNOWN}"
+                ),
             )
 
 
@@ -44,7 +47,10 @@ def unstated(look: Look) -> Iterator[Hit]:
     for found in contradictions(look.context, look.snapshot):
         if not found.is_certain:
             yield Hit(
-                found.what, subject=shlex.quote(f"{found.key}={evident(look.context.storage, found.key) or _UNKNOWN}")
+                found.what,
+                subject=shlex.quote(
+                    f"{found.key}={found.value or evident(look.context.storage, found.key) or _UNKNOWN}"
+                ),
             )
 
 

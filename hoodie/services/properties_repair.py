@@ -77,8 +77,8 @@ def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> 
             return PropertiesRepair(None)
         damage = f"{PROPERTIES} contradicts the table: {'; '.join(each.what for each in wrong)}"
         found: dict[str, PropertySource] = _uncut(storage) or {}
-        for key in (each.key for each in wrong if each.key not in said):
-            value = evident(storage, key)
+        for key, shown in ((each.key, each.value) for each in wrong if each.key not in said):
+            value = shown or evident(storage, key)
             if value is None:
                 unknown += (f"{key}: no file says it for sure",)
             else:

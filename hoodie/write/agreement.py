@@ -7,6 +7,7 @@ one file of the newest commits are looked at, once for a process and the propert
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from hoodie.keygen.generator import KeyGenerator, key_generator
 from hoodie.model.enums import MergeMode, TableType
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES, join, parse_base_file
-from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF
+from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, flag_text
 from hoodie.storage.cache import Kind
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
@@ -39,6 +40,8 @@ class Contradiction(NamedTuple):
     what: str
     is_certain: bool = True
     """False: the properties say nothing, as those of old writers."""
+    value: str | None = None
+    """What the property has to say, where the rows show it."""
 
 
 def require_agreement(context: TableContext) -> None:
@@ -85,7 +88,7 @@ def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contra
         )
     sample = None if {"record key", "partition"} <= lacking else next(_samples(context, snapshot), None)
     if sample is not None:
-        yield from (each for each in _by_rows(context, sample) if _ROLE[each.key] not in lacking)
+        yield from (each for each in _by_rows(context, sample) if _ROLE.get(each.key) not in lacking)
 
 
 _PROPERTY = {
@@ -183,6 +186,19 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
         paths = _made(generator.partitions, rows)
         plain = _are_plain(rows, config.partition_fields)
         if paths is None or not (_all_in(paths, sample.folder) if plain else len(pc.unique(paths)) == 1):
+            others = {
+                "hive_style": replace(generator, hive_style=not generator.hive_style),
+                "url_encode": replace(generator, url_encode=not generator.url_encode),
+            }
+            for flag, other in others.items():
+                made = _made(other.partitions, rows)
+                if made is not None and _all_in(made, sample.folder):
+                    key, value = PROPERTY_OF[flag], flag_text(getattr(other, flag))
+                    said = flag_text(getattr(generator, flag))
+                    yield Contradiction(
+                        key, f"{key} is {said}, and the rows of {sample.path} lie in {sample.folder!r}", value=value
+                    )
+                    return
             columns = ", ".join(config.partition_fields) or "no partition column"
             made_path = "" if paths is None else f", such as {paths[0].as_py()!r}"
             yield Contradiction(

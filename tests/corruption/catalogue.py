@@ -317,6 +317,11 @@ DAMAGES = {
     "a partition column that is another one": Damage(
         lambda t: replaced(t / PROPERTIES, "partition.fields=city", "partition.fields=fare"), "fare", KNOWN
     ),
+    "folders that are said to name their columns": Damage(
+        lambda t: replaced(t / PROPERTIES, "hive_style_partitioning=false", "hive_style_partitioning=true"),
+        "hive_style",
+        KNOWN,
+    ),
     "a wrong ordering column": Damage(lambda t: replaced(t / PROPERTIES, "=ts\n", "=tss\n"), "'tss'", KNOWN),
     "a wrong table type": Damage(
         lambda t: replaced(t / PROPERTIES, "MERGE_ON_READ", "COPY_ON_WRITE"), "COPY_ON_WRITE", KNOWN
