@@ -31,6 +31,7 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.results import CommitResult, History
 from hoodie.model.tuning import Tuning
 from hoodie.options.arguments import (
+    append_options,
     parse_columns,
     parse_images,
     parse_names,
@@ -239,6 +240,27 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
             SchemaError, KeyFieldError: as `upsert` has them.
         """
         return self.write(data, WriteOperation.BULK_INSERT, options)
+
+    def append(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Add rows as they are: no key is looked up, and no file that is there is rewritten, however few the rows are.
+
+        What `mode="append"` does in other systems: a bulk insert that no option makes look for keys. A key that is stored already
+        stands twice afterwards. Each append makes a file in each of its partitions; `cluster()` puts small ones together.
+
+        Args:
+            data: the rows, as `upsert` takes them.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+
+        Raises:
+            SchemaError, KeyFieldError: as `upsert` has them.
+
+        Example:
+            >>> table.append([{"id": "a", "fare": 9.5, "ts": 2}])
+        """
+        return self.write(data, WriteOperation.BULK_INSERT, {**parse_options(options), **append_options()})
 
     def delete(
         self,

@@ -16,8 +16,11 @@ from hoodie.options.keys import (
     CLUSTER_LAYOUT,
     CLUSTER_SORT,
     CLUSTER_TARGET_FILE,
+    COMBINE_BEFORE_INSERT,
     COMPACT_MEMORY,
     COMPACT_STRATEGY,
+    DROP_DUPLICATES,
+    DUPLICATE_POLICY,
     EXPIRY_DAYS,
     HIVE_SYNC_DATABASE,
     HIVE_SYNC_TABLE,
@@ -89,6 +92,11 @@ def parse_texts(values: Any, *, what: str) -> Mapping[str, str]:
 def is_text(value: str) -> bool:
     """Whether it can be written: half of a surrogate pair cannot."""
     return not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+def append_options() -> dict[str, str]:
+    """A bulk insert of the rows as they are: none is looked for, in the table or among the others."""
+    return {COMBINE_BEFORE_INSERT.name: "false", DROP_DUPLICATES.name: "false", DUPLICATE_POLICY.name: "none"}
 
 
 def check_seconds(value: object, what: str, *, or_none: bool = False) -> None:

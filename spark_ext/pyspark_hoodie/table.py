@@ -16,7 +16,7 @@ from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.results import CommitResult, History
-from hoodie.options.arguments import parse_options
+from hoodie.options.arguments import append_options, parse_options
 from hoodie.options.fits import check_against, check_operation
 from hoodie.options.keys import COLUMNS, PARTIAL_UPSERT, QUERY_TYPE, WHERE
 from hoodie.options.moments import Moment
@@ -206,6 +206,18 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             What the write did.
         """
         return self._write(df, WriteOperation.BULK_INSERT, options)
+
+    def append(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
+        """Add rows as they are: no key is looked up, and no file that is there is rewritten, however few the rows are.
+
+        Args:
+            df: the rows. A key that is stored already stands twice afterwards.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+        """
+        return self._write(df, WriteOperation.BULK_INSERT, {**parse_options(options), **append_options()})
 
     def delete(
         self,

@@ -55,6 +55,13 @@ def test_mode_overwrite_replaces_all_rows(door, load, path):
     assert stored(path) == [("m", "z", 1, 1)]
 
 
+def test_appends_look_no_key_up(enabled, path):
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, path)
+    result = table.append(enabled.createDataFrame([("k0", "a", 5, 5)], DDL))
+    assert (result.operation, result.inserted) == (WriteOperation.BULK_INSERT, 1)
+    assert [row[2] for row in stored(path) if row[0] == "k0"] == [1, 5]
+
+
 def test_moments_count_from_the_newest_commit(enabled, load, path):
     save(enabled.createDataFrame([("k0", "a", 2, 20)], DDL), path)
     assert load(path, **{"as.of.instant": "-2"}).where("id = 'k0'").collect()[0].qty == 1
