@@ -330,12 +330,6 @@ TABLE_CHECKS = (
         "Java class that reads the dates of partition columns.",
         also=("hoodie.deltastreamer.keygen.datetime.parser.class",),
     ),
-    _check(
-        "hoodie.partition.metafile.use.base.format",
-        "false",
-        "partition metadata files are written as text",
-        "Partition metadata as a Parquet file.",
-    ),
 )
 
 # -- writing -------------------------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("hoodie.compact.merge.handle.", "hoodie.write.concat.handle.", "hoodie.write.merge.handle."),
         *("hoodie.writestatus.", "hoodie.storage.class", "hoodie.fileid.prefix."),
     ),
+    "partition metadata is written as text, which every reader takes": ("hoodie.partition.metafile.use.base.format",),
     "base files are Parquet": (
         *(
             "hoodie.orc.",
