@@ -22,6 +22,8 @@ _STEPS_S = (
 """Distances between two marks of the axis, in seconds."""
 _BARS = 60
 _HEIGHT = 180
+_SCALE = 70
+"""Width of the scale of bytes, a picture of its own: it stays where the bars scroll."""
 
 
 def timeline_picture(marks: Sequence[Mark]) -> str:
@@ -55,25 +57,27 @@ def timeline_picture(marks: Sequence[Mark]) -> str:
     return "".join((*parts, "</svg>"))
 
 
-def commit_bars(marks: Sequence[Mark]) -> str:
-    """What each of the last completed commits wrote, oldest first."""
+def commit_bars(marks: Sequence[Mark]) -> tuple[str, str]:
+    """What each of the last completed commits wrote, oldest first, and the scale of it."""
     shown = [mark for mark in marks if mark.instant.is_completed and mark.bytes_written][-_BARS:]
     most = max(mark.bytes_written for mark in shown)
-    wide = (_WIDTH - 70) / max(len(shown), 12)
+    wide = (_WIDTH - _SCALE) / max(len(shown), 12)
     bottom = _HEIGHT - 8
-    parts = [_opening(_HEIGHT, f"bytes written by the last {format_count(len(shown), 'commit')}")]
+    label = f"bytes written by the last {format_count(len(shown), 'commit')}"
+    parts = [_opening(_HEIGHT, label, left=_SCALE)]
+    scale = [_opening(_HEIGHT, "scale of bytes", width=_SCALE)]
     for share in (0.5, 1.0):
         y = bottom - share * (bottom - 16)
-        parts.append(f'<line class="grid" x1="70" y1="{y:.1f}" x2="{_WIDTH}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="scale" x="62" y="{y + 4:.1f}">{format_size(round(most * share))}</text>')
-    parts.append(f'<line class="lane" x1="70" y1="{bottom}" x2="{_WIDTH}" y2="{bottom}"/>')
+        parts.append(f'<line class="grid" x1="{_SCALE}" y1="{y:.1f}" x2="{_WIDTH}" y2="{y:.1f}"/>')
+        scale.append(f'<text class="scale" x="62" y="{y + 4:.1f}">{format_size(round(most * share))}</text>')
+    parts.append(f'<line class="lane" x1="{_SCALE}" y1="{bottom}" x2="{_WIDTH}" y2="{bottom}"/>')
     for number, mark in enumerate(shown):
         tall = max(1.5, (bottom - 16) * mark.bytes_written / most)
         parts.append(
-            f'<rect class="{class_of(mark.lane)}" x="{70 + wide * number + 1:.1f}" y="{bottom - tall:.1f}" rx="1.5" '
+            f'<rect class="{class_of(mark.lane)}" x="{_SCALE + wide * number + 1:.1f}" y="{bottom - tall:.1f}" rx="1.5" '
             f'width="{max(1.0, min(wide - 2, 40)):.1f}" height="{tall:.1f}">{_told(mark)}</rect>'
         )
-    return "".join((*parts, "</svg>"))
+    return "".join((*parts, "</svg>")), "".join((*scale, "</svg>"))
 
 
 def class_of(lane: Lane) -> str:
@@ -81,8 +85,8 @@ def class_of(lane: Lane) -> str:
     return lane.name.lower()
 
 
-def _opening(height: int, label: str) -> str:
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(label)}">'
+def _opening(height: int, label: str, *, left: int = 0, width: int = _WIDTH) -> str:
+    return f'<svg viewBox="{left} 0 {width - left} {height}" role="img" aria-label="{escape(label)}">'
 
 
 def _mark(mark: Mark, x: float, y: float) -> str:

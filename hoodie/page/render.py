@@ -48,7 +48,7 @@ def _sections(facts: TableFacts) -> Iterable[str]:
         yield _section("Consumers", _consumers(facts))
     if facts.written_bytes:
         legend = _legend(mark for mark in facts.marks if mark.bytes_written)
-        yield _section("Written by each commit", legend + _wide(commit_bars(facts.marks)) + _amplification(facts))
+        yield _section("Written by each commit", legend + _wide(*commit_bars(facts.marks)) + _amplification(facts))
     yield _section("Partitions", _partitions(facts))
     yield _section("Sizes of file slices", _sizes(facts))
 
@@ -269,8 +269,11 @@ def _side(at: int, numbers: int) -> str:
     return ' class="number"' if at >= numbers else ""
 
 
-def _wide(picture: str) -> str:
-    return f'<div class="scrolls newest" tabindex="0" role="region" aria-label="picture"><div class="picture">{picture}</div></div>'
+def _wide(picture: str, scale: str = "") -> str:
+    """A picture that scrolls where the screen is narrow, which it says there; `scale` stays beside it."""
+    scrolls = f'<div class="scrolls newest" tabindex="0" role="region" aria-label="picture"><div class="picture">{picture}</div></div>'
+    beside = f'<div class="scaled"><div class="beside">{scale}</div>{scrolls}</div>' if scale else scrolls
+    return f'{beside}<p class="hint">Scroll the picture sideways for what is older.</p>'
 
 
 def _cell(value: object) -> str:

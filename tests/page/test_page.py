@@ -177,16 +177,26 @@ def test_the_axis_has_a_few_round_moments(step, ticks):
 
 
 def test_bars_are_as_tall_as_commits_are_large():
-    root = ET.fromstring(commit_bars([mark(1, size=100), mark(2, size=400), mark(3, size=0)]))
+    root, scale = map(ET.fromstring, commit_bars([mark(1, size=100), mark(2, size=400), mark(3, size=0)]))
     small, large = (float(rect.get("height")) for rect in root.iter("rect"))
     assert large == pytest.approx(4 * small)
-    assert [t.text for t in root.iter("text")] == ["200 B", "400 B"]
+    assert [t.text for t in scale.iter("text")] == ["200 B", "400 B"]
     tops = {line.get("y1") for line in root.iter("line")}
     assert len(tops) == 3
 
 
+def test_the_scale_stays_beside_the_bars_and_a_picture_that_scrolls_says_so():
+    bars, scale = commit_bars([mark(1, size=100)])
+    html = page(facts([mark(1, size=100)]))
+    assert f'<div class="scaled"><div class="beside">{scale}</div><div class="scrolls newest"' in html
+    assert html.count('<p class="hint">') == html.count('class="scrolls newest"') == 2
+    # In one picture both were 70 and 930 of 1,000 wide; the style sheet gives them these shares, so they are equally tall.
+    sizes = [ET.fromstring(svg).get("viewBox").split()[2:] for svg in (scale, bars)]
+    assert sizes == [["70", "180"], ["930", "180"]]
+
+
 def test_of_many_commits_the_last_sixty_have_bars():
-    root = ET.fromstring(commit_bars([mark(n) for n in range(75)]))
+    root = ET.fromstring(commit_bars([mark(n) for n in range(75)])[0])
     bars = [rect.find("title").text.split()[0] for rect in root.iter("rect")]
     assert bars == [mark(n).instant.time for n in range(15, 75)]
     assert root.get("aria-label") == "bytes written by the last 60 commits"
