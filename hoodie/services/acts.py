@@ -81,7 +81,7 @@ def _run(service: Service[R], context: TableContext, found: Instant, options: Wr
         raise CommitConflictError(being_run(found, table=context.storage.uri, by=context.liveness.holder(found.time)))
     try:
         return service.run(context, found, options)
-    except (HoodieError, OSError):
+    except (HoodieError, OSError, MemoryError):
         raise
     except Exception as exc:
         raise HoodieError(run_failed(found, exc, table=context.storage.uri)) from exc
