@@ -257,7 +257,7 @@ def test_a_write_to_rows_that_are_to_be_moved_is_refused_and_says_what_to_do(kin
         lambda: table.delete_partitions(["a"]),
     ):
         with pytest.raises(
-            ClusteringInTheWayError, match=f"clustering {instant} is going to move.*clustering run PATH"
+            ClusteringInTheWayError, match=f"clustering {instant} is going to move.*clustering run memory:"
         ):
             act()
         assert sorted(info.path for info in storage.list("", recursive=True)) == before
