@@ -162,7 +162,7 @@ def test_savepoints_are_listed_for_people(table, capsys):
     assert capsys.readouterr().out == "no savepoints\n"
     first = table.timeline.commits[0].time
     assert main(["savepoint", table.uri, first, "--comment", "the first one"]) == DONE
-    assert f"`hoodie restore PATH {first}` goes back to it" in capsys.readouterr().out
+    assert f"`hoodie restore {table.uri} {first}` goes back to it" in capsys.readouterr().out
     main(["savepoints", table.uri])
     header, line = capsys.readouterr().out.splitlines()
     assert header.split() == ["instant", "made", "by", "files", "comment"]
@@ -203,7 +203,7 @@ def test_a_restore_past_a_savepoint_is_refused_dry_or_not(table, run):
     for flags in ([], ["--yes"]):
         status, _, err = run("restore", table.uri, times[1], *flags)
         assert status == FAILED
-        assert f"hoodie savepoint PATH {times[2]} --drop" in err
+        assert f"hoodie savepoint {table.uri} {times[2]} --drop" in err
     status, shown, _ = run("restore", table.uri, times[3])
     assert (status, shown["undone"]) == (DONE, [])
 
