@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import hoodie
-from hoodie.cli.__main__ import _parser, main
+from hoodie.cli.__main__ import MODULES, main, parser_of
 from hoodie.errors import HoodieError, StorageError
 from tests.crash.actions import FIRST, MORE
 from tests.effort import in_shares
@@ -30,6 +30,7 @@ FITTING: dict[str, Any] = {
     "data": ROW,
     "operation": "upsert",
     "partitions": ["a"],
+    "keys": [{"id": "x"}],
     "instant": "20260101000000000",
     "name": "c",
     "options": hoodie.ReadOptions(),
@@ -192,7 +193,7 @@ def test_a_wrong_word_of_a_command_is_a_sentence(share, capsys, tmp_path, monkey
     if not hoodie.is_table(uri):
         hoodie.create_table(uri, record_key="id", table_type="MERGE_ON_READ").upsert([{"id": 1}])
     lines: list[list[str]] = []
-    for words, parser in commands(_parser()):
+    for words, parser in commands(parser_of(MODULES)):
         arguments = [each for each in parser._actions if not each.option_strings]
         options = [each.option_strings[-1] for each in parser._actions if each.option_strings and each.nargs != 0]
         plain = [uri if each.dest == "path" else "x" for each in arguments if each.nargs not in ("?", "*")]
@@ -231,3 +232,11 @@ def test_a_path_that_is_no_folder(tmp_path, path, capsys):
         hoodie.create_table(where, record_key="id")
     assert main(["show", where]) == 1
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_that_nobody_has_written_to_is_healthy(table_type, tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id", table_type=table_type)
+    assert table.doctor().is_healthy
+    assert not hoodie.repair_properties(tmp_path / "t").unknown
+    assert main(["doctor", str(tmp_path / "t")]) == 0

@@ -101,8 +101,8 @@ _ROLE = {key: role for role, key in _PROPERTY.items()}
 
 def _has_logs(snapshot: Snapshot) -> bool:
     """Whether the newest commit appended to logs: a table becomes one of another type after all were compacted."""
-    newest = snapshot.active.read_commit(snapshot.timeline.commits[-1])
-    return any(stat.log_version is not None for stat in newest.stats())
+    newest = [snapshot.active.read_commit(each) for each in snapshot.timeline.commits[-1:]]
+    return any(stat.log_version is not None for commit in newest for stat in commit.stats())
 
 
 class _Sample(NamedTuple):

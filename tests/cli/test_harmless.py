@@ -7,7 +7,7 @@ import re
 import pytest
 
 import hoodie
-from hoodie.cli.__main__ import _parser, main
+from hoodie.cli.__main__ import MODULES, main, parser_of
 from hoodie.errors import HoodieError, TableNotFoundError, harmless
 
 NASTY = "\x1b]0;owned\x07\x1b[31mred\x9b2J\u202egnp"
@@ -30,7 +30,7 @@ def commands():
         if [a.dest for a in required] == ["path"]:
             yield words
 
-    return sorted(below(_parser(), []))
+    return sorted(below(parser_of(MODULES), []))
 
 
 @pytest.fixture(scope="module")
