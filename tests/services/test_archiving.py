@@ -1,12 +1,14 @@
 """Archiving: what leaves the active timeline, what can still be read, and what happens when an archiver dies or meets another one."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 import hoodie
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.format.archive import decode_archive_file
+from hoodie.format.column_stats import COLUMN_STATS
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.services import archiving
@@ -137,7 +139,10 @@ def test_all_states_of_an_instant_are_archived_and_leave(kind):
         active = ActiveTimeline(MemoryStorage("memory://before"), Cache())
         path = active.path(instant)
         active._storage.create_new(path, contents[path.rpartition("/")[2]])
-        assert archive.read_commits([instant])[instant.time] == active.read_commit(instant)
+        before_it = active.read_commit(instant)
+        # Bounds of columns are left out: they name values of rows that may be deleted since.
+        kept = {name: text for name, text in before_it.extra.items() if name != COLUMN_STATS}
+        assert archive.read_commits([instant])[instant.time] == replace(before_it, extra=kept)
 
 
 @pytest.mark.parametrize("kind", long_but(["MERGE_ON_READ"], KINDS))
