@@ -134,24 +134,33 @@ def kept_plans(look: Look) -> Iterator[Hit]:
             yield Hit(f"{each.path}: {each.why}", each.path)
 
 
+def _saved(look: Look) -> list[Instant]:
+    return [i for i in look.snapshot.timeline if i.action is Action.SAVEPOINT and i.is_completed]
+
+
 def savepoints(look: Look) -> Iterator[Hit]:
-    """Savepoints that do not say which files they hold, so that no clean runs; and those whose files are gone."""
-    saved = [i for i in look.snapshot.timeline if i.action is Action.SAVEPOINT and i.is_completed]
+    """Savepoints that do not say which files they hold, so that no clean runs."""
+    for instant in _saved(look):
+        try:
+            look.context.active.read_savepoint(instant)
+        except HoodieError as exc:
+            yield Hit(look.plain(exc), look.context.active.path(instant), instant.time)
+
+
+def saved_files(look: Look) -> Iterator[Hit]:
+    """Files that savepoints hold, and that are gone. The newest state may need them, too."""
+    saved = _saved(look)
     files = look.context.listing.all_files().files if saved else {}
     there = {info.path for infos in files.values() for info in infos}
     for instant in saved:
-        path = look.context.active.path(instant)
         try:
             held = look.context.active.read_savepoint(instant).files
-        except HoodieError as exc:
-            yield Hit(look.plain(exc), path, instant.time)
-            continue
-        gone = [
-            join(folder, name) for folder, names in held.items() for name in names if join(folder, name) not in there
-        ]
+        except HoodieError:
+            continue  # said by `savepoints`
+        gone = [path for folder, names in held.items() for name in names if (path := join(folder, name)) not in there]
         if gone:
             more = f" and {len(gone) - 1:,} more files" if len(gone) > 1 else ""
-            yield Hit(f"{gone[0]}{more} of savepoint {instant.time} are gone", path, instant.time)
+            yield Hit(f"{gone[0]}{more} of savepoint {instant.time} are gone", gone[0])
 
 
 def consumers(look: Look) -> Iterator[Hit]:

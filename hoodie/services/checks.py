@@ -118,10 +118,11 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "savepoints",
         Level.DAMAGE,
-        "a savepoint does not say which files it holds, or they are gone",
+        "a savepoint does not say which files it holds",
         "`hoodie savepoint {table} {subject} --drop` lets it go",
         check_timeline.savepoints,
     ),
+    Check("saved-files", Level.DAMAGE, "a file that a savepoint holds is gone", _COPY, check_timeline.saved_files),
     Check(
         "consumers",
         Level.DAMAGE,

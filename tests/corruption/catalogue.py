@@ -102,6 +102,13 @@ def saved_file(table: Path) -> Path:
     return logs(table, "rome")[0]
 
 
+def lose_archived(table: Path) -> None:
+    """A base file that nothing but the archive names."""
+    opened = hoodie.open_table(table)
+    opened.drop_savepoint(opened.savepoints()[-1].instant)
+    base(table, "oslo").unlink()
+
+
 def plan(table: Path, action: str, content: bytes = b"garbage", *, age: bool = True) -> Path:
     path = table / ".hoodie" / f"{later(newest(table).name[:17])}.{action}"
     path.write_bytes(content)
@@ -199,7 +206,7 @@ DAMAGES = {
         lambda t: _padded(base(t), base(t, "bern")), r"rome/.*\.parquet", only_deep=True
     ),
     "a base file of an archived commit is missing": Damage(
-        lambda t: base(t, "oslo").unlink(), r"oslo/.*\.parquet is gone", only_deep=True, is_silent=True
+        lose_archived, r"oslo/.*\.parquet is gone", only_deep=True, is_silent=True
     ),
     "a base file that a retried task left": Damage(stray, r"7-7-7", is_damage=False),
     "a log file is missing": Damage(lambda t: logs(t)[-1].unlink(), r"rome/\..*\.log\."),
