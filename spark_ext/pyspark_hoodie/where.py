@@ -7,7 +7,7 @@ numbers are rounded to doubles, and NaN is greater than every number. Here NaN i
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -92,7 +92,8 @@ class _Columns:
         if pa.types.is_boolean(kind) and op is Op.EQ and value.as_py():
             return column
         if not pa.types.is_floating(kind):
-            return _COMPARE[op](column, _literal(value))
+            side, (literal,) = _sides(column, [value])
+            return _COMPARE[op](side, literal)
         return _without_nan(op, _beside(column, op, value), column)
 
     def _columns_compared(self, found: ComparedColumns) -> Column:
@@ -133,11 +134,43 @@ def _beside(column: Column, op: Op, value: pa.Scalar[Any]) -> Column:
 
 def _among(column: Column, values: pa.Array[Any]) -> Column:
     zeros = [value for value in values if pa.types.is_floating(values.type) and value.as_py() == 0]
-    others = [_literal(value) for value in values if value not in zeros]
+    side, others = _sides(column, [value for value in values if value not in zeros])
     if not zeros:
-        return column.isin(others)
+        return side.isin(others)
     zero = _beside(column, Op.EQ, zeros[0])  # Spark keeps one of two zeros in a list
     return (column.isin(others) | zero) if others else zero
+
+
+def _sides(column: Column, values: Sequence[pa.Scalar[Any]]) -> tuple[Column, list[Column]]:
+    """What is compared with what. As numbers where a value is of the days that the Julian calendar lacks.
+
+    Spark hands dates and timestamps to its Parquet reader as `java.sql.Date` and `Timestamp`, which have no such days: it gets
+    others, and leaves out row groups of these.
+    """
+    if not any(map(_is_of_no_julian_day, values)):
+        return column, [_literal(value) for value in values]
+    if pa.types.is_date32(values[0].type):
+        return F.unix_date(column), [F.lit(value.cast(pa.int32()).as_py()) for value in values]
+    return F.unix_micros(column), [F.lit(_microseconds(value)) for value in values]
+
+
+def _is_of_no_julian_day(value: pa.Scalar[Any]) -> bool:
+    kind: Any = value.type
+    if pa.types.is_date32(kind):
+        return value.is_valid and _NO_JULIAN_DAYS[0] <= value.cast(pa.int32()).as_py() < _NO_JULIAN_DAYS[1]
+    if not pa.types.is_timestamp(kind) or kind.tz is None or not value.is_valid:
+        return False
+    return _NO_JULIAN_DAYS[0] * _DAY_US <= _microseconds(value) < _NO_JULIAN_DAYS[1] * _DAY_US
+
+
+_NO_JULIAN_DAYS = (-141_438, -141_426)
+"""From 1582-10-04 to before 1582-10-16, in days since 1970-01-01: a day more on each side, as the JVM's time zone has a part in it."""
+
+
+def _microseconds(value: pa.Scalar[Any]) -> int:
+    kind: Any = value.type
+    moment = value.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    return int(moment.as_py())
 
 
 def _cast(column: Column, kind: pa.DataType, common: Any) -> Column:
@@ -159,10 +192,9 @@ def _literal(value: pa.Scalar[Any]) -> Column:
     kind: Any = value.type
     types = pa.types
     if types.is_timestamp(kind):
-        moment = value.cast(pa.timestamp("us", kind.tz))
         if kind.tz is not None:
-            return F.timestamp_micros(F.lit(moment.cast(pa.int64()).as_py()))
-        return F.lit(moment.cast(pa.string()).as_py()).cast(_spark_type(kind))
+            return F.timestamp_micros(F.lit(_microseconds(value)))
+        return F.lit(value.cast(pa.timestamp("us")).cast(pa.string()).as_py()).cast(_spark_type(kind))
     if types.is_date32(kind):
         return F.date_from_unix_date(F.lit(value.cast(pa.int32()).as_py()))
     plain = value.as_py()

@@ -259,3 +259,30 @@ def test_is_table_and_how_a_table_shows_itself(spark, tmp_path):
     for rows in (pa.table({"id": ["a"]}), [{"id": "a"}]):
         with pytest.raises(SchemaError, match="give a DataFrame of Spark"):
             table.upsert(rows)
+
+
+OLD = ["0001-01-01", "1582-10-04", "1582-10-05", "1582-10-10", "1582-10-14", "1582-10-15", "1883-11-18", "9999-12-30"]
+
+
+@pytest.fixture(scope="module")
+def old_days(tmp_path_factory):
+    """A file for each day, two of them with a log: no file has a day beside the one that Spark takes it for."""
+    days = pa.array(OLD).cast(pa.timestamp("us"))
+    data = {"id": range(len(OLD)), "d": days.cast(pa.date32()), "t": days.cast(pa.timestamp("us", "UTC")), "n": days}
+    rows = pa.table({**data, "part": pa.array([str(at) for at in range(len(OLD))])})
+    table = hoodie.create_table(
+        tmp_path_factory.mktemp("old") / "t", record_key="id", partition_by="part", table_type="MERGE_ON_READ"
+    )
+    table.bulk_insert(rows)
+    table.upsert(rows.slice(2, 2))
+    return table
+
+
+@pytest.mark.parametrize("column", ["d", "t", "n"])
+def test_days_that_the_julian_calendar_lacks_are_found(enabled, old_days, column):
+    operators = ["= '{}'", "< '{}'", ">= '{}'", "!= '{}'", "in ('{}', '0001-01-01')"]
+    asked = [each.format("1582-10-10") for each in operators] + ["= '1582-10-05'", "> '1582-10-14'"]
+    for where in (f"{column} {each}" for each in asked):
+        frame = enabled.read.format("hoodie").option("where", where).load(old_days.uri)
+        found = [row["id"] for row in frame.select("id").collect()]
+        assert sorted(found) == sorted(old_days.scan(["id"], where).to_arrow()["id"].to_pylist()), where
