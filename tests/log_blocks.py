@@ -8,7 +8,7 @@ from hoodie.format.avro_schema import avro_from_arrow, resolve_record, with_meta
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey
-from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
+from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY, with_meta_fields
 
 COLUMNS = pa.schema([("ts", pa.int64()), ("val", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
 
@@ -17,7 +17,7 @@ def t(number):
     return f"20260101000000{number:03d}"
 
 
-def data(number, *rows, schema=COLUMNS, of=(), partial=False, kind=BlockKind.AVRO_DATA):
+def data(number, *rows, schema=COLUMNS, of=(), partial=False, kind=BlockKind.AVRO_DATA, partition=""):
     """A data block of instant `number`; rows are (key, ts, val[, deleted]), or (key, values of the schema)."""
     full = with_meta_fields(schema)
     values = [
@@ -25,6 +25,7 @@ def data(number, *rows, schema=COLUMNS, of=(), partial=False, kind=BlockKind.AVR
             **dict.fromkeys(META_COLUMNS, ""),
             COMMIT_TIME: t(number),
             RECORD_KEY: row[0],
+            PARTITION_PATH: partition,
             **dict(zip(schema.names, (*row[1:], None))),
         }
         for row in rows
@@ -41,9 +42,9 @@ def data(number, *rows, schema=COLUMNS, of=(), partial=False, kind=BlockKind.AVR
     return encode_block(kind, header, encode_avro_data(table, resolve_record(avro)))
 
 
-def deletes(number, *rows):
+def deletes(number, *rows, partition=""):
     """A delete block; rows are (key, ts or None)."""
     keys = pa.array([key for key, _ in rows])
     ordering = pa.array([ts for _, ts in rows], pa.int64())
-    content = encode_deletes(keys, pa.array([""] * len(rows)), ordering)
+    content = encode_deletes(keys, pa.array([partition] * len(rows)), ordering)
     return encode_block(BlockKind.DELETE, {HeaderKey.INSTANT_TIME: t(number)}, content)

@@ -177,7 +177,8 @@ def test_matches_are_staged_where_a_folder_is_given():
 @pytest.mark.parametrize("stage_to", [None, "rows"])
 def test_keys_of_logs_that_the_base_file_lacks_are_found_too(stage_to):
     storage = with_base(["b", "d"])
-    blocks = data(2, ("c", 1, ""), ("e", 1, "")) + deletes(3, ("e", None), ("x", None)) + data(4, ("pending", 1, ""))
+    blocks = data(2, ("c", 1, ""), ("e", 1, ""), partition="p") + deletes(3, ("e", None), ("x", None), partition="p")
+    blocks += data(4, ("pending", 1, ""), partition="p")
     name = f".f_{t(1)}.log.1_0-0-0"
     storage.create_new(f"p/{name}", blocks)
     logs = FileSlice(FileGroupId("p", "f"), t(1), None, (LogFile("p", "f", t(1), 1, name, len(blocks), len(blocks)),))
@@ -191,7 +192,7 @@ def test_keys_of_logs_that_the_base_file_lacks_are_found_too(stage_to):
 
 def test_row_numbers_of_keys_in_logs_are_those_of_the_chunk_too():
     storage = with_base(["b"])
-    block = data(2, ("c", 1, ""))
+    block = data(2, ("c", 1, ""), partition="p")
     name = f".f_{t(1)}.log.1_0-0-0"
     storage.create_new(f"p/{name}", block)
     logs = FileSlice(FileGroupId("p", "f"), t(1), None, (LogFile("p", "f", t(1), 1, name, len(block), len(block)),))
