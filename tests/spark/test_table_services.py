@@ -106,10 +106,14 @@ def test_a_plan_of_many_tasks_of_which_one_fails_leaves_the_table_as_it_was_and_
     storage = LocalStorage(table.uri)
     embedded.upsert([{"id": 1000, "part": 5, "ts": 1, "v": 0}])  # whoever comes next takes the claim back
     assert leftovers(storage) == []
-    (pending,) = hoodie.open_table(table.uri).timeline.pending()
-    assert (pending.time, pending.state) == (instant, "requested")
+    pending = hoodie.open_table(table.uri).timeline.pending()
+    if service == "clustering":  # its plan went with the failure, and the next one takes the new file, too
+        assert not pending
+        instant = table.schedule_clustering(sort_by=["v"], options=each_by_itself)
+    else:
+        assert [(each.time, each.state) for each in pending] == [(instant, "requested")]
     (result,) = run()
-    assert (result.instant, result.files) == (instant, 8)
+    assert (result.instant, result.files) == (instant, 9 if service == "clustering" else 8)
     assert answer(table)[1:] == before[1:]
     assert not table.timeline.pending()
     assert leftovers(storage) == []
