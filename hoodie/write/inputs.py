@@ -129,8 +129,13 @@ def _whole(data: Any, known: _Known) -> pa.RecordBatchReader | None:
         return reader
     if hasattr(data, "iloc") and hasattr(data, "columns"):  # before its Arrow stream, which makes the index a column
         return _of_frame(data, known).to_reader()
-    if kind.__module__.startswith("polars.") and hasattr(data, "collect"):
-        data = data.collect()
+    if kind.__module__.startswith("polars."):
+        data = data.collect() if hasattr(data, "collect") else data
+        hidden = [name for name, held in getattr(data, "schema", {}).items() if str(held).startswith("Object")]
+        if hidden:  # polars exports addresses of such values
+            raise SchemaError(
+                f"polars holds Python objects in column {hidden[0]!r}, which are no Arrow data: cast it to a type of polars"
+            )
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(data)

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -263,3 +264,10 @@ def test_pieces_are_not_rounded_to_the_types_of_the_first():
     for later in (pa.array([1e300]), pa.array(["1"]), pa.array([True]), pa.array([2**24 + 1])):
         assert written(schema, [first, pa.table({"id": [2], "c": later})]) is None
     assert written(schema, [first, pa.table({"id": [2], "c": [3]})]) == [0.5, 3.0]
+
+
+def test_objects_that_polars_holds_are_refused(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", {"id": pa.int64(), "v": pa.binary()}, record_key="id")
+    with pytest.raises(SchemaError, match="'v'"):
+        table.upsert(pl.DataFrame({"id": [1], "v": [bytearray(b"q")]}))
+    assert table.scan().count() == 0
