@@ -50,7 +50,7 @@ def test_moments_and_ranges_read_each_commit_a_few_times(table):
 
 def test_an_upsert_reads_each_commit_once_and_the_next_one_none(table):
     table._context.kept_view()
-    # A write also holds the properties against what is stored: once for a process, but for each with a cache that keeps nothing.
+    # On merge-on-read an upsert also reads the commits of the logs in its slices, to know which of them deleted rows.
     assert reads(table, lambda: table.upsert(batch([Input("k1", "a", 99, 99)]))) <= COMMITS + 25
     assert reads(table, lambda: table.upsert(batch([Input("k1", "a", 100, 100)]))) <= 25
 
