@@ -14,7 +14,6 @@ from hoodie.errors import (
     InstantNotFoundError,
     LockError,
     TableExistsError,
-    TableNotFoundError,
 )
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.model.enums import Action, BlockKind, State
@@ -709,7 +708,7 @@ def test_while_the_properties_are_being_replaced_the_backup_counts():
     storage.move_new(PROPERTIES, PROPERTIES_BACKUP)
     assert values(storage, clock) == {"k": 2, "l": 1}
     storage.delete(PROPERTIES_BACKUP)
-    with pytest.raises(TableNotFoundError, match=r"hoodie\.properties"):
+    with pytest.raises(CorruptFileError, match=r"hoodie\.properties is missing"):
         opened(storage, clock)
 
 

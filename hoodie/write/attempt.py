@@ -370,11 +370,12 @@ class Attempt:
         rule = self._context.rule
         if self._rules.deletes or not can_revive(rule):
             return frozenset()
-        instants = {instant for each in slices for log in each.logs for instant, _ in log.committed_entries}
-        commits = [now.active.read_commit(commit) for i in instants if (commit := now.timeline.commit_at.get(i))]
-        counted = [each for each in commits if rule.payload or each.operation is WriteOperation.DELETE]
-        paths = {stat.path for each in counted for stat in each.stats() if stat.num_deletes}
-        return frozenset(each.group for each in slices if any(log.path in paths for log in each.logs))
+        groups = set()
+        for each in slices:
+            deletes = now.view.committed.of(each.group.partition_path).deletes
+            if any(rule.payload or deletes[log.path] for log in each.logs if log.path in deletes):
+                groups.add(each.group)
+        return frozenset(groups)
 
     def _target(self, now: Snapshot, slices: Sequence[FileSlice], ahead: Ahead) -> Target:
         config, options = self._context.config, self._options

@@ -314,6 +314,12 @@ FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "she
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "import_module", "load_module", "exec_module"}
 
 
+def _begins_in_the_code(name):
+    """Whether a module's name is a literal, or a module of ours by a literal prefix."""
+    start = name.values[0] if isinstance(name, ast.JoinedStr) else name
+    return isinstance(start, ast.Constant) and (start is name or start.value.startswith("hoodie."))
+
+
 def test_no_code_of_the_package_runs_or_unpickles_what_it_reads():
     """Engines ship our own tasks between our own processes; files of a table are decoded by hand."""
     root = Path(hoodie.__file__).parent
@@ -336,7 +342,8 @@ def test_no_code_of_the_package_runs_or_unpickles_what_it_reads():
                 )
                 # `re.compile` makes patterns.
                 owner = getattr(getattr(called, "value", None), "id", "")
-                if name in FORBIDDEN_CALLS and owner != "re":
+                ours = name == "import_module" and _begins_in_the_code(node.args[0])
+                if name in FORBIDDEN_CALLS and owner != "re" and not ours:
                     found.append(f"{path.relative_to(root)}:{node.lineno} {name}")
             found += [f"{path.relative_to(root)}:{node.lineno} {name}" for name in names if name in FORBIDDEN_MODULES]
     assert found == []

@@ -50,9 +50,8 @@ def test_moments_and_ranges_read_each_commit_a_few_times(table):
 
 def test_an_upsert_reads_each_commit_once_and_the_next_one_none(table):
     table._context.kept_view()
-    # On merge-on-read an upsert also reads the commits of the logs in its slices, to know which of them deleted rows.
-    assert reads(table, lambda: table.upsert(batch([Input("k1", "a", 99, 99)]))) <= COMMITS + 25
-    assert reads(table, lambda: table.upsert(batch([Input("k1", "a", 100, 100)]))) <= 25
+    assert reads(table, lambda: table.upsert(batch([Input("k1", "a", 99, 99)]))) <= COMMITS + 12
+    assert reads(table, lambda: table.upsert(batch([Input("k1", "a", 100, 100)]))) <= 12
 
 
 def test_names_of_logs_are_decoded_once(table):
