@@ -14,7 +14,7 @@ import pyspark_hoodie
 from hoodie.model.tuning import Tuning
 from hoodie.storage.uri import open_storage
 from hoodie.table import open_at
-from pyspark_hoodie import file_index, native
+from pyspark_hoodie import java_code, native
 from pyspark_hoodie.settings import changed_setting
 from tests.effort import SOAK, long_but, soak_but
 from tests.golden_tables import copy_golden
@@ -375,14 +375,17 @@ def test_without_that_index_the_answer_is_the_same(spark, tmp_path, monkeypatch)
     in_four_partitions(tmp_path / "t")
     expected = rows_of(read(spark, tmp_path / "t").where("part = '1'"))
     assert len(expected) == 10
-    java = file_index._java(old_scala=spark.version < "4")
+    given = java_code._java
+    java = given("bounded_files.java", old_scala=spark.version < "4")
     for right, wrong in (
         ("public Object generate(", "not java"),
         ("each.hasNext(); found++", "each.hasNext(); found += 2"),
     ):
         assert right in java
         with monkeypatch.context() as patch:
-            patch.setattr(file_index, "_java", lambda java=java, old=right, new=wrong, **_: java.replace(old, new))
+            patch.setattr(
+                java_code, "_java", lambda name, old=right, new=wrong, **to: given(name, **to).replace(old, new)
+            )
             found = read(spark, tmp_path / "t").where("part = '1'")
             assert "BoundedFileIndex" not in found._jdf.queryExecution().executedPlan().toString()
             assert rows_of(found) == expected
