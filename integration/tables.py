@@ -16,7 +16,7 @@ import pytest
 
 import hoodie
 from hoodie.model.enums import State
-from hoodie.model.names import parse_instant_file
+from hoodie.model.names import name_of, parse_instant_file
 from hoodie.model.tuning import TUNING, Tuning
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
@@ -130,7 +130,7 @@ def dies_before_publishing(path: Path, rows: pa.Table) -> None:
 
 def completes_write(path: str) -> bool:
     """Whether this is the completed file of a commit or delta commit."""
-    instant = parse_instant_file(path.rpartition("/")[2])
+    instant = parse_instant_file(name_of(path))
     return instant is not None and instant.state is State.COMPLETED and instant.action in {"commit", "deltacommit"}
 
 

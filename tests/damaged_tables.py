@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable
 
-from hoodie.model.names import PARTITION_METADATA, join, parse_base_file, parse_log_file
+from hoodie.model.names import PARTITION_METADATA, join, name_of, parse_base_file, parse_log_file
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from tests.memory_tables import FakeClock, Input, batch, create, opened
@@ -15,7 +15,7 @@ AGE_S = 7200.0
 
 def data_files(storage: Storage) -> list[str]:
     found = [info.path for info in storage.list("", recursive=True) if not info.is_folder]
-    names = ((path, path.rpartition("/")[2]) for path in found if not path.startswith(".hoodie/"))
+    names = ((path, name_of(path)) for path in found if not path.startswith(".hoodie/"))
     return [path for path, name in names if parse_base_file(name) or parse_log_file(name)]
 
 

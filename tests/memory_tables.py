@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.engine.local import LocalEngine
-from hoodie.model.names import HEARTBEATS, MARKERS, ROW_COPIES, STAGING, parse_row_copy
+from hoodie.model.names import HEARTBEATS, MARKERS, ROW_COPIES, STAGING, name_of, parse_row_copy
 from hoodie.model.tuning import Tuning
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
@@ -199,7 +199,7 @@ def stray_files(storage: Storage, table: HoodieTable) -> list[str]:
     commits |= archive.read_commits(i for i in archive.commits if i.time not in commits)
     named, times = {stat.path for metadata in commits.values() for stat in metadata.stats()}, commits.keys()
     copies = [info.path for info in storage.list(ROW_COPIES)]
-    return [path for path in copies if parse_row_copy(path.rpartition("/")[2]) not in times] + [
+    return [path for path in copies if parse_row_copy(name_of(path)) not in times] + [
         info.path
         for info in storage.list("", recursive=True)
         if info.path.endswith(".parquet") and not info.path.startswith(".hoodie/") and info.path not in named

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pytest
 
+from hoodie.model.names import folder_of
 from hoodie.storage.base import FileInfo
 from hoodie.storage.hdfs import HdfsStorage, write_options
 from hoodie.storage.memory import MemorySnapshot
@@ -149,7 +150,7 @@ class TableInHdfs(_Placed, HdfsStorage):
 
     def moved(self) -> Self:
         other = self.new()
-        other._client.mkdirs(other._root.rpartition("/")[0], create_parent=True)
+        other._client.mkdirs(folder_of(other._root), create_parent=True)
         other._client.rename(self._root, other._root, False)
         return other
 

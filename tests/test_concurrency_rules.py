@@ -64,7 +64,7 @@ def values(storage, clock):
 
 
 def logs_of(storage):
-    found = [parse_log_file(info.path.rpartition("/")[2]) for info in storage.list("", recursive=True)]
+    found = [parse_log_file(info.name) for info in storage.list("", recursive=True)]
     return [name for name in found if name is not None]
 
 
@@ -473,7 +473,7 @@ def foreign_write(storage, clock, *, published):
     active = opened(storage, clock)._context
     if published:
         for info in storage.list(f".hoodie/.hoodie_py/staging/{instant}"):
-            name = info.path.rpartition("/")[2]
+            name = info.name
             if parse_log_file(name):
                 storage.move_new(info.path, f"a/{name}")
     storage.delete_folder(f".hoodie/.hoodie_py/staging/{instant}")
@@ -565,7 +565,7 @@ def test_a_foreign_pending_write_that_is_dead_is_rolled_back_with_a_rollback_blo
     blocks = [
         (block.kind, block.header)
         for info in storage.list("a")
-        if parse_log_file(info.path.rpartition("/")[2])
+        if parse_log_file(info.name)
         for block in scan_blocks(storage.read(info.path))
         if isinstance(block, LogBlock)
     ]

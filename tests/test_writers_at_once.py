@@ -157,7 +157,7 @@ def test_logs_stay_beside_those_of_the_other_write():
     )
     assert engine.written == [1]
     assert values(storage, clock) == {"k": 3, "l": 2, "m": 1}
-    names = [parse_log_file(info.path.rpartition("/")[2]) for info in storage.list("a")]
+    names = [parse_log_file(info.name) for info in storage.list("a")]
     assert sorted(name.version for name in names if name is not None) == [1, 2]
     assert result.updated == 1
     require_whole(storage, clock, 3)

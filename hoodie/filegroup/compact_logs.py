@@ -30,7 +30,7 @@ from hoodie.format.column_stats import ranges_of_rows
 from hoodie.model.enums import HeaderKey, RowCopies
 from hoodie.model.files import BaseFile
 from hoodie.model.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from hoodie.model.names import LogFileName, WriteToken, format_log_file, join
+from hoodie.model.names import LogFileName, WriteToken, format_log_file, join, name_of
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import PLACE, LogCompactTask, Room, StagedFile, WriteContext, WriteResult
 from hoodie.storage.base import Storage
@@ -88,7 +88,7 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
                     size += file.write(block)
                 written.size += size
     result = written.result(storage, task, name=name, staged=staged, number=task.number, attempt=attempt)
-    return LogCompacted(result, tuple(path.rpartition("/")[2] for path in live.odd))
+    return LogCompacted(result, tuple(name_of(path) for path in live.odd))
 
 
 def _parts(logs: BoundedEntries) -> Iterator[LogRecords]:

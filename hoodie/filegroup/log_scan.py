@@ -34,6 +34,7 @@ from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hoodie.model.names import folder_of
 from hoodie.model.plans import MergeRule, UnstoredColumns
 from hoodie.storage.base import Storage
 
@@ -344,7 +345,7 @@ def _check_meta(table: pa.Table, block: LogBlock, path: str, *, keys_only: bool)
 
 def _check_folder(stored: pa.ChunkedArray[Any], path: str) -> None:
     """Raises CorruptFileError where records are of another partition than the folder of their log: the file is that of another one."""
-    folder = path.rpartition("/")[0]
+    folder = folder_of(path)
     if rows_elsewhere(stored, folder):
         other = next(each for each in pc.unique(stored).to_pylist() if each is not None and each.strip("/") != folder)
         raise CorruptFileError(

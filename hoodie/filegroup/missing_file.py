@@ -16,6 +16,7 @@ from hoodie.model.names import (
     PROPERTIES,
     PROPERTIES_BACKUP,
     join,
+    name_of,
     parse_base_file,
     parse_instant_file,
     parse_log_file,
@@ -65,7 +66,7 @@ def _cleaned_by(storage: Storage, path: str) -> str | None:
 
 def _undone_by(storage: Storage, path: str) -> Instant | None:
     """The restore or rollback whose plan names the instant with which the file goes."""
-    name = path.rpartition("/")[2]
+    name = name_of(path)
     base, log = parse_base_file(name), parse_log_file(name)
     written = base.instant if base is not None else log.base_instant if log is not None else None
     for plan, data, file in _plans(storage, {Action.RESTORE, Action.ROLLBACK}):

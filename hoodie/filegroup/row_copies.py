@@ -33,7 +33,7 @@ from hoodie.format.parquet_file import open_parquet, parquet_writer
 from hoodie.format.parquet_footer import leaves_with_nan
 from hoodie.model.enums import MergeMode, RowCopies
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.names import ROW_COPIES, format_row_copy, join, parse_row_copy
+from hoodie.model.names import ROW_COPIES, format_row_copy, join, name_of, parse_row_copy
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import PLACE, MergeRule, StagedFile, WriteContext, WriteResult
 from hoodie.storage.base import Storage
@@ -184,7 +184,7 @@ HELD_BYTES = 128 * 1024 * 1024
 
 def read_row_copy(storage: Storage, path: str, size_bytes: int) -> RowCopy | None:
     """A copy with all that a reader needs to know before it reads rows; None where it is none, or damaged."""
-    instant = parse_row_copy(path.rpartition("/")[2])
+    instant = parse_row_copy(name_of(path))
     if instant is None:
         return None
     try:
@@ -232,7 +232,7 @@ def row_copies_of(storage: Storage) -> dict[str, list[str]]:
     """The copies that there are: instant -> paths."""
     found: dict[str, list[str]] = {}
     for info in storage.list(ROW_COPIES):
-        instant = parse_row_copy(info.path.rpartition("/")[2])
+        instant = parse_row_copy(info.name)
         if instant is not None:
             found.setdefault(instant, []).append(info.path)
     return found

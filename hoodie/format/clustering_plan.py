@@ -6,7 +6,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.plan_avro import REPLACE_PLAN, decode_plan, encode_plan
 from hoodie.format.plan_check import check_clustered
 from hoodie.model.enums import WriteOperation
-from hoodie.model.names import join
+from hoodie.model.names import join, name_of
 from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
 
 _STRATEGY = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
@@ -98,4 +98,4 @@ def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan:
 
 
 def _name(full: str | None) -> str | None:
-    return full.rpartition("/")[2] if full else None
+    return name_of(full) if full else None

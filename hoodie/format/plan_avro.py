@@ -29,6 +29,7 @@ from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.plan_check import check_operation, check_rollback
 from hoodie.model.enums import Action, WriteOperation
+from hoodie.model.names import name_of
 from hoodie.model.payloads import (
     CompactionOperation,
     CompactionPlan,
@@ -349,7 +350,7 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
     stored = record["version"]
 
     def name(text: str) -> str:
-        return text.rpartition("/")[2] if stored in (None, 1) else text  # version 1 stored full paths
+        return name_of(text) if stored in (None, 1) else text  # version 1 stored full paths
 
     operations = []
     for operation in record["operations"] or []:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.instant import is_instant_time, sort_key
-from hoodie.model.names import is_partition_path, parse_base_file, parse_log_file
+from hoodie.model.names import is_partition_path, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import CleanPlan, ClusteredSlice, CompactionOperation, RestorePlan, RollbackPlan
 
 
@@ -68,7 +68,7 @@ def check_rollback(plan: RollbackPlan, path: str) -> None:
                 "out of the table: nothing was deleted; remove the plan and roll the instant back anew"
             )
         for full in request.files_to_delete:
-            name = full.rpartition("/")[2]
+            name = name_of(full)
             base, log = parse_base_file(name), parse_log_file(name)
             written = base.instant if base else log.base_instant if log else None
             if written != plan.instant or "\0" in name:

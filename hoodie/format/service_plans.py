@@ -10,7 +10,7 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.format.plan_avro import decode_plan, encode_plan
 from hoodie.format.plan_check import check_clean
 from hoodie.model.enums import Action, CleanPolicy, State
-from hoodie.model.names import join
+from hoodie.model.names import join, name_of
 from hoodie.model.payloads import CleanedPartition, CleanMetadata, CleanPlan
 
 CLEAN_PLAN = "HoodieCleanerPlan"
@@ -68,14 +68,14 @@ def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
     record = decode_plan(CLEAN_PLAN, data, path=path)
     files: dict[str, tuple[str, ...]] = {}
     for partition_path, names in (record["filesToBeDeletedPerPartition"] or {}).items():
-        files[partition_path] = tuple(name.rpartition("/")[2] for name in names)
+        files[partition_path] = tuple(name_of(name) for name in names)
     for partition_path, infos in (record["filePathsToBeDeletedPerPartition"] or {}).items():
         if any(info["isBootstrapBaseFile"] for info in infos):
             raise UnsupportedTableError(
                 f"{path}: the plan deletes files outside of the table, from which it was bootstrapped; "
                 "this release does not: run the clean by Apache Hudi"
             )
-        files[partition_path] = tuple((info["filePath"] or "").rpartition("/")[2] for info in infos)
+        files[partition_path] = tuple(name_of(info["filePath"] or "") for info in infos)
     extra = dict(record["extraMetadata"] or {})
     earliest = record["earliestInstantToRetain"]
     plan = CleanPlan(
@@ -180,8 +180,8 @@ def decode_cleaned(data: bytes, *, path: str) -> tuple[CleanedPartition, ...]:
     return tuple(
         CleanedPartition(
             partition_path,
-            tuple(name.rpartition("/")[2] for name in each["successDeleteFiles"]),
-            tuple(name.rpartition("/")[2] for name in each["failedDeleteFiles"]),
+            tuple(name_of(name) for name in each["successDeleteFiles"]),
+            tuple(name_of(name) for name in each["failedDeleteFiles"]),
             bool(each["isPartitionDeleted"]),
         )
         for partition_path, each in record["partitionMetadata"].items()
@@ -226,4 +226,4 @@ def clustered_files(data: bytes, *, path: str) -> frozenset[str]:
     plan = decode_plan(REPLACE_PLAN, data, path=path)["clusteringPlan"]
     slices = [each for group in (plan["inputGroups"] or () if plan else ()) for each in group["slices"] or ()]
     paths = [path for each in slices for path in (each["dataFilePath"], *(each["deltaFilePaths"] or ()))]
-    return frozenset(path.rpartition("/")[2] for path in paths if path)
+    return frozenset(name_of(path) for path in paths if path)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from hoodie.model.enums import WriteOperation
+from hoodie.model.names import name_of
 from hoodie.model.payloads import CommitMetadata
 
 LOG_COMPACTED = "hoodie.python.log.compacted"
@@ -33,7 +34,7 @@ def stood_for(metadata: CommitMetadata, partition_path: str) -> dict[str, tuple[
     for stat in metadata.write_stats.get(partition_path, ()):
         if stat.log_version is not None:
             known = others.get(stat.path)
-            left = {*known, stat.path.rpartition("/")[2]} if known is not None else frozenset(stat.log_files)
+            left = {*known, name_of(stat.path)} if known is not None else frozenset(stat.log_files)
             found[stat.path] = tuple(name for name in stat.log_files if name not in left)
     return found
 

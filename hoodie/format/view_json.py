@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from hoodie.model.enums import Action
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant
-from hoodie.model.names import join
+from hoodie.model.names import join, name_of
 from hoodie.model.payloads import CompactionOperation
 
 Json = dict[str, Any]
@@ -167,7 +167,7 @@ def _decode_file(file: Mapping[str, object], path: str, length: str, partition_p
         name, size = unquote(_text(_object(there.get("path")), "uri"), errors="surrogatepass"), there.get("length")
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise ValueError(f"a file has the size {size!r}")
-    return join(partition_path, name.rpartition("/")[2]), size
+    return join(partition_path, name_of(name)), size
 
 
 def _objects(value: object) -> Iterator[Mapping[str, object]]:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFileError, KeyFieldError
 from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator
 from hoodie.model.meta_fields import META_COLUMNS, RECORD_KEY
+from hoodie.model.names import folder_of
 from hoodie.options.table import TableConfig
 
 repeated: Any = pa.repeat
@@ -126,7 +127,7 @@ class Unstored:
         """Rows of the file at `path`, with the columns of `schema`; columns that are stored keep their types."""
         columns: dict[str, Any] = dict(zip(rows.schema.names, rows.columns, strict=True))
         if self.folders is not None:
-            said = self.folders.of(path.rpartition("/")[0])
+            said = self.folders.of(folder_of(path))
             columns.update({name: repeated(value, rows.num_rows) for name, value in said.items()})
         if self.keygen is not None and RECORD_KEY in schema.names:
             sources = pa.table([columns[name] for name in self.key_columns.names], names=self.key_columns.names)

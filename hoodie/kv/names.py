@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from hoodie.model.names import name_of
+
 _STORE = re.compile(r"store-(\d{8})\.json")
 _NUMBERED = re.compile(r"(\d{12})(\.json|\.wal)?")
 
@@ -37,5 +39,5 @@ def data_file(name: str) -> str:
 
 def numbers(names: Iterable[str]) -> list[int]:
     """The numbers of numbered files, sorted; other files are none of ours."""
-    found = (_NUMBERED.fullmatch(name.rpartition("/")[2]) for name in names)
+    found = (_NUMBERED.fullmatch(name_of(name)) for name in names)
     return sorted(int(each[1]) for each in found if each)

@@ -21,6 +21,7 @@ from hoodie.kv.names import bucket_folder, store_file
 from hoodie.kv.rows import SortedRows
 from hoodie.kv.settings import StoreLayout
 from hoodie.kv.writer import BucketWriter
+from hoodie.model.names import folder_of
 from hoodie.storage.base import Storage
 
 
@@ -50,7 +51,7 @@ def rebucket(
     with ExitStack() as stack:
         old = [stack.enter_context(writer(number)) for number in range(layout.buckets)]
         window = _window([each.last_window for each in old], window, uri=storage.uri)
-        storage.delete_folder(folders[0].rpartition("/")[0])
+        storage.delete_folder(folder_of(folders[0]))
         for each in old:
             each.flush()
         _fill(
@@ -68,7 +69,7 @@ def rebucket(
             raise CommitConflictError(
                 f"somebody else has given store {storage.uri} other buckets meanwhile: open it again"
             ) from exc
-    storage.delete_folder(bucket_folder(layout.number, 0).rpartition("/")[0])
+    storage.delete_folder(folder_of(bucket_folder(layout.number, 0)))
 
 
 def _window(found: Sequence[int | None], said: int | None, *, uri: str) -> int | None:

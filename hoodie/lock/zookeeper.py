@@ -25,6 +25,7 @@ from hoodie.lock.base import WAITING, Waiting, wait_for
 from hoodie.lock.held import lets_go
 from hoodie.lock.holder import read_holder_note, this_process
 from hoodie.lock.xxhash import xxhash64
+from hoodie.model.names import name_of
 from hoodie.options.services import ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.base import Storage
@@ -259,7 +260,7 @@ class _Node:
         if name is None:
             data = json.dumps(this_process().note()).encode()
             path = self.session.ask("create", f"{self.folder}/{self._prefix}", data, ephemeral=True, sequence=True)
-            name = str(path).rpartition("/")[2]
+            name = name_of(str(path))
         return name
 
     def _found(self) -> str | None:

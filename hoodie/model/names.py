@@ -39,6 +39,16 @@ def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
+def name_of(path: str) -> str:
+    """The last part of a relative path or of a full one."""
+    return path.rpartition("/")[2]
+
+
+def folder_of(path: str) -> str:
+    """What stands before the last part of a path; empty for a file in the root of what the path is relative to."""
+    return path.rpartition("/")[0]
+
+
 def staging_folder(name: str) -> str:
     """A private folder of the table, for files of an instant that are not published yet or rows that are on their way."""
     return join(STAGING, name)

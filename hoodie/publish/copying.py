@@ -148,7 +148,7 @@ class CopyingPublisher:
         self._storage.delete_folder(staging_folder(name))
 
     def remains(self) -> frozenset[str]:
-        return frozenset(info.path.rpartition("/")[2] for info in self._storage.list(STAGING) if info.is_folder)
+        return frozenset(info.name for info in self._storage.list(STAGING) if info.is_folder)
 
     def _each(self, act: Callable[[T], Any], items: Sequence[T]) -> None:
         for_each(act, items, at_once=self._storage.at_once)

@@ -50,7 +50,7 @@ def read_marker_files(storage: Storage, folder: str) -> Mapping[int, list[str]]:
     """Number of each file of gathered markers -> the markers in it."""
     found = {}
     for info in storage.list(folder):
-        number = info.path.rpartition("/")[2].removeprefix(PREFIX)
+        number = info.name.removeprefix(PREFIX)
         if number.isdigit():
             found[int(number)] = [line for line in storage.read(info.path).decode().splitlines() if line]
     return found

@@ -72,7 +72,7 @@ class RenamingPublisher:
 
     def _epoch_folder(self, instant: str) -> str | None:
         found = self._storage.list(staging_folder(instant))
-        return next((i.path for i in found if i.is_folder and i.path.rpartition("/")[2].startswith(_EPOCH)), None)
+        return next((i.path for i in found if i.is_folder and i.name.startswith(_EPOCH)), None)
 
     def fence(self, instant: str) -> None:
         staging, fenced = staging_folder(instant), _fenced_folder(instant)
@@ -98,9 +98,7 @@ class RenamingPublisher:
         self._storage.delete_folder(staging_folder(name))
 
     def remains(self) -> frozenset[str]:
-        return frozenset(
-            info.path.rpartition("/")[2].removesuffix(_FENCED) for info in self._storage.list(STAGING) if info.is_folder
-        )
+        return frozenset(info.name.removesuffix(_FENCED) for info in self._storage.list(STAGING) if info.is_folder)
 
 
 def _fenced_folder(instant: str) -> str:

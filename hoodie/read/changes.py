@@ -20,7 +20,7 @@ from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import MOVES_ROWS, ChangePart
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantRange, VisibleInstants, format_instant, parse_instant, sort_key
-from hoodie.model.names import parse_base_file
+from hoodie.model.names import name_of, parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.read.ranges import refuse_unfinished
 from hoodie.timeline.timeline import Timeline
@@ -156,7 +156,7 @@ def _just_before(instant: Instant) -> str:
 
 def _is_kept(stat: WriteStat, before: FileSlice | None, after: FileSlice | None) -> bool:
     """Whether the slices are those that the writer saw and left; a cleaned one may have an older neighbour that a savepoint keeps."""
-    name = stat.path.rpartition("/")[2]
+    name = name_of(stat.path)
     if after is None or name not in {after.base.name if after.base else None, *(log.name for log in after.logs)}:
         return False
     written = parse_base_file(name)

@@ -101,7 +101,7 @@ def _copied_logs(
     """Path of a log file -> its rows in a copy."""
     counted = (log for task in tasks for log in counted_logs(task.slice.logs, visible).logs)
     wanted = {time for log in counted for time, _ in log.committed_entries}
-    infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.path.rpartition("/")[2]) in wanted]
+    infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.name) in wanted]
 
     def read(info: FileInfo) -> dict[str, CopiedLog]:
         copy = known_row_copy(storage, cache, info)

@@ -21,7 +21,7 @@ from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, format_instant, is_instant_time, sort_key
-from hoodie.model.names import COMPLETES_AS, MARKERS, parse_base_file, parse_log_file
+from hoodie.model.names import COMPLETES_AS, MARKERS, folder_of, name_of, parse_base_file, parse_log_file
 from hoodie.model.results import ArchiveResult
 from hoodie.options.fits import check_version
 from hoodie.options.write import WriteOptions
@@ -164,7 +164,7 @@ def _written_before_base(context: TableContext, timeline: Timeline) -> Iterable[
     wrote: dict[str, Instant] = {}
     for commit, metadata in zip(timeline.commits, context.active.read_commits(timeline.commits), strict=True):
         for stat in metadata.stats():
-            name = parse_log_file((stat.path or "").rpartition("/")[2])
+            name = parse_log_file(name_of(stat.path or ""))
             base = parse_base_file(stat.base_file or "")
             if name is not None and (base is None or base.instant != name.base_instant):
                 wrote[stat.path] = commit
@@ -172,7 +172,7 @@ def _written_before_base(context: TableContext, timeline: Timeline) -> Iterable[
         return
     view = context.snapshot().view
     there: set[str] = set()
-    for file_slice in view.latest_slices({path.rpartition("/")[0] for path in wrote}):
+    for file_slice in view.latest_slices({folder_of(path) for path in wrote}):
         older = view.logs_before_base(file_slice)
         there.update(log.path for log in (older.logs if older is not None else ()))
     first = min((wrote[path] for path in there & wrote.keys()), key=lambda i: sort_key(i.time), default=None)
@@ -221,7 +221,7 @@ def _first_in_the_way(context: TableContext, timeline: Timeline, leaving: Sequen
 
 
 def _group_of(partition_path: str, path: str) -> FileGroupId | None:
-    name = path.rpartition("/")[2]
+    name = name_of(path)
     found = parse_base_file(name) or parse_log_file(name)
     return None if found is None else FileGroupId(partition_path, found.file_id)
 
@@ -362,7 +362,7 @@ def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Seque
     try:
         times = {each.time for each in gone}
         for info in storage.list(MARKERS):
-            name = info.path.rpartition("/")[2]
+            name = info.name
             # Nothing that is pending lies before the start: such a marker came when its write had been rolled back.
             is_late = plan.start is not None and is_instant_time(name) and sort_key(name) < sort_key(plan.start)
             if info.is_folder and (name in times or is_late):

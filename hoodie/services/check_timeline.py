@@ -9,7 +9,7 @@ from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
 from hoodie.model.instant import Instant, parse_instant, sort_key
-from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, join, parse_instant_file
+from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, join, name_of, parse_instant_file
 from hoodie.model.results import format_count
 from hoodie.options.table import PROPERTY_OF
 from hoodie.services.look import Hit, Look
@@ -192,7 +192,7 @@ def stray_states(look: Look) -> Iterator[Hit]:
             paths = [look.context.active.path(each) for each in those]
             begun = [_is_begun(look, each) for each in those]
             path = paths[begun.index(False)] if False in begun else paths[-1]
-            names = " and ".join(each.rpartition("/")[2] for each in paths)
+            names = " and ".join(name_of(each) for each in paths)
             yield Hit(f"instant {time} was completed twice, as {names}", path)
 
 

@@ -140,7 +140,7 @@ def plan_partition(groups: Sequence[FileGroup], rules: CleanRules, listed: Seque
             kept = [s for s in group.slices if s not in dead]
             since.append(kept[0].base_instant if kept else rules.replaced.get(group.id, dead[-1].base_instant))
     for info in listed:
-        name = info.path.rpartition("/")[2]
+        name = info.name
         if name not in sizes and not info.is_folder and (_is_cdc_of(name, gone) or _is_leftover(name, groups, rules)):
             sizes[name] = info.size_bytes
     emptied = bool(groups) and not left and all(group.id in rules.replaced for group in groups)

@@ -22,7 +22,7 @@ from hoodie.filegroup.row_copies import row_copies_of
 from hoodie.format.service_plans import encode_clean_metadata, encode_clean_plan
 from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import PARTITION_METADATA, join, parse_log_file
+from hoodie.model.names import PARTITION_METADATA, join, name_of, parse_log_file
 from hoodie.model.payloads import CleanPlan
 from hoodie.model.results import CleanResult
 from hoodie.options.fits import check_version
@@ -275,12 +275,7 @@ def _size_of(context: TableContext, plan: CleanPlan) -> int:
     if stated.isdigit():
         return int(stated)
     listed = zip(plan.files.items(), context.listing.files(list(plan.files)), strict=True)
-    return sum(
-        info.size_bytes
-        for (_, names), infos in listed
-        for info in infos
-        if info.path.rpartition("/")[2] in frozenset(names)
-    )
+    return sum(info.size_bytes for (_, names), infos in listed for info in infos if info.name in frozenset(names))
 
 
 def _delete(context: TableContext, paths: Sequence[str]) -> None:
@@ -299,7 +294,7 @@ def _delete_files(storage: Storage, paths: Sequence[str]) -> int:
 
 def _drop_row_copies(context: TableContext, timeline: Timeline, deleted: Iterable[str]) -> None:
     """Remove the copies of commits of which no log is left. What cannot be removed costs room only."""
-    logs = frozenset(path for path in deleted if parse_log_file(path.rpartition("/")[2]) is not None)
+    logs = frozenset(path for path in deleted if parse_log_file(name_of(path)) is not None)
     if not logs:
         return
     storage = context.storage
@@ -336,7 +331,7 @@ def _remove_folder(storage: Storage, partition_path: str) -> bool:
     """False where there are data files in it."""
     infos = storage.list(partition_path)
     files = [info for info in infos if not info.is_folder]
-    if not all(PARTITION_METADATA in info.path.rpartition("/")[2] for info in files):
+    if not all(PARTITION_METADATA in info.name for info in files):
         return False
     for info in files:
         storage.delete(info.path)

@@ -460,6 +460,6 @@ def _delete_output(storage: Storage, instant_time: str, plan: ClusteringPlan) ->
     """Delete the base files that an earlier try of this very clustering left."""
     for partition_path in sorted({each.partition_path for group in plan.groups for each in group.slices}):
         for info in storage.list(partition_path):
-            base = parse_base_file(info.path.rpartition("/")[2])
+            base = parse_base_file(info.name)
             if base is not None and base.instant == instant_time:
                 storage.delete(info.path)

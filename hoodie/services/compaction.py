@@ -193,6 +193,6 @@ def _delete_output(storage: Storage, instant_time: str, plan: CompactionPlan) ->
     listed = for_each(storage.list, partitions, at_once=storage.at_once)
     for partition_path, infos in zip(partitions, listed, strict=True):
         for info in infos:
-            base = parse_base_file(info.path.rpartition("/")[2])
+            base = parse_base_file(info.name)
             if base is not None and base.instant == instant_time and (partition_path, base.file_id) in groups:
                 storage.delete(info.path)

@@ -110,7 +110,7 @@ def _in_the_way(context: TableContext, instant: Instant, files: Mapping[str, Seq
         return None
     for infos in files.values():
         for info in infos:
-            name = info.path.rpartition("/")[2]
+            name = info.name
             base, log = parse_base_file(name), parse_log_file(name)
             if instant.time in (base.instant if base else "", log.base_instant if log else ""):
                 return f"{info.path} is named after it, so that it cannot go"

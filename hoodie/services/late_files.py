@@ -66,7 +66,7 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
         for info in infos:
             if info.is_folder:
                 continue
-            name = info.path.rpartition("/")[2]
+            name = info.name
             base = parse_base_file(name)
             wrote = frozenset({base.instant}) & times if base is not None else frozenset()
             # A log does not say in its name who wrote it, and others go on in a slice that an undone write began. What a commit

@@ -36,5 +36,5 @@ def end_open_logs(context: TableContext, timeline: Timeline, instant: Instant) -
             raise CommitConflictError(written_by_others(other, table=storage.uri))
     for partition_path in context.listing.all_files().partitions:
         for info in storage.list(partition_path):
-            if not info.is_folder and parse_log_file(info.path.rpartition("/")[2]) is not None:
+            if not info.is_folder and parse_log_file(info.name) is not None:
                 cast(AppendingStorage, storage).end_log(info.path)

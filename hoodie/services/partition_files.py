@@ -8,7 +8,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.properties import parse_properties_file
 from hoodie.model.findings import Repair, RepairKind
 from hoodie.model.instant import is_instant_time, sort_key
-from hoodie.model.names import PARTITION_METADATA, is_partition_path, join, parse_base_file, parse_log_file
+from hoodie.model.names import PARTITION_METADATA, folder_of, is_partition_path, join, parse_base_file, parse_log_file
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import WRITES
 from hoodie.view.context import Snapshot, TableContext
@@ -40,13 +40,13 @@ def rewrite_partition_metadata(context: TableContext, repairs: Sequence[Repair],
     storage = context.storage
     first = _FirstCommits(context, snapshot)
     for each in repairs:
-        folder = each.path.rpartition("/")[0]
+        folder = folder_of(each.path)
         storage.replace(each.path, partition_metadata(folder, first.of(folder)))
 
 
 def _wrong(context: TableContext, folder: str, infos: Sequence[FileInfo], snapshot: Snapshot) -> str | None:
     """What is wrong with the file; None where nothing is, or where no file is due."""
-    names = {info.path.rpartition("/")[2]: info for info in infos if not info.is_folder}
+    names = {info.name: info for info in infos if not info.is_folder}
     if PARTITION_METADATA in names:
         info = names[PARTITION_METADATA]
         return _damage(context, folder, info) if info.size_bytes <= _MOST_BYTES else "it is far too large"

@@ -23,7 +23,15 @@ from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.meta_fields import META_COLUMNS, RECORD_KEY
-from hoodie.model.names import HOODIE, is_partition_path, join, parse_base_file, parse_instant_file, parse_log_file
+from hoodie.model.names import (
+    HOODIE,
+    is_partition_path,
+    join,
+    name_of,
+    parse_base_file,
+    parse_instant_file,
+    parse_log_file,
+)
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.view.listing import StorageListing
@@ -78,7 +86,7 @@ def gather(storage: Storage) -> Evidence:
     }
     rows = list(_samples(storage, files))
     hive, partition = _partition(rows, sorted(files))
-    folders = {info.path.rpartition("/")[2] for info in storage.list(HOODIE) if info.is_folder}
+    folders = {info.name for info in storage.list(HOODIE) if info.is_folder}
     return Evidence(
         name=_name(commits),
         version=_version(timeline, newer),
@@ -95,7 +103,7 @@ def gather(storage: Storage) -> Evidence:
 
 
 def _is_data(path: str) -> bool:
-    name = path.rpartition("/")[2]
+    name = name_of(path)
     return parse_base_file(name) is not None or parse_log_file(name) is not None
 
 
@@ -145,7 +153,7 @@ def _type(
     found = [*timeline, *newer]
     if any(i.action in (Action.DELTACOMMIT, Action.COMPACTION) for i in found):
         return Known("MERGE_ON_READ", "delta commits or compactions on the timeline")
-    if any(parse_log_file(f.path.rpartition("/")[2]) for infos in files.values() for f in infos):
+    if any(parse_log_file(f.name) for infos in files.values() for f in infos):
         return Known("MERGE_ON_READ", "log files")
     rows = {WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE}
     if any(i.action is Action.COMMIT for i in found) and any(m.operation in rows for m in commits):
@@ -175,7 +183,7 @@ def _of_bases(files: Mapping[str, Sequence[FileInfo]], look: Callable[[str, str]
     for path in sorted(files):
         if taken == _SAMPLED_FILES:
             return
-        bases = [info.path for info in files[path] if parse_base_file(info.path.rpartition("/")[2])]
+        bases = [info.path for info in files[path] if parse_base_file(info.name)]
         for name in sorted(bases, reverse=True):
             with suppress(CorruptFileError, UnsupportedTableError):
                 found = look(path, name)

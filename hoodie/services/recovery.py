@@ -205,7 +205,7 @@ def _of_nobody(context: TableContext, folder: str, older_than_s: float) -> list[
     except FileNotFoundError:
         return []
     oldest_s = storage.now_s() - older_than_s
-    names = {info.path.rpartition("/")[2] for info in infos if info.mtime_s < oldest_s}
+    names = {info.name for info in infos if info.mtime_s < oldest_s}
     old = {name for name in names if is_instant_time(name)}
     if not old:
         return []

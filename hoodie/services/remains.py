@@ -24,7 +24,7 @@ def _remains(context: TableContext, before: str | None) -> Iterator[str]:
     logs = {log.path for piece in slices for log in piece.logs}
     for partition_path in snapshot.view.every_partition():
         for info in storage.list(partition_path):
-            name = info.path.rpartition("/")[2]
+            name = info.name
             if parse_log_file(name) is not None and info.path in logs:
                 yield f"{info.path}: a log that is not compacted"
             elif info.path not in newest and (parse_log_file(name) or parse_base_file(name)) is not None:

@@ -20,7 +20,7 @@ from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.restore_plans import encode_restore_metadata
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import COMPLETES_AS, heartbeat_path, parse_log_file
+from hoodie.model.names import COMPLETES_AS, folder_of, heartbeat_path, name_of, parse_log_file
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition
 from hoodie.services.archiving import take_out_of_archive
 from hoodie.services.undo_files import UndonePart, UndoTask, doomed_by, run_undo
@@ -164,7 +164,7 @@ def _undo_files(
     found = context.listing.all_files()
     by_partition: dict[str, dict[str, int]] = {}
     for path, size in named.items():
-        by_partition.setdefault(path.rpartition("/")[0], {})[path] = size
+        by_partition.setdefault(folder_of(path), {})[path] = size
     partitions = dict.fromkeys((*found.partitions, *by_partition))
     touched = [path for path in partitions if path in by_partition or _has_work(found.files.get(path, ()), undone)]
     for chunk in in_parts(touched, _PARTITIONS_A_TASK):
@@ -177,12 +177,12 @@ def _undo_files(
 
 
 def _has_work(infos: Iterable[FileInfo], undone: frozenset[str]) -> bool:
-    names = (info.path.rpartition("/")[2] for info in infos)
+    names = (info.name for info in infos)
     return any(doomed_by(name, undone) is not None or _is_log(name) for name in names)
 
 
 def _is_log(path: str) -> bool:
-    return parse_log_file(path.rpartition("/")[2]) is not None
+    return parse_log_file(name_of(path)) is not None
 
 
 def _forget(context: TableContext, restore_time: str, plan: RestorePlan) -> None:

@@ -20,7 +20,7 @@ from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_pl
 from hoodie.model.enums import Action, State
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, parse_base_file, parse_log_file
+from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
@@ -169,7 +169,7 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
         groups: dict[str, list[LogFile]] = {}
         doomed: dict[str, list[str]] = {}
         for info in storage.list(partition_path):
-            name = info.path.rpartition("/")[2]
+            name = info.name
             base, found = parse_base_file(name), parse_log_file(name)
             if base is not None and base.instant == instant.time:
                 doomed.setdefault(base.file_id, []).append(info.path)
@@ -216,7 +216,7 @@ def execute_rollback(context: TableContext, rollback_time: str, plan: RollbackPl
             by_slice.setdefault(key, {}).update(request.log_blocks)
         deleted = []
         for full in request.files_to_delete:
-            name = full.rpartition("/")[2]
+            name = name_of(full)
             storage.delete(join(request.partition_path, name))
             deleted.append(full)
         if deleted:

@@ -55,7 +55,7 @@ def forget(storage: Storage, name: str) -> None:
 
 def set_aside_names(storage: Storage) -> tuple[str, ...]:
     """The sets that there are, oldest first."""
-    names = {info.path.rpartition("/")[2].removesuffix(_NOTE) for info in storage.list(SET_ASIDE)}
+    names = {info.name.removesuffix(_NOTE) for info in storage.list(SET_ASIDE)}
     return tuple(sorted(name for name in names if is_instant_time(name)))
 
 

@@ -22,8 +22,10 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import (
     BaseFileName,
     LogFileName,
+    folder_of,
     is_partition_path,
     join,
+    name_of,
     parse_base_file,
     parse_log_file,
 )
@@ -87,7 +89,7 @@ def counts_without_its_instant(snapshot: Snapshot, context: TableContext, path: 
 
     Its instant may have been inside the active timeline then, and before it by now.
     """
-    name = path.rpartition("/")[2]
+    name = name_of(path)
     base = parse_base_file(name)
     if base is not None:
         return base.instant not in snapshot.timeline.commit_at and snapshot.timeline.sees(base.instant)
@@ -97,7 +99,7 @@ def counts_without_its_instant(snapshot: Snapshot, context: TableContext, path: 
 
 
 def _is_data(path: str) -> bool:
-    name = path.rpartition("/")[2]
+    name = name_of(path)
     return parse_base_file(name) is not None or parse_log_file(name) is not None
 
 
@@ -181,7 +183,7 @@ class _Evidence:
         except (CorruptFileError, FileNotFoundError):
             return
         for request in plan.requests:
-            names = [full.rpartition("/")[2] for full in request.files_to_delete]
+            names = [name_of(full) for full in request.files_to_delete]
             yield from (join(request.partition_path, name) for name in (*names, *request.log_blocks))
 
     @once
@@ -211,7 +213,7 @@ class _Evidence:
 def _judge(evidence: _Evidence, folder: str, infos: Sequence[FileInfo]) -> Iterator[tuple[FileInfo, _Verdict]]:
     there = {info.path for info in infos}
     for info in infos:
-        name = info.path.rpartition("/")[2]
+        name = info.name
         base, log = parse_base_file(name), parse_log_file(name)
         verdict = None
         if base is not None:
@@ -240,13 +242,13 @@ def _judge_base(
         return _Verdict(False, _unknown(time))
     if info.path in names:
         return None
-    return _beside(time, _same_slice((n for n in names if n.rpartition("/")[0] == folder), base), there)
+    return _beside(time, _same_slice((n for n in names if folder_of(n) == folder), base), there)
 
 
 def _same_slice(paths: Iterable[str], base: BaseFileName) -> str | None:
     """The file that the commit names for the file group of a stray."""
     for path in paths:
-        other = parse_base_file(path.rpartition("/")[2])
+        other = parse_base_file(name_of(path))
         if other is not None and (other.file_id, other.instant) == (base.file_id, base.instant):
             return path
     return None
@@ -300,7 +302,7 @@ def _judge_blocks(
 def _is_disarmed(evidence: _Evidence, log: LogFileName, time: str, infos: Sequence[FileInfo]) -> bool:
     """Whether a rollback block in the file slice tells every reader not to count the blocks of an instant."""
     for info in infos:
-        other = parse_log_file(info.path.rpartition("/")[2])
+        other = parse_log_file(info.name)
         if other is None or (other.file_id, other.base_instant) != (log.file_id, log.base_instant):
             continue
         if time in evidence.log(info.path).undone:

@@ -18,7 +18,15 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.log_block import LogBlock, rollback_block, scan_blocks
 from hoodie.model.enums import HeaderKey
 from hoodie.model.instant import sort_key
-from hoodie.model.names import LogFileName, WriteToken, format_log_file, join, parse_base_file, parse_log_file
+from hoodie.model.names import (
+    LogFileName,
+    WriteToken,
+    folder_of,
+    format_log_file,
+    join,
+    parse_base_file,
+    parse_log_file,
+)
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import for_each
 
@@ -79,13 +87,13 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
     infos += _unlisted(storage, task.named, partition_path, {info.path for info in infos})
     doomed = []
     for info in infos:
-        instant = doomed_by(_name(info), task.undone)
+        instant = doomed_by(info.name, task.undone)
         if instant is not None:
             doomed.append(info.path)
-            part_of(instant).deleted[_name(info)] = info.size_bytes
+            part_of(instant).deleted[info.name] = info.size_bytes
     slices: dict[tuple[str, str], dict[str, list[FileInfo]]] = {}
     for info in infos:
-        log = parse_log_file(_name(info))
+        log = parse_log_file(info.name)
         if log is None or log.base_instant in task.undone or task.committed.get(info.path) == info.size_bytes:
             continue
         for instant in instants_in(storage, info.path) & task.undone:
@@ -94,7 +102,7 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
         targets = sorted(logs, key=sort_key, reverse=True)
         path, size = disarm(storage, partition_path, file_id, base_instant, rollback_time, targets)
         for instant, found in logs.items():
-            part_of(instant).disarmed += [Disarmed(_name(info), info.size_bytes, path, size) for info in found]
+            part_of(instant).disarmed += [Disarmed(info.name, info.size_bytes, path, size) for info in found]
     for_each(storage.delete, doomed, at_once=storage.at_once)
     return parts.values()
 
@@ -103,7 +111,7 @@ def _unlisted(
     storage: Storage, named: Mapping[str, int], partition_path: str, listed: Container[str]
 ) -> list[FileInfo]:
     """The files of the partition that are there, and that its listing did not show."""
-    unseen = [path for path in named if path.rpartition("/")[0] == partition_path and path not in listed]
+    unseen = [path for path in named if folder_of(path) == partition_path and path not in listed]
     there = for_each(storage.exists, unseen, at_once=storage.at_once)
     return [
         FileInfo(path, named[path], 0.0, False, None) for path, is_there in zip(unseen, there, strict=True) if is_there
@@ -139,7 +147,7 @@ def disarm(
     while True:
         highest = 0
         for info in storage.list(partition_path):
-            found = parse_log_file(_name(info))
+            found = parse_log_file(info.name)
             if found is None or (found.file_id, found.base_instant) != (file_id, base_instant):
                 continue
             highest = max(highest, found.version)
@@ -151,7 +159,3 @@ def disarm(
         with suppress(FileExistsError):
             storage.create_new(path, blocks)
             return path, len(blocks)
-
-
-def _name(info: FileInfo) -> str:
-    return info.path.rpartition("/")[2]

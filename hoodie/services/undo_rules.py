@@ -14,7 +14,7 @@ from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, Corrup
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import MOVES_ROWS, Action, State
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import COMPLETES_AS, parse_log_file
+from hoodie.model.names import COMPLETES_AS, name_of, parse_log_file
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
 from hoodie.services.undo_files import doomed_by
@@ -187,7 +187,7 @@ def preview(context: TableContext, snapshot: Snapshot, undone: Sequence[str], *,
     files = size = 0
     for infos in context.listing.all_files().files.values():
         for info in infos:
-            if not info.is_folder and doomed_by(info.path.rpartition("/")[2], gone) is not None:
+            if not info.is_folder and doomed_by(info.name, gone) is not None:
                 files, size = files + 1, size + info.size_bytes
     damaged = unreadable_commits(snapshot.active, snapshot.timeline, gone)
     commits = [i for i in snapshot.timeline.commits if i.time in gone - damaged]
@@ -198,7 +198,7 @@ def preview(context: TableContext, snapshot: Snapshot, undone: Sequence[str], *,
             if metadata.operation not in MOVES_ROWS and not metadata.compacted:
                 inserted, updated = inserted + stat.num_inserts, updated + stat.num_updates
                 deleted += stat.num_deletes
-            log = parse_log_file(stat.path.rpartition("/")[2])
+            log = parse_log_file(name_of(stat.path))
             if log is not None and log.base_instant not in gone:
                 logs.add(stat.path)
     return RestoreResult(

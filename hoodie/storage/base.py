@@ -34,6 +34,14 @@ class FileInfo(NamedTuple):
     identity: Hashable
     """Another one when another file stands at the path: the modification time, size and inode; in memory a version; the ETag."""
 
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
 
 @runtime_checkable
 class Storage(Protocol):

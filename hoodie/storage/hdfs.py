@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pyarrow as pa
 
+from hoodie.model.names import folder_of, name_of
 from hoodie.storage.base import FileInfo, LogOutput, Storage
 from hoodie.storage.hdfs_client import connected
 from hoodie.storage.hdfs_errors import HdfsErrors, meaning
@@ -290,13 +291,13 @@ class HdfsStorage:
 
     def names(self, folder: str) -> Sequence[str]:
         entries = self._entries(self._absolute(folder, may_be_root=True))
-        return [_name(status.path) for status in entries if not status.isdir]
+        return [name_of(status.path) for status in entries if not status.isdir]
 
     def stat(self, path: str) -> FileInfo:
         absolute = self._absolute(path, may_be_root=True)
         with self._errors.translated(absolute):
             status = self._client.get_file_info(absolute)
-        folder, _, _ = path.rpartition("/")
+        folder = folder_of(path)
         info = self._file_info(status, f"{folder}/" if folder else "")
         return info._replace(path=path)
 
@@ -437,14 +438,10 @@ class HdfsStorage:
     def _file_info(self, status: FileStatus, prefix: str) -> FileInfo:
         size = 0 if status.isdir else status.length
         identity = status.modification_time, size
-        return FileInfo(prefix + _name(status.path), size, status.modification_time / 1000, status.isdir, identity)
+        return FileInfo(prefix + name_of(status.path), size, status.modification_time / 1000, status.isdir, identity)
 
 
 def write_options(*, create_parent: bool) -> Any:
     from hdfs_native import WriteOptions  # noqa: PLC0415
 
     return WriteOptions(create_parent=create_parent, overwrite=False)
-
-
-def _name(absolute: str) -> str:
-    return absolute.rpartition("/")[2]

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedTableError
+from hoodie.model.names import folder_of
 from hoodie.storage.base import FileInfo, LogOutput, Storage
 from hoodie.storage.local_files import (
     CREATE,
@@ -373,7 +374,7 @@ class LocalStorage:
 
     def _all_writable(self, paths: Sequence[str]) -> Sequence[str]:
         """As `_writable`, with one look at each folder."""
-        one_of = {path.rpartition("/")[0]: path for path in paths}
+        one_of = {folder_of(path): path for path in paths}
         for path in one_of.values():
             self._writable(path)
         return [self._absolute(path) for path in paths]

@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple, NoReturn
 
 import pyarrow as pa
 
+from hoodie.model.names import folder_of
 from hoodie.storage.base import FileInfo, LogOutput, Storage
 from hoodie.storage.many import create_each_missing
 from hoodie.storage.paths import checked_path, checked_range, refuse_outside
@@ -116,7 +117,7 @@ class MemoryStorage:
             if within is not None and within not in self._folders:
                 raise self._error(errno.ENOENT, within)
             self._refuse_taken(path)
-            self._make_folders(_parent(path))
+            self._make_folders(folder_of(path))
             self._files[path] = file
         stream = KeptBytesIO()
         try:
@@ -136,7 +137,7 @@ class MemoryStorage:
             if via is not None and via not in self._folders:
                 raise self._error(errno.ENOENT, via)
             self._refuse_taken(path)
-            self._make_folders(_parent(path))
+            self._make_folders(folder_of(path))
             self._files[path] = _File(bytes(data), self.clock())
 
     def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
@@ -146,7 +147,7 @@ class MemoryStorage:
         self._checked(path)
         with self._mutex:
             self._refuse_folder(path)
-            self._make_folders(_parent(path))
+            self._make_folders(folder_of(path))
             self._files[path] = _File(bytes(data), self.clock())
 
     def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
@@ -171,7 +172,7 @@ class MemoryStorage:
             if source not in self._files:
                 raise self._error(errno.ENOENT, source)
             self._refuse_taken(target)
-            self._make_folders(_parent(target))
+            self._make_folders(folder_of(target))
             self._files[target] = self._files.pop(source)
 
     def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
@@ -188,7 +189,7 @@ class MemoryStorage:
             self._refuse_taken(target)
             if target.startswith(f"{source}/"):
                 raise self._error(errno.EINVAL, target)
-            self._make_folders(_parent(target))
+            self._make_folders(folder_of(target))
             self._files = {_renamed(path, source, target): file for path, file in self._files.items()}
             self._folders = {_renamed(path, source, target): mtime_s for path, mtime_s in self._folders.items()}
 
@@ -279,7 +280,7 @@ class MemoryStorage:
         self._checked(path)
         with self._mutex:
             self._refuse_folder(path)
-            self._make_folders(_parent(path))
+            self._make_folders(folder_of(path))
             file = self._files.setdefault(path, _File(b"", 0.0))
             file.write(file.data, self.clock())
 
@@ -326,7 +327,7 @@ class MemoryStorage:
         if folder in self._files:
             raise self._error(errno.ENOTDIR, folder)
         if folder:
-            self._make_folders(_parent(folder))
+            self._make_folders(folder_of(folder))
         self._folders[folder] = self.clock()
 
 
@@ -397,10 +398,6 @@ def forget_shared_memory_storage(uri: str) -> None:
     """Let go of the storage kept under the uri, if any; the next call for it starts empty."""
     with _shared_mutex:
         _shared.pop(uri, None)
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def _is_within(path: str, folder: str) -> bool:

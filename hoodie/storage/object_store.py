@@ -240,7 +240,7 @@ class ObjectStorage:
         return sorted([*folders, *map(_file_info, found["objects"])])
 
     def names(self, folder: str) -> Sequence[str]:
-        return [info.path.rpartition("/")[2] for info in self.list(folder) if not info.is_folder]
+        return [info.name for info in self.list(folder) if not info.is_folder]
 
     def stat(self, path: str) -> FileInfo:
         self._checked(path, may_be_root=True)

@@ -30,7 +30,7 @@ from hoodie.format.service_plans import (
 from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import COMPLETES_AS, HOODIE, join
+from hoodie.model.names import COMPLETES_AS, HOODIE, folder_of, join, name_of
 from hoodie.model.payloads import (
     CleanedPartition,
     CleanMetadata,
@@ -146,7 +146,7 @@ class ActiveTimeline:
     def _is_older(self, timeline: Timeline, names: frozenset[str], seen: Timeline | None) -> bool:
         """Whether the listing shows an older state of the folder than this process knows of: no store should do that."""
         made = self._made
-        if made is not None and made.rpartition("/")[2] not in names:
+        if made is not None and name_of(made) not in names:
             if self._storage.exists(made):
                 return True
             self._made = None  # archived, or taken back
@@ -168,7 +168,7 @@ class ActiveTimeline:
             found = self._storage.list(self._folder)
             self._listed = {info.path: info for info in found if not info.is_folder}
             self._folders.update(info.path for info in found if info.is_folder)
-            names = frozenset(path.rpartition("/")[2] for path in self._listed)
+            names = frozenset(name_of(path) for path in self._listed)
         timeline = kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
         return self._told_apart(timeline), names
 
@@ -190,7 +190,7 @@ class ActiveTimeline:
 
         Beside the timeline's files a listing of them shows it. On a disk, where it does not, to ask costs little.
         """
-        is_shown = folder.rpartition("/")[0] == self._folder and self._storage.local_path("") is None
+        is_shown = folder_of(folder) == self._folder and self._storage.local_path("") is None
         return not is_shown or folder in self._folders
 
     def last_loaded(self) -> Timeline | None:
@@ -199,7 +199,7 @@ class ActiveTimeline:
 
     def extended(self, timeline: Timeline, instant: Instant) -> Timeline:
         """The timeline with one state more, which this process has just reached."""
-        return timeline.extended([self.path(instant).rpartition("/")[2]])
+        return timeline.extended([name_of(self.path(instant))])
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction; from the archive, if it went there meanwhile.
@@ -429,7 +429,7 @@ class ActiveTimeline:
         """The files of instants, each given by time and by the action of its completed state; by time, as the states follow."""
         found = []
         for info in self._storage.list(self._folder):
-            instant = None if info.is_folder else self._layout.parse(info.path.rpartition("/")[2])
+            instant = None if info.is_folder else self._layout.parse(info.name)
             if instant is not None and (instant.time, COMPLETES_AS.get(instant.action, instant.action)) in instants:
                 found.append((instant, info))
         return sorted(found, key=lambda each: (sort_key(each[0].time), list(State).index(each[0].state)))

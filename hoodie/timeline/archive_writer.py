@@ -96,7 +96,7 @@ class ArchiveWriter:
     def _infos(self) -> Mapping[str, FileInfo]:
         """The files of the folder by their names."""
         listed = self._storage.list(self._folder)
-        return {info.path.rpartition("/")[2]: info for info in listed if not info.is_folder}
+        return {info.name: info for info in listed if not info.is_folder}
 
     def _read(self, name: str) -> bytes:
         return self._storage.read(join(self._folder, name))

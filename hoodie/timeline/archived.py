@@ -50,7 +50,7 @@ class ArchivedTimeline:
     def files(self) -> tuple[str, ...]:
         """Names of the files with instants, oldest first; empty when nothing was archived."""
         listed = self._storage.list(self._folder)
-        self._listed = {info.path.rpartition("/")[2]: info for info in listed if not info.is_folder}
+        self._listed = {info.name: info for info in listed if not info.is_folder}
         return self._layout.archive_files(list(self._listed), self._read, path=self._full(""))
 
     @once

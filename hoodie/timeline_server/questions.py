@@ -222,7 +222,7 @@ def latest_on_storage(
     bases: dict[str, list[BaseFile]] = defaultdict(list)
     logs: dict[str, list[tuple[object, LogFile]]] = defaultdict(list)
     for info in infos:
-        name = info.path.rpartition("/")[2]
+        name = info.name
         base, log = parse_base_file(name), parse_log_file(name)
         if base is not None:
             bases[base.file_id].append(BaseFile(partition_path, base.file_id, base.instant, name, info.size_bytes))

@@ -330,7 +330,7 @@ class Requests:
                 partitions = tuple(wanted)
                 by_folder = dict(zip(wanted, self._table.files(state, wanted), strict=True))
             files = {
-                folder: {info.path.rpartition("/")[2]: info.size_bytes for info in infos if not info.is_folder}
+                folder: {info.name: info.size_bytes for info in infos if not info.is_folder}
                 for folder, infos in by_folder.items()
             }
             return _json({"partitions": partitions, "files": files})

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hoodie.errors import CorruptFileError
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import sort_key
-from hoodie.model.names import log_sort_key, parse_base_file, parse_log_file
+from hoodie.model.names import log_sort_key, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
@@ -52,7 +52,7 @@ def build_file_groups(
         if info.is_folder:
             continue
         there.add(info.path)
-        name = info.path.rpartition("/")[2]
+        name = info.name
         base = parse_base_file(name)
         if base is not None:
             found = BaseFile(partition_path, base.file_id, base.instant, name, info.size_bytes)
@@ -94,7 +94,7 @@ def _missing(partition_path: str, said: PartitionFiles, there: Collection[str]) 
     for path, size in said.sizes.items():
         if not size or path in there:
             continue
-        name = path.rpartition("/")[2]
+        name = name_of(path)
         base, log = parse_base_file(name), parse_log_file(name)
         if base is not None:
             found[base.file_id].append(BaseFile(partition_path, base.file_id, base.instant, name, size))

@@ -18,7 +18,7 @@ from typing import Any
 from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, is_instant_time
-from hoodie.model.names import is_partition_path
+from hoodie.model.names import is_partition_path, name_of
 from hoodie.storage.base import Storage
 from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import Timeline
@@ -45,7 +45,7 @@ class Checkpoint:
     @classmethod
     def of(cls, storage: Storage, table: str) -> Checkpoint:
         """The one of a table in a folder for those of many."""
-        name = table.rstrip("/").rpartition("/")[2]
+        name = name_of(table.rstrip("/"))
         return cls(storage, f"{name}-{hashlib.sha256(table.encode()).hexdigest()[:16]}.view", table)
 
     @property

@@ -84,7 +84,7 @@ def _history_files(listed: Sequence[FileInfo], timeline: Timeline) -> list[str]:
     """Paths of the files with all versions, oldest first; those of instants that never completed do not count."""
     found = []
     for info in listed:
-        name = info.path.rpartition("/")[2]
+        name = info.name
         time = name.removesuffix(_COMPLETED).partition("_")[0]
         if name.endswith(_COMPLETED) and is_instant_time(time) and timeline.sees(time):
             found.append((sort_key(time), info.path))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hoodie.model.enums import Action
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Instant, sort_key
-from hoodie.model.names import COMPLETES_AS, PARTITION_METADATA, parse_base_file, parse_log_file
+from hoodie.model.names import COMPLETES_AS, PARTITION_METADATA, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import CleanedPartition, CommitMetadata, RollbackPartition, WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import WRITES, Timeline
@@ -167,9 +167,9 @@ class Changes:
         """Of an instant that was never completed. What it deletes its plan named, also when it was carried on after a crash."""
         for each in partitions:
             change = self.of(each.partition_path)
-            change.undone.update(map(_name, each.deleted))
-            change.written.update({_name(path): size for path, size in each.rollback_log_files.items()})
-            change.grown.update({_name(path): size for path, size in each.failed_log_files.items()})
+            change.undone.update(map(name_of, each.deleted))
+            change.written.update({name_of(path): size for path, size in each.rollback_log_files.items()})
+            change.grown.update({name_of(path): size for path, size in each.failed_log_files.items()})
             change.unclear |= bool(each.failed)
 
     def add_restore(self, partitions: Iterable[RollbackPartition], undone: Iterable[str]) -> None:
@@ -204,7 +204,7 @@ def counted_files(
     """
     found = {}
     for info in infos:
-        name = _name(info.path)
+        name = name_of(info.path)
         base, log = parse_base_file(name), parse_log_file(name)
         if info.is_folder:
             continue
@@ -218,7 +218,3 @@ def counted_files(
         if counts:
             found[name] = info.size_bytes
     return found
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -30,11 +30,9 @@ class AllFiles(NamedTuple):
         """What these files make of a table: a partition is a folder that has a partition metadata file."""
         by_folder: dict[str, list[FileInfo]] = {}
         for info in infos:
-            by_folder.setdefault(info.path.rpartition("/")[0], []).append(info)
+            by_folder.setdefault(info.folder, []).append(info)
         marked = (
-            folder
-            for folder, files in by_folder.items()
-            if any(f.path.rpartition("/")[2].startswith(PARTITION_METADATA) for f in files)
+            folder for folder, files in by_folder.items() if any(f.name.startswith(PARTITION_METADATA) for f in files)
         )
         return cls(tuple(sorted(marked)), by_folder)
 

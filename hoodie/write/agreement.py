@@ -20,7 +20,7 @@ from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.keygen.generator import KeyGenerator, key_generator
 from hoodie.model.enums import MergeMode, TableType
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.names import PROPERTIES, join, parse_base_file
+from hoodie.model.names import PROPERTIES, join, name_of, parse_base_file
 from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, flag_text
 from hoodie.storage.cache import Kind
 from hoodie.txn.same_table import require_same_table
@@ -119,7 +119,7 @@ def _samples(context: TableContext, snapshot: Snapshot) -> Iterator[_Sample]:
     for instant in islice(reversed(snapshot.timeline.commits), _COMMITS):
         for stat in snapshot.active.read_commit(instant).stats():
             path = stat.path if stat.log_version is None else join(stat.partition_path, stat.base_file or "")
-            if path in tried or parse_base_file(path.rpartition("/")[2]) is None:
+            if path in tried or parse_base_file(name_of(path)) is None:
                 continue
             tried.add(path)
             rows = _first_rows(context, path)

@@ -13,7 +13,7 @@ from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import key_generator
 from hoodie.model.commands import hoodie_command
-from hoodie.model.names import PROPERTIES
+from hoodie.model.names import PROPERTIES, name_of
 from hoodie.options.table import DROP_COLUMNS, TableOptions, parse_table_config, table_properties
 from hoodie.storage.base import Storage
 from hoodie.storage.neighbours import enclosing_table, other_format
@@ -98,7 +98,7 @@ def _checked_name(name: str | None, uri: str) -> str:
     """The table's name without blanks at its ends: properties files do not keep them, and the checksum covers the name."""
     if name is not None and not isinstance(name, str):
         raise OptionError(f"name={name!r} is a {type(name).__name__}: give the table's name as text")
-    found = (uri.rstrip("/").rpartition("/")[2].strip() or "table") if name is None else name.strip()
+    found = (name_of(uri.rstrip("/")).strip() or "table") if name is None else name.strip()
     if not found or any("\ud800" <= char <= "\udfff" for char in found):
         raise OptionError(f"name={name!r} is no name of a table: give one of letters and digits, or leave it out")
     return found

@@ -19,6 +19,7 @@ from hoodie.keygen.generator import KeyGenerator, key_generator
 from hoodie.keygen.unstored import folder_values, repeated
 from hoodie.model.enums import WriteOperation
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.names import folder_of
 from hoodie.options.table import TableConfig
 from hoodie.options.values import DuplicatePolicy, KeyGeneratorType
 from hoodie.options.write import WriteOptions
@@ -100,7 +101,7 @@ def table_keys(context: TableContext, snapshot: Snapshot, options: WriteOptions)
     for path, row in islice(_stored_rows(context, snapshot, made), _ASKED):
         stored = (row.column(RECORD_KEY)[0].as_py(), row.column(PARTITION_PATH)[0].as_py())
         if not config.populate_meta_fields:
-            stored = (None, path.rpartition("/")[0])
+            stored = (None, folder_of(path))
         fitting = [each for each in possible if _made_by(each, row, stored)]
         if fitting:
             possible, explained = fitting, True

@@ -90,7 +90,7 @@ def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> Tab
     asked = TableOptions(index=index.asked, bucket_count=index.bucket_count, bucket_fields=index.bucket_fields)
     check_against(now, asked)
     for folder in basis.index_folders:
-        engine = _FOREIGN.get(folder.path.rpartition("/")[2])
+        engine = _FOREIGN.get(folder.name)
         if engine is not None:
             raise UnsupportedTableError(
                 f"table at {now.uri} can be read, not written: its bucket index has {engine}, whose metadata in {folder.path} "

@@ -13,7 +13,7 @@ from hoodie.format.column_stats import COLUMN_STATS, encode_column_stats
 from hoodie.format.parquet_footer import SOUND_FLOATS, has_floats
 from hoodie.format.properties import format_properties
 from hoodie.model.enums import WriteOperation
-from hoodie.model.names import PARTITION_METADATA, join
+from hoodie.model.names import PARTITION_METADATA, join, name_of
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.storage.base import Storage
@@ -70,7 +70,7 @@ def commit_metadata(
     ranges = {}
     for result in results:
         stats.setdefault(result.stat.partition_path, []).append(result.stat)
-        ranges[result.stat.path.rpartition("/")[2]] = result.ranges
+        ranges[name_of(result.stat.path)] = result.ranges
     bounds = encode_column_stats(ranges)
     return CommitMetadata(
         operation=operation,

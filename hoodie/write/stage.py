@@ -18,7 +18,7 @@ from hoodie.errors import CommitConflictError, OptionError
 from hoodie.filegroup.chunks import sorted_chunks
 from hoodie.keygen.unstored import folder_values
 from hoodie.model.enums import WriteOperation
-from hoodie.model.names import staging_folder
+from hoodie.model.names import name_of, staging_folder
 from hoodie.model.plans import Chunk
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
@@ -118,7 +118,7 @@ class _RowsFolder:
     def path(self) -> str:
         if self._path is None:
             path = staging_folder(f"rows-{uuid.uuid4().hex}")
-            self._context.liveness.hold(path.rpartition("/")[2])
+            self._context.liveness.hold(name_of(path))
             self._path = path
             self._context.storage.mkdirs(path, durable=False)
         return self._path
@@ -127,7 +127,7 @@ class _RowsFolder:
         """What cannot be removed, the next write removes: by then it is decided what became of this one."""
         if self._path is None:
             return
-        name = self._path.rpartition("/")[2]
+        name = name_of(self._path)
         try:
             self._context.storage.delete_folder(self._path)
             self._context.liveness.release(name)

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from hoodie.format.column_stats import entry_of, has_bounds, json_of_column_stats
 from hoodie.keygen.partition_values import ranges_of_paths
+from hoodie.model.names import folder_of, name_of
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.file_ranges import Kinds, same_as_key, statement_of
 from hoodie.view.context import TableContext
@@ -40,7 +41,7 @@ def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[Sca
     of_files = []
     for file in files:
         paths = file.copy_of or (file.path,)
-        places = [folders.setdefault(path.rpartition("/")[0], len(folders)) for path in paths]
+        places = [folders.setdefault(folder_of(path), len(folders)) for path in paths]
         of_files.append(list(dict.fromkeys(places)))
     by_path = ranges_of_paths(context.config, kinds, list(folders))
     stated = _stated(context, files)
@@ -56,15 +57,11 @@ def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[Sca
         "commits": commits,
         "commits of files": [number.get(file.instant, -1) for file in files],
         "schemas": [json.loads(each) for each in schemas],
-        "logs": {at: [_name(path) for path in file.copy_of] for at, file in enumerate(files) if file.copy_of},
+        "logs": {at: [name_of(path) for path in file.copy_of] for at, file in enumerate(files) if file.copy_of},
         "key": same_as_key(context.config, kinds),
     }
     text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
     return _BETWEEN.join([text, *(body for body, _ in stated.values())])
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 def _stated(context: TableContext, files: Sequence[ScanFile]) -> dict[str, tuple[str, Kinds]]:

@@ -23,6 +23,7 @@ from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.keyed import key_types, lacks_partitions, where_keys
 from hoodie.model.enums import WriteOperation
 from hoodie.model.instant import Instant
+from hoodie.model.names import name_of
 from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
 from hoodie.options.defaults_file import load_defaults
@@ -328,7 +329,7 @@ def _create(storage: Storage, request: WriteRequest, schema: pa.Schema) -> None:
     """Create the table if its columns are in the data. Of several first writers one creates, the others join it."""
     asked = request.to_create()
     names = storable(schema).names
-    name = asked.name or storage.uri.rstrip("/").rpartition("/")[2]
+    name = asked.name or name_of(storage.uri.rstrip("/"))
     for fields, what in (
         (asked.record_key_fields, "record key"),
         (asked.partition_columns, "partition"),

@@ -29,7 +29,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError, OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.run import run_read
-from hoodie.model.names import staging_folder
+from hoodie.model.names import name_of, staging_folder
 from hoodie.model.plans import ChangeTask, Chunk, ReadPlan, ReadTask
 from hoodie.read.plan import plan_read
 from hoodie.storage.base import Storage
@@ -212,7 +212,7 @@ class StagingWriter(DataSourceArrowWriter):
         if self._preparation is None:
             log.info("%s", HoodieTable(context).writer.write_no_rows(write.operation, write))
             return
-        mark = self._folder.rpartition("/")[2]
+        mark = name_of(self._folder)
         context.liveness.hold(mark)
         try:
             result = HoodieTable(context).writer.write(

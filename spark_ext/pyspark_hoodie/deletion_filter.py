@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from hoodie.model.names import name_of
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.storage.cache import Cache, Kind
 from pyspark_hoodie.arrow_frame import arrow_frame
@@ -87,7 +88,7 @@ def _first_scan(files: Sequence[_Keyed]) -> tuple[list[_Keyed], list[_Keyed]]:
 
 def _keys(files: Sequence[ScanFile]) -> list[int]:
     """Numbers that tell the files apart to Spark: sizes; where files with dead rows share theirs, checksums of names."""
-    names = [file.path.rpartition("/")[2] for file in files]
+    names = [name_of(file.path) for file in files]
     if _are_told_by_size(files) or not all(map(_PLAIN_NAME.fullmatch, names)):
         return [file.size_bytes for file in files]
     return [crc32(name.encode()) for name in names]

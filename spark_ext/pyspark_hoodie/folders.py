@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from hoodie.keygen.partition_values import ranges_of_paths
+from hoodie.model.names import folder_of, name_of
 from hoodie.model.statistics import ValueRange
 from hoodie.read.deletion_vectors import ScanFile
 from hoodie.read.file_ranges import FileRanges
@@ -84,7 +85,7 @@ def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFil
     able = config.hive_style and root is not None and kinds and len(kinds) == len(config.partition_fields)
     if not able or not all(_has_same_text(kind) for kind in kinds.values()) or "%" in "".join(kinds):
         return [Grouped(list(files), PLAIN)]
-    folders = [file.path.rpartition("/")[0] for file in files]
+    folders = [folder_of(file.path) for file in files]
     distinct = list(dict.fromkeys(folders))
     place = {folder: at for at, folder in enumerate(distinct)}
     values = ranges_of_paths(config, kinds, distinct)
@@ -93,7 +94,7 @@ def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFil
     others: list[ScanFile] = []
     for file, folder in zip(files, folders, strict=True):
         says = {name: each[place[folder]] for name, each in values.items()}
-        holds = stated.of_file(file.path.rpartition("/")[2], file.instant)
+        holds = stated.of_file(name_of(file.path), file.instant)
         # Spark reads %20 as a space, whether the table writes it so or not.
         exact = config.url_encode or "%" not in folder
         known = holds is not None and exact and len(says) == len(kinds)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from hoodie.errors import OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
-from hoodie.model.names import parse_base_file
+from hoodie.model.names import name_of, parse_base_file
 from pyspark_hoodie import hook, named_tables
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -120,7 +120,7 @@ def _is_view_of_ours(spark: SparkSession, name: str) -> bool:
         frame = spark.table(name)
         if COMMIT_TIME in frame.columns:
             return True
-        return any(parse_base_file(uri.rpartition("/")[2]) for uri in frame.inputFiles())
+        return any(parse_base_file(name_of(uri)) for uri in frame.inputFiles())
     except PySparkException:
         return False  # Spark will say what is wrong with it
 

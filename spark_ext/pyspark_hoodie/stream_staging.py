@@ -17,7 +17,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError, OptionError
-from hoodie.model.names import join, staging_folder
+from hoodie.model.names import join, name_of, staging_folder
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import StreamBatch
 from hoodie.storage.base import Storage
@@ -88,7 +88,7 @@ class BatchStager(_ArrowWriter or object):  # type: ignore[misc]
         batch = StreamBatch(self._stream, batchId, self._sink.identifier)
         concurrency = self._sink.request.write.concurrency
         liveness = TableContext.open(self._storage, LocalEngine(), concurrency).liveness
-        mark = self._folder.rpartition("/")[2]
+        mark = name_of(self._folder)
         liveness.hold(mark)
         try:
             result = retried(lambda: self._write(paths, batch), self._sink.request, sleep=self._sink.sleep)

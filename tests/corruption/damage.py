@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from hoodie.engine.local import LocalEngine
+from hoodie.model.names import folder_of
 from hoodie.storage.memory import MemorySnapshot, MemoryStorage
 from hoodie.table import HoodieTable, open_at
 from tests.golden_tables import FOLDER
@@ -44,7 +45,7 @@ class Source(NamedTuple):
             files[damage.path] = (damage.applied(self.files[damage.path]), MTIME_S)
         folders = {"": MTIME_S}
         for path in files:
-            while path := path.rpartition("/")[0]:
+            while path := folder_of(path):
                 folders[path] = MTIME_S
         storage.restore(MemorySnapshot(files, folders))
         return storage

@@ -4,7 +4,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import CorruptFileError, MissingFileError
-from hoodie.model.names import PARTITION_METADATA, ROW_COPIES
+from hoodie.model.names import PARTITION_METADATA, ROW_COPIES, name_of
 from tests.damaged_tables import AGE_S, logs
 from tests.memory_tables import FakeClock, Input, batch, create, keys, new_storage, opened, snapshot_of
 from tests.public_tables import public_table
@@ -85,7 +85,7 @@ def test_files_of_nobody_in_a_folder_are_no_rows():
     create(storage, table_type="COPY_ON_WRITE")
     opened(storage, clock).upsert(batch([Input("k0", "a")]))
     (path,) = [info.path for info in storage.list("a") if info.path.endswith(".parquet")]
-    name = path.rpartition("/")[2].replace(opened(storage, clock).timeline.commits[-1].time, "20991231235959999")
+    name = name_of(path).replace(opened(storage, clock).timeline.commits[-1].time, "20991231235959999")
     storage.create_new(f"c/{name}", storage.read(path))
     storage.create_new("notes/readme.txt", b"nothing")
     assert len(snapshot_of(opened(storage, clock))) == 1

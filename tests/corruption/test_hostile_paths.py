@@ -15,7 +15,7 @@ import hoodie
 from hoodie.errors import CorruptFileError, HoodieError, UnsupportedTableError
 from hoodie.format.plan_avro import COMPACTION_PLAN, ROLLBACK_PLAN, encode_plan
 from hoodie.model.instant import is_instant_time
-from hoodie.model.names import is_partition_path, parse_base_file, parse_instant_file, parse_log_file
+from hoodie.model.names import is_partition_path, name_of, parse_base_file, parse_instant_file, parse_log_file
 from hoodie.storage.local import LocalStorage
 from tests.effort import long_but
 
@@ -153,7 +153,7 @@ def test_commit_whose_partition_leads_out(table, folder):
         stats = metadata["partitionToWriteStats"]
         stats[folder] = stats.pop("x")
         for stat in stats[folder]:
-            stat["path"] = f"{folder}/{stat['path'].rpartition('/')[2]}"
+            stat["path"] = f"{folder}/{name_of(stat['path'])}"
             stat["partitionPath"] = folder
 
     name = rewrite_commit(table, move)
@@ -166,7 +166,7 @@ def test_commit_whose_partition_leads_out(table, folder):
 def test_commit_whose_file_lies_elsewhere_than_its_partition(table, folder):
     def move(metadata):
         for stat in metadata["partitionToWriteStats"]["x"]:
-            stat["path"] = f"{folder}/{stat['path'].rpartition('/')[2]}".lstrip("/" if not folder else "")
+            stat["path"] = f"{folder}/{name_of(stat['path'])}".lstrip("/" if not folder else "")
 
     name = rewrite_commit(table, move)
     for query in queries(table):

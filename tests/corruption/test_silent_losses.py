@@ -4,7 +4,7 @@ import pytest
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError
-from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
+from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, name_of
 from hoodie.table import open_at
 from tests.corruption.damage import Source, load
 
@@ -58,7 +58,7 @@ def test_the_undamaged_table_is_read():
 def test_the_loss_is_reported_with_the_file(path, old, new):
     with pytest.raises(CorruptFileError) as caught:
         snapshot(changed(MOR, path, old, new))
-    named = path.rpartition("/")[2], LOG_1.rpartition("/")[2], "parquet"
+    named = name_of(path), name_of(LOG_1), "parquet"
     assert any(name in str(caught.value) for name in named)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hoodie.errors import CorruptFileError, HoodieError, SchemaError, UnsupportedTableError
 from hoodie.format.log_block import MAGIC, LogBlock, scan_blocks
 from hoodie.model.enums import BlockKind, HeaderKey
+from hoodie.model.names import name_of
 from tests.corruption.damage import Answer, Damage, Source
 
 
@@ -36,7 +37,7 @@ class Uncovered(NamedTuple):
 
 def uncovered(path: str, data: bytes) -> Iterator[Uncovered]:
     """The list of docs/FORMAT.md, "What no checksum covers", for one file."""
-    name = path.rpartition("/")[2]
+    name = name_of(path)
     if name == "hoodie.properties":
         yield Uncovered(0, len(data), "table properties but name and database", True)
     elif ".log." in name:
@@ -89,8 +90,8 @@ def _judge_error(source: Source, damage: Damage, error: Exception) -> Verdict:
     if damage.path.endswith("hoodie.properties"):  # what they say is about the table, and the table is named
         return Verdict.REPORTED if f"memory://{source.name}" in text else Verdict.UNNAMED
     # A message may name a completed instant of versions 8 and 9 without its completion time.
-    names = {re.sub(r"^(\d+)_\d+\.", r"\1.", path.rpartition("/")[2]) for path in source.files} | {
-        path.rpartition("/")[2] for path in source.files
+    names = {re.sub(r"^(\d+)_\d+\.", r"\1.", name_of(path)) for path in source.files} | {
+        name_of(path) for path in source.files
     }
     if not damage.path.endswith((".parquet", "commit")) and f"memory://{source.name}" in text and ".hoodie/" in text:
         return Verdict.REPORTED  # a manifest that names a file that is not there

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.row_copies import read_row_copy
 from hoodie.format.log_block import rollback_block
-from hoodie.model.names import ROW_COPIES, LogFileName, format_log_file, join, parse_log_file
+from hoodie.model.names import ROW_COPIES, LogFileName, format_log_file, join, name_of, parse_log_file
 from tests.effort import long_but
 from tests.memory_tables import Input, batch, keys, new_table, opened
 from tests.scan_files import check, plan_of
@@ -116,7 +116,7 @@ def test_a_copy_that_is_not_that_of_the_log_is_passed_over(how):
 def test_a_log_in_which_the_block_of_a_commit_is_not_found_is_an_error():
     storage, clock = logged_table(rounds=1)
     spoil(storage, "missing")
-    log = next(i for i in storage.list("a") if parse_log_file(i.path.rpartition("/")[2]))
+    log = next(i for i in storage.list("a") if parse_log_file(i.name))
     instant = opened(storage, clock).timeline.commits[-1].time.encode()
     storage.replace(log.path, storage.read(log.path).replace(instant, b"2099" + instant[4:], 1))
     with pytest.raises(CorruptFileError, match="a block or the commit's metadata are damaged"):
@@ -125,7 +125,7 @@ def test_a_log_in_which_the_block_of_a_commit_is_not_found_is_an_error():
 
 def test_a_log_that_somebody_appended_to_is_decoded():
     storage, clock = logged_table()
-    log = next(i for i in storage.list("a") if parse_log_file(i.path.rpartition("/")[2]))
+    log = next(i for i in storage.list("a") if parse_log_file(i.name))
     storage.replace(
         log.path, storage.read(log.path) + rollback_block(instant="20990101000000000", target="20000101000000000")
     )
@@ -135,8 +135,8 @@ def test_a_log_that_somebody_appended_to_is_decoded():
 @pytest.mark.parametrize("of_ours", [True, False])
 def test_a_rollback_in_a_later_log_counts_where_it_takes_back_what_a_copy_has(of_ours):
     storage, clock = logged_table()
-    logs = [i.path for i in storage.list("a") if parse_log_file(i.path.rpartition("/")[2])]
-    name = parse_log_file(logs[-1].rpartition("/")[2])
+    logs = [i.path for i in storage.list("a") if parse_log_file(i.name)]
+    name = parse_log_file(name_of(logs[-1]))
     target = opened(storage, clock).timeline.commits[-1].time if of_ours else "20000101000000000"
     later = format_log_file(LogFileName(name.file_id, name.base_instant, name.version + 1, "0-0-0"))
     storage.create_new(join("a", later), rollback_block(instant="20990101000000000", target=target))

@@ -11,6 +11,7 @@ from hoodie.format.archive import decode_archive_file
 from hoodie.format.column_stats import COLUMN_STATS
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
+from hoodie.model.names import name_of
 from hoodie.services import archiving
 from hoodie.services.inline import wait_for_background
 from hoodie.storage.cache import Cache
@@ -60,7 +61,7 @@ def written(kind, turns, options=None):
 
 
 def names(storage):
-    return {info.path.rpartition("/")[2] for info in storage.list(".hoodie") if not info.is_folder}
+    return {info.name for info in storage.list(".hoodie") if not info.is_folder}
 
 
 def archived(storage):
@@ -138,7 +139,7 @@ def test_all_states_of_an_instant_are_archived_and_leave(kind):
         archive = table._context.archived()
         active = ActiveTimeline(MemoryStorage("memory://before"), Cache())
         path = active.path(instant)
-        active._storage.create_new(path, contents[path.rpartition("/")[2]])
+        active._storage.create_new(path, contents[name_of(path)])
         before_it = active.read_commit(instant)
         # Bounds of columns are left out: they name values of rows that may be deleted since.
         kept = {name: text for name, text in before_it.extra.items() if name != COLUMN_STATS}
@@ -431,7 +432,7 @@ class Slow(MemoryStorage):
     between = staticmethod(lambda: None)
 
     def names(self, folder):
-        return [info.path.rpartition("/")[2] for info in self.list(folder) if not info.is_folder]
+        return [info.name for info in self.list(folder) if not info.is_folder]
 
     def list(self, folder, *, recursive=False):
         first = list(super().list(folder, recursive=recursive))

@@ -7,6 +7,7 @@ from hoodie.errors import CommitConflictError, InstantNotFoundError, MissingFile
 from hoodie.format.service_plans import encode_clean_plan
 from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.instant import Instant
+from hoodie.model.names import name_of
 from hoodie.model.payloads import CleanPlan
 from hoodie.options.parse import parse_write_options
 from hoodie.services.clean_plan import plan_clean
@@ -355,7 +356,7 @@ def test_a_plan_that_names_anything_but_data_files_deletes_nothing(name):
     instant = Instant(table._context.clock.allot(table.timeline.latest_time), Action.CLEAN, State.REQUESTED)
     plan = CleanPlan(CleanPolicy.KEEP_LATEST_COMMITS, {"a": (name,) if "/" not in name else ()}, None, "")
     if "/" in name:
-        plan = CleanPlan(CleanPolicy.KEEP_LATEST_COMMITS, {"../a": (name.rpartition("/")[2],)}, None, "")
+        plan = CleanPlan(CleanPolicy.KEEP_LATEST_COMMITS, {"../a": (name_of(name),)}, None, "")
     table._context.active.create(instant, encode_clean_plan(plan, uri=storage.uri))
     before = data_files(storage)
     with pytest.raises(ValueError, match="nothing was deleted"):

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from hoodie.model.enums import Action
-from hoodie.model.names import format_log_file, parse_log_file
+from hoodie.model.names import format_log_file, name_of, parse_log_file
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.timeline.archived import ArchivedTimeline
@@ -96,7 +96,7 @@ def test_a_log_that_came_after_its_write_was_rolled_back_does_not_come_alive_and
     storage.delete(log)
     storage.create_new(log, content)
     dead = table._context.active.rollback_target(table.timeline.newest(Action.ROLLBACK))
-    name = parse_log_file(log.rpartition("/")[2])
+    name = parse_log_file(name_of(log))
     late = f"a/{format_log_file(name._replace(version=90))}"
     storage.create_new(late, content)
     for turn in range(3, 9):
@@ -143,7 +143,7 @@ def test_late_files_of_several_undone_writes_in_one_partition_all_go(kind):
         with pytest.raises(InjectedFault):
             opened(DiesBeforePublishing(storage), clock).upsert(rows(50 + turn))
         (file,) = {i.path for i in storage.list("a")} - there
-        name = parse_log_file(file.rpartition("/")[2])
+        name = parse_log_file(name_of(file))
         content = storage.read(file)
         assert len(table.rollback()) == 1
         again = f"a/{format_log_file(name._replace(version=90 + turn))}" if name else file
@@ -199,7 +199,7 @@ def test_a_file_of_a_commit_that_a_restore_undid_does_not_come_alive(late_file):
     clock.now_s += 5
     table.restore(saved)
     if late_file == "log":
-        name = parse_log_file(late.rpartition("/")[2])
+        name = parse_log_file(name_of(late))
         late = f"a/{format_log_file(name._replace(version=90))}"
     storage.create_new(late, content)
     for turn in range(3, 9):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hoodie.model.names import parse_log_file
+from hoodie.model.names import name_of, parse_log_file
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage
 from tests.memory_tables import Input, batch, keys, new_table, opened, snapshot_of
@@ -23,7 +23,7 @@ class Reads(FaultStorage):
 
     @property
     def logs(self):
-        return {path for path in self.paths if parse_log_file(path.rpartition("/")[2])}
+        return {path for path in self.paths if parse_log_file(name_of(path))}
 
 
 def elsewhere(storage, clock):

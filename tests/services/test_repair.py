@@ -10,7 +10,7 @@ from hoodie.format.log_block import scan_blocks
 from hoodie.model.enums import Action, HeaderKey, State
 from hoodie.model.findings import RepairKind
 from hoodie.model.instant import Instant
-from hoodie.model.names import PARTITION_METADATA, SET_ASIDE, join, parse_base_file, parse_log_file
+from hoodie.model.names import PARTITION_METADATA, SET_ASIDE, folder_of, join, name_of, parse_base_file, parse_log_file
 from hoodie.options.parse import parse_write_options
 from hoodie.services.acts import schedule
 from hoodie.services.compaction import COMPACTION
@@ -51,7 +51,7 @@ def strays_of(table, **how):
 
 def later_name(path, instant):
     """The same file of another instant."""
-    base = parse_base_file(path.rpartition("/")[2])
+    base = parse_base_file(name_of(path))
     return path.replace(f"_{base.instant}", f"_{instant}")
 
 
@@ -141,8 +141,8 @@ def test_a_log_of_a_rolled_back_write_that_no_block_disarms_is_a_stray(made):
     block = next(iter(scan_blocks(storage.read(log))))
     written = block.header[HeaderKey.INSTANT_TIME]
     unknown = "20251124235959999"
-    name = parse_log_file(log.rpartition("/")[2])
-    late = join(log.rpartition("/")[0], log.rpartition("/")[2].replace(f".log.{name.version}_", ".log.9_"))
+    name = parse_log_file(name_of(log))
+    late = join(folder_of(log), name_of(log).replace(f".log.{name.version}_", ".log.9_"))
     storage.create_new(late, storage.read(log).replace(written.encode(), unknown.encode()))
     clock.sleep(AGE_S * 5)
     found, left = strays_of(opened(storage, clock))
@@ -170,7 +170,7 @@ def test_a_file_whose_twin_is_gone_may_be_the_only_copy(made):
     clock.sleep(AGE_S)
     found, left = strays_of(opened(storage, clock))
     only = next(path for path in left)
-    assert parse_base_file(only.rpartition("/")[2]).file_id == parse_base_file(named.rpartition("/")[2]).file_id
+    assert parse_base_file(name_of(only)).file_id == parse_base_file(name_of(named)).file_id
     assert only not in found
     assert "not there" in left[only]
 

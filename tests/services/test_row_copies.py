@@ -11,7 +11,7 @@ ROWS = [Input(f"k{n}", "a", n, 1) for n in range(4)]
 
 
 def copies(storage):
-    return [parse_row_copy(info.path.rpartition("/")[2]) for info in storage.list(ROW_COPIES)]
+    return [parse_row_copy(info.name) for info in storage.list(ROW_COPIES)]
 
 
 def test_a_rollback_removes_the_copies_of_its_instant():

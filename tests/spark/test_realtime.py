@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
-from hoodie.model.names import ROW_COPIES
+from hoodie.model.names import ROW_COPIES, name_of
 from hoodie.read.deletion_vectors import ScanFile
 from pyspark_hoodie import HoodieTable, deletion_filter, native
 from pyspark_hoodie.arrow_frame import arrow_frame
@@ -380,7 +380,7 @@ def test_what_spark_says_of_files_can_be_asked_for(enabled, changed):
     found = frame.select("id", "_metadata.row_index", "_metadata.file_name").collect()
     assert len(found) == 40
     assert len({tuple(row)[1:] for row in found}) == 40
-    assert {row["file_name"] for row in found} == {name.rpartition("/")[2] for name in frame.inputFiles()}
+    assert {row["file_name"] for row in found} == {name_of(name) for name in frame.inputFiles()}
 
 
 def test_explain_says_how_spark_merges_with_row_copies_and_without(enabled, changed):

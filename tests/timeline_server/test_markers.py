@@ -17,6 +17,7 @@ import urllib3
 
 import hoodie.timeline_server
 from hoodie.model.instant import next_instant
+from hoodie.model.names import name_of
 from hoodie.publish.marker_files import encode_markers, read_marker_files
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.memory import MemoryStorage
@@ -125,7 +126,7 @@ def on_storage(storage):
 def test_a_server_that_dies_at_any_call_has_every_marker_that_it_has_answered_and_the_next_one_goes_on(kind, error):
     traced = OneThenAll(kind())
     assert all(answer is True for answer in asked_at_once(traced).values())
-    assert [call.path.rpartition("/")[2] for call in traced.trace if call.verb == "replace"] == [
+    assert [name_of(call.path) for call in traced.trace if call.verb == "replace"] == [
         *("MARKERS.type", "MARKERS0", "MARKERS1")
     ], "five of the six came in one batch"
     for fault in crash_points(traced.trace):

@@ -13,6 +13,7 @@ import pytest
 import hoodie
 import hoodie.timeline_server
 from hoodie.errors import HoodieError, OptionError, TableNotFoundError
+from hoodie.model.names import name_of
 from hoodie.timeline_server.addresses import address_of
 from tests.timeline_server.asking import SCHEMA, Asking, made, rows
 
@@ -114,7 +115,7 @@ def test_files_are_told_also_to_a_client_that_is_behind(asking, table):
     table.insert(rows("k8"))
     asking.get("slices/all", partition="a", **asking.stands(table))
     answer = asking.request("POST", "/v1/hoodie/python/files", body=b'["a"]', **before)
-    there = {info.path.rpartition("/")[2]: info.size_bytes for info in table._context.listing.files(["a"])[0]}
+    there = {info.name: info.size_bytes for info in table._context.listing.files(["a"])[0]}
     assert json.loads(answer.data) == {"partitions": ["a"], "files": {"a": there}}
     ahead = {"lastinstantts": "9" * 17, "timelinehash": "0" * 64}
     assert asking.request("POST", "/v1/hoodie/python/files", body=b"null", **ahead).status == 400
@@ -129,7 +130,7 @@ def test_a_client_that_has_not_seen_a_clean_yet_gets_its_answer(asking, table, t
     (found,) = asking.get("slices/partition/latest/", partition="a", **before)
     assert found["baseFile"]
     there = {path.name for path in (tmp_path / "t" / "a").iterdir()}
-    told = [each["baseFile"]["fullPath"].rpartition("/")[2] for each in asking.get("slices/all", partition="a")]
+    told = [name_of(each["baseFile"]["fullPath"]) for each in asking.get("slices/all", partition="a")]
     assert told
     assert set(told) <= there
 

@@ -27,10 +27,7 @@ def log(file_id, number, version=1, token="0-0-0"):
 
 def files(*names, **sizes):
     found = [FileInfo(f"{PART}/{name}", 100, 0.0, False, 0) for name in names]
-    return [
-        info._replace(size_bytes=sizes["sizes"].get(info.path.rpartition("/")[2], 100)) if sizes else info
-        for info in found
-    ]
+    return [info._replace(size_bytes=sizes["sizes"].get(info.name, 100)) if sizes else info for info in found]
 
 
 def stats(*names, size=100):

@@ -6,6 +6,7 @@ import pytest
 
 from hoodie.model.enums import Action
 from hoodie.model.instant import sort_key
+from hoodie.model.names import name_of
 from hoodie.storage.local import LocalStorage
 from hoodie.view.context import TableContext
 from tests.followed import Counting, check_followed, follower
@@ -49,7 +50,7 @@ def test_a_golden_table_is_followed(name, golden, tmp_path):
     aside = tmp_path / "aside"
     aside.mkdir()
     for path in [path for time in times[1:] for path in files[time]]:
-        shutil.move(table.path / path, aside / path.rpartition("/")[2])
+        shutil.move(table.path / path, aside / name_of(path))
     counting = Counting(storage)
     context = follower(counting)
     check_followed(context)
@@ -58,7 +59,7 @@ def test_a_golden_table_is_followed(name, golden, tmp_path):
             for deleted in each.deleted:
                 (table.path / each.partition_path / deleted).unlink(missing_ok=True)
         for path in files[time]:
-            shutil.move(aside / path.rpartition("/")[2], table.path / path)
+            shutil.move(aside / name_of(path), table.path / path)
         counting.listed.clear()
         context.snapshot().view.latest_slices()
         is_restore = any(".restore" in path for path in files[time])

@@ -196,7 +196,7 @@ def test_with_a_wrong_token_the_table_is_listed(table):
 
 def test_a_request_is_sent_again_when_a_connection_failed(table):
     listed = table._context.on_storage().snapshot().view
-    files = {info.path.rpartition("/")[2]: info.size_bytes for info in table._context.listing.files(["a"])[0]}
+    files = {info.name: info.size_bytes for info in table._context.listing.files(["a"])[0]}
     answers = iter(
         [
             b"",

@@ -26,7 +26,7 @@ def upserted(options):
 
 
 def blocks(storage):
-    logs = [info.path for info in storage.list("a") if parse_log_file(info.path.rpartition("/")[2])]
+    logs = [info.path for info in storage.list("a") if parse_log_file(info.name)]
     found = [block for path in logs for block in scan_blocks(storage.read(path))]
     assert all(isinstance(block, LogBlock) for block in found)
     return found
