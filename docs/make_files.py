@@ -27,6 +27,7 @@ FOLDERS = {
     "conf": "Settings.",
     "docs": "Pages for users.",
     "docs/contributing": "Pages for contributors.",
+    "docs/contributing/decisions": "What was chosen, since when, and why: a page a topic.",
     "demo": "What `make demo` runs.",
     "examples": "Whole programs for users.",
     "benchmarks": "What `make bench` runs.",

@@ -19,7 +19,7 @@ from hoodie.cli.__main__ import main as command
 
 ROOT = Path(__file__).resolve().parent.parent
 USER_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-ALL_PAGES = [*USER_PAGES, *sorted((ROOT / "docs/contributing").glob("*.md"))]
+ALL_PAGES = [*USER_PAGES, *sorted((ROOT / "docs/contributing").rglob("*.md"))]
 ALL_PAGES += [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")]
 
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

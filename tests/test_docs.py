@@ -77,5 +77,5 @@ def test_the_tests_that_pages_for_contributors_name_are_there():
     known = {path.stem for path in sources}
     for path in sources:
         known |= set(re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8")))
-    for page in (ROOT / "docs/contributing").glob("*.md"):
+    for page in (ROOT / "docs/contributing").rglob("*.md"):
         assert not set(NAMES.findall(page.read_text(encoding="utf-8"))) - known
