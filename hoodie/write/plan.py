@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.names import new_file_id
+from hoodie.model.once import once
 from hoodie.model.plans import (
     COLUMNAR_SHRINK,
     AppendTask,
@@ -65,6 +66,14 @@ class Tagged:
     """Rows that come into an existing base file leave the rows there that have the same key."""
     ranged: bool = False
     """Chunks are sorted by partition path and key: each new file takes a range of keys (see `Inserts` for the other way)."""
+
+    @once
+    def lookups_in(self) -> Mapping[str, Sequence[LookupResult]]:
+        """By partition path; a plan asks for them once a partition."""
+        found: dict[str, list[LookupResult]] = {}
+        for result in self.lookups:
+            found.setdefault(result.base.partition_path, []).append(result)
+        return found
 
 
 @dataclass(frozen=True)
@@ -137,7 +146,8 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
         )
     absent = frozenset(t.partition_path for t in tasks if t.inserts is not None)
     if tagged.updates and not tagged.inserts:
-        absent |= {path for path in tagged.pieces if _fresh(tagged, path, by_partition.get(path, ()))}
+        known = {path: _known(tagged, path, by_partition.get(path, ())) for path in tagged.pieces}
+        absent |= {path for path in tagged.pieces if _fresh(tagged, path, known[path])}
     return WritePlan(tuple(tasks), based_on, absent)
 
 
@@ -167,8 +177,8 @@ def _insert_shares(
 ) -> dict[str, Inserts]:
     """File id -> its share of the partition's new rows; ids that are not in the slices are new file groups."""
     pieces = tuple(tagged.pieces[partition_path])
-    known = _known(tagged, slices)
-    fresh = _fresh(tagged, partition_path, slices)
+    known = _known(tagged, partition_path, slices)
+    fresh = _fresh(tagged, partition_path, known)
     if not tagged.inserts or fresh <= 0:
         return {}
     row_bytes = _row_bytes(tagged, pieces, partition_path)
@@ -199,16 +209,17 @@ def _insert_shares(
     return shares
 
 
-def _known(tagged: Tagged, slices: Sequence[FileSlice]) -> tuple[Matches, ...]:
-    """The rows whose keys are in the slices."""
-    groups = {s.group for s in slices}
-    return tuple(m for r in tagged.lookups if (r.base.partition_path, r.base.file_id) in groups for m in r.matches)
+def _known(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]) -> tuple[Matches, ...]:
+    """The rows whose keys are in the slices, which are of this partition."""
+    file_ids = {s.group.file_id for s in slices}
+    lookups = tagged.lookups_in.get(partition_path, ())
+    return tuple(m for r in lookups if r.base.file_id in file_ids for m in r.matches)
 
 
-def _fresh(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]) -> int:
-    """How many rows of a partition have keys that are not in its slices."""
+def _fresh(tagged: Tagged, partition_path: str, known: Sequence[Matches]) -> int:
+    """How many rows of a partition have other keys than these."""
     rows = sum(piece.span.length for piece in tagged.pieces[partition_path])
-    return max(0, rows - sum(matches.count for matches in _known(tagged, slices)))
+    return max(0, rows - sum(matches.count for matches in known))
 
 
 def _key_ranges(pieces: Sequence[ChunkPiece], rows: int) -> list[Inserts]:
@@ -245,7 +256,7 @@ def _capacity(file_slice: FileSlice, fresh: int, row_bytes: float, target: Targe
 
 def _row_bytes(tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str) -> float:
     """Stored size of a row: as the files of the partition show, else guessed from the batch."""
-    seen = [r for r in tagged.lookups if r.base.partition_path == partition_path and r.record_count]
+    seen = [r for r in tagged.lookups_in.get(partition_path, ()) if r.record_count]
     if seen:
         return max(1.0, sum(r.base.size_bytes for r in seen) / sum(r.record_count for r in seen))
     chunks: dict[int, tuple[int, int]] = {p.number: (p.chunk.size_bytes, p.chunk.rows) for p in pieces}

@@ -304,3 +304,24 @@ def test_log_versions_are_above_every_log_of_the_slice_s_own_instant():
     assert next_log_version(merged) == 3
     assert plan([chunk(1)], [merged], [looked_up(merged, (0, [0]))], kind=MOR).tasks[0].log_version == 3
     assert plan([chunk(1)], [merged], [looked_up(merged, (0, [0]))], kind=MOR).based_on == {merged.group: LATER}
+
+
+@BOTH
+@pytest.mark.parametrize("inserts", [True, False])
+def test_planning_goes_over_the_lookups_once_however_many_partitions_there_are(kind, inserts):
+    class Counted(list):
+        rounds = 0
+
+        def __iter__(self):
+            self.rounds += 1
+            return super().__iter__()
+
+    rounds = set()
+    for partitions in (1, 7, 40):
+        slices = [file_slice(f"f{n}", partition=f"p{n}") for n in range(partitions)]
+        lookups = Counted(looked_up(found, (n, [0, 1])) for n, found in enumerate(slices))
+        chunks = [chunk(3, partition=f"p{n}") for n in range(partitions)]
+        found = plan(chunks, slices, lookups, kind=kind, inserts=inserts)
+        assert {task.partition_path for task in found.tasks} == {f"p{n}" for n in range(partitions)}
+        rounds.add(lookups.rounds)
+    assert len(rounds) == 1
