@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from hoodie.storage.base import FileInfo
+from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.memory import KeptBytesIO, MemoryStorage
 
 
 class BucketStorage(MemoryStorage):
-    is_remote = True
-    time_step_s = 1.0
+    can = Capabilities(is_remote=True, time_step_s=1.0)
 
     # A method that is None is none, for whoever asks which protocol this is.
     move_new = None  # type: ignore[assignment]

@@ -65,7 +65,7 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
     staged = join(context.staging, name)
     expected = sum(count for log in file_slice.logs for _, count in log.committed_entries)
     encoded_bytes = sum(log.size_bytes for log in file_slice.logs)
-    room = Room(context.memory_bytes or encoded_bytes * _SHARE * _SHARE + 1, storage.local_path(context.staging))
+    room = Room(context.memory_bytes or encoded_bytes * _SHARE * _SHARE + 1, storage.can.local_path(context.staging))
     piece_bytes = None if encoded_bytes <= room.memory_bytes // _SHARE else max(1, room.memory_bytes // (4 * _SHARE))
     same = (FILE_NAME,) if context.unstored is None else ()
     with BoundedEntries(full, context.rule, room, expected=expected, unstored=context.unstored) as logs:

@@ -202,7 +202,7 @@ def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> 
 
 def room_of(storage: Storage, context: WriteContext) -> Room | None:
     """What a task of a service may hold in memory, and where it puts what is more; None: there is no bound."""
-    return None if context.memory_bytes is None else Room(context.memory_bytes, storage.local_path(context.staging))
+    return None if context.memory_bytes is None else Room(context.memory_bytes, storage.can.local_path(context.staging))
 
 
 def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:

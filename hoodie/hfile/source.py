@@ -49,7 +49,7 @@ class StorageSource:
         self.name = info.path
         self.size_bytes = info.size_bytes
         self.identity = file_key(storage, info)
-        self.is_remote = storage.is_remote
+        self.is_remote = storage.can.is_remote
 
     def read(self, offset: int, length: int) -> memoryview:
         data = self._storage.read(self._path, offset, length)

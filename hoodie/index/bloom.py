@@ -48,7 +48,6 @@ from hoodie.model.plans import (
 )
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, FileKey
-from hoodie.storage.many import for_each
 
 log = logging.getLogger("hoodie")
 
@@ -167,7 +166,7 @@ def packed_lookups(
 def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[LookupResult]:
     """The results of a pack's tasks; what they seek is read and hashed once."""
     sought = _Sought(storage, cache)
-    for_each(sought.name_of, [task.base.path for task in pack.tasks], at_once=storage.at_once)
+    storage.each(sought.name_of, [task.base.path for task in pack.tasks])
     if len(pack.tasks) >= BLOCK_FILES:
         in_blocks([sought.known(task.base.path) for task in pack.tasks])
     return [_look_up(storage, task, sought) for task in pack.tasks]

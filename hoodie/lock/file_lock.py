@@ -25,7 +25,7 @@ class FileLock:
     """
 
     def __init__(self, storage: Storage, waiting: Waiting = WAITING) -> None:
-        path = storage.local_path(LOCK_PATH)
+        path = storage.can.local_path(LOCK_PATH)
         if path is None:
             raise UnsupportedTableError(f"{storage.uri} is not on a local disk: no file of it can be locked")
         self._storage = storage

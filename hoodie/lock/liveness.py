@@ -34,7 +34,7 @@ class FileLiveness:
     """
 
     def __init__(self, storage: Storage, waiting: Waiting = WAITING) -> None:
-        root = storage.local_path("")
+        root = storage.can.local_root
         if root is None:
             raise UnsupportedTableError(f"{storage.uri} is not on a local disk: no file of it can be locked")
         self._storage = storage

@@ -45,7 +45,7 @@ def coordinate(storage: Storage, options: ConcurrencyOptions = CONCURRENCY, wait
 
 def liveness_of(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Liveness:
     """The marks that go with a lock which is not the storage's own."""
-    if storage.local_path("") is not None:
+    if storage.can.local_root is not None:
         return FileLiveness(storage, waiting)
     return StorageLiveness(storage, options)
 

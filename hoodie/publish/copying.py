@@ -27,7 +27,6 @@ from hoodie.model.names import MARKERS, STAGING, join, staging_folder
 from hoodie.model.plans import StagedFile
 from hoodie.publish.marker_files import put_markers
 from hoodie.storage.base import CopyingStorage
-from hoodie.storage.many import for_each
 
 T = TypeVar("T")
 
@@ -151,7 +150,7 @@ class CopyingPublisher:
         return frozenset(info.name for info in self._storage.list(STAGING) if info.is_folder)
 
     def _each(self, act: Callable[[T], Any], items: Sequence[T]) -> None:
-        for_each(act, items, at_once=self._storage.at_once)
+        self._storage.each(act, items)
 
     def _holds(self, instant: str, content: bytes, error: OSError) -> bool:
         """After a failed swap: whether it took place all the same, and only its answer was lost."""

@@ -12,7 +12,6 @@ from itertools import count
 from hoodie.model.names import MARKERS, join, marker_path
 from hoodie.model.plans import StagedFile
 from hoodie.storage.base import Storage
-from hoodie.storage.many import for_each
 
 TYPE_FILE = "MARKERS.type"
 GATHERED = b"TIMELINE_SERVER_BASED"
@@ -28,7 +27,7 @@ def put_markers(storage: Storage, instant: str, files: Iterable[StagedFile], *, 
         for file in marked:
             partition_path, _, name = file.final.rpartition("/")
             paths.append(marker_path(instant, partition_path, name, file.marker))
-        for_each(storage.touch, paths, at_once=storage.at_once)
+        storage.each(storage.touch, paths)
     elif marked:
         folder = join(MARKERS, instant)
         if not storage.exists(join(folder, TYPE_FILE)):

@@ -83,7 +83,7 @@ def decode_slices(
     """
     wanted = merge_columns(schema, context.rule, context.schema)
     logs = LocalEngine().run(
-        partial(_decode, storage, context, wanted), tasks, label="decode logs", at_once=storage.at_once
+        partial(_decode, storage, context, wanted), tasks, label="decode logs", at_once=storage.can.at_once
     )
     whole = [(task, DecodedRows(records)) for task, records in zip(tasks, logs, strict=True) if records.present is None]
     others = [task for task, records in zip(tasks, logs, strict=True) if records.present is not None]

@@ -17,7 +17,6 @@ from hoodie.model.plans import ReadContext
 from hoodie.read.log_merge import LoggedSlice, LogRows, Values, footer_of, resolve
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
-from hoodie.storage.many import for_each
 
 
 class ScanFile(NamedTuple):
@@ -96,7 +95,7 @@ def base_files(
         return ScanFile(base.path, base.size_bytes, base.instant, count, rows if len(rows) else None)
 
     found = [(each.base, rows) for each, rows in zip(slices, dead, strict=True) if each.base and each.base_counts]
-    return for_each(lambda pair: file_of(*pair), found, at_once=storage.at_once)
+    return [*storage.each(lambda pair: file_of(*pair), found)]
 
 
 def _file_of(copy: RowCopy, kept: np.ndarray) -> ScanFile:

@@ -155,7 +155,7 @@ def _entries(
     keys, ordering = None, None
     if fields or unknown.any():
         read = partial(_values, storage, context, keys=bool(unknown.any()), ordering=fields)
-        values = LocalEngine().run(read, sources, label="entries of logs", at_once=storage.at_once)
+        values = LocalEngine().run(read, sources, label="entries of logs", at_once=storage.can.at_once)
         found = [each for each in values if each is not None]
         if len(found) < len(sources):
             return None
@@ -283,7 +283,7 @@ def _beat_stored(
 
 def _few(storage: Storage) -> int:
     """How many columns of whole base files are read at the same time; each takes memory."""
-    return min(storage.at_once, _COLUMNS_AT_ONCE)
+    return min(storage.can.at_once, _COLUMNS_AT_ONCE)
 
 
 def _plain(ordering: pa.Array) -> np.ndarray | None:

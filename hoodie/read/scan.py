@@ -150,7 +150,7 @@ class Scan:
         forget = self._context.forget_files if self._context.synced is not None else None
         run = partial(_run_counted, storage, context, progress, reading, forget)
         reader: pa.RecordBatchReader = self._context.engine.read(
-            run, final, output, at_once=self._context.storage.at_once
+            run, final, output, at_once=self._context.storage.can.at_once
         )
         return reader
 

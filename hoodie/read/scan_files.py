@@ -108,7 +108,7 @@ def _copied_logs(
         return {} if copy is None else {share.log: CopiedLog(copy, share) for share in copy.shares}
 
     found: dict[str, CopiedLog] = {}
-    for logs in LocalEngine().run(read, infos, label="row copies", at_once=storage.at_once):
+    for logs in LocalEngine().run(read, infos, label="row copies", at_once=storage.can.at_once):
         found.update(logs)
     return found
 

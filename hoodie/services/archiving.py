@@ -36,7 +36,6 @@ from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers
 from hoodie.services.late_files import delete_late_files
 from hoodie.storage.base import Storage
-from hoodie.storage.many import for_each
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.layout import LAYOUTS
 from hoodie.timeline.timeline import Timeline
@@ -237,7 +236,7 @@ def _add(context: TableContext, writer: ArchiveWriter, instants: Iterable[Instan
     storage, clock = context.storage, context.clock
     found = context.active.state_files(_keys(instants))
     with _told_of_others(context):
-        contents = for_each(storage.read, [info.path for _, info in found], at_once=storage.at_once)
+        contents = storage.each(storage.read, [info.path for _, info in found])
     files = [
         StateFile(instant, content, format_instant(clock.wall(info.mtime_s)))
         for (instant, info), content in zip(found, contents, strict=True)
@@ -297,7 +296,7 @@ def _take_off(context: TableContext, leaving: Iterable[Instant]) -> None:
     if not context.lock.is_held():
         raise LockError(f"the lock of table {storage.uri} ended while instants were archived; run it again")
     before = [info.path for instant, info in files if not instant.is_completed]
-    for_each(storage.delete, before, at_once=storage.at_once)
+    storage.each(storage.delete, before)
     for instant, info in files:
         if instant.is_completed:
             storage.delete(info.path)

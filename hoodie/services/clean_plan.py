@@ -24,7 +24,6 @@ from hoodie.services.clean_scope import (
     latest,
 )
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.many import for_each
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.listing import AllFiles
@@ -148,8 +147,8 @@ class _Listing:
         return found
 
 
-def _list_partitions(storage: Storage, partition_paths: Sequence[str]) -> list[Sequence[FileInfo]]:
-    return for_each(storage.list, partition_paths, at_once=storage.at_once)
+def _list_partitions(storage: Storage, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+    return storage.each(storage.list, partition_paths)
 
 
 def _list_below(storage: Storage, folder: str) -> Sequence[FileInfo]:

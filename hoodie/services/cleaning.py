@@ -33,7 +33,6 @@ from hoodie.services.clean_plan import BYTES, plan_clean
 from hoodie.services.clean_rules import WRITING
 from hoodie.services.clean_scope import clean_scope, deciding, last_clean, readable_from, stated_readable
 from hoodie.storage.base import Storage
-from hoodie.storage.many import for_each
 from hoodie.timeline.pending import being_run, run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
@@ -289,7 +288,7 @@ def _delete(context: TableContext, paths: Sequence[str]) -> None:
 
 
 def _delete_files(storage: Storage, paths: Sequence[str]) -> int:
-    return len(for_each(storage.delete, paths, at_once=storage.at_once))
+    return len(storage.each(storage.delete, paths))
 
 
 def _drop_row_copies(context: TableContext, timeline: Timeline, deleted: Iterable[str]) -> None:

@@ -31,7 +31,6 @@ from hoodie.services.budget import SECONDS, part_bytes
 from hoodie.services.compaction_plan import plan_compaction
 from hoodie.services.log_slices import FoundSlices, planned_slice, share_memory, try_to_schedule
 from hoodie.storage.base import Storage
-from hoodie.storage.many import for_each
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
@@ -190,7 +189,7 @@ def _delete_output(storage: Storage, instant_time: str, plan: CompactionPlan) ->
     """Delete the base files that an earlier try of this very compaction left."""
     groups = {(operation.partition_path, operation.file_id) for operation in plan.operations}
     partitions = sorted({partition_path for partition_path, _ in groups})
-    listed = for_each(storage.list, partitions, at_once=storage.at_once)
+    listed = storage.each(storage.list, partitions)
     for partition_path, infos in zip(partitions, listed, strict=True):
         for info in infos:
             base = parse_base_file(info.name)

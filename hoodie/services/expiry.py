@@ -30,7 +30,6 @@ from hoodie.options.write import WriteOptions
 from hoodie.services.recovery import rollback_failed
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Kind
-from hoodie.storage.many import for_each
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.attempt import Attempt
@@ -144,7 +143,7 @@ def _changed(
     for path, found in slices.items():
         untold = [log.path for each in found for log in each.logs if not log.committed_entries]
         if untold and sort_key(changed[path]) < cutoff:
-            newest = for_each(partial(_newest_block, context.storage), untold, at_once=context.storage.at_once)
+            newest = context.storage.each(partial(_newest_block, context.storage), untold)
             changed[path] = max([changed[path], *newest], key=sort_key)
     return changed
 
@@ -169,7 +168,7 @@ def _created(context: TableContext, snapshot: Snapshot, partitions: Sequence[str
     for instant, metadata in zip(replacing, context.active.read_commits(replacing), strict=True):
         if metadata.operation is WriteOperation.DELETE_PARTITION:
             emptied.update(dict.fromkeys(metadata.replaced_file_ids, instant.time))
-    stated = for_each(partial(_stated_creation, context.storage), partitions, at_once=context.storage.at_once)
+    stated = context.storage.each(partial(_stated_creation, context.storage), partitions)
     return {
         path: max(created, emptied.get(path, ""), key=sort_key)
         for path, created in zip(partitions, stated, strict=True)

@@ -17,7 +17,7 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import join, parse_base_file, parse_log_file
 from hoodie.services.undo_files import instants_in
 from hoodie.storage.base import FileInfo
-from hoodie.storage.many import for_each, in_turns
+from hoodie.storage.many import in_turns
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles
 from hoodie.view.context import TableContext
@@ -59,7 +59,7 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
     found = _undone_before(context, timeline, start)
     partitions = sorted({path for undone in found for path in undone.partitions})
     storage = context.storage
-    listed = in_turns(storage.list, partitions, at_once=storage.at_once)
+    listed = in_turns(storage, storage.list, partitions)
     for partition_path, infos in zip(partitions, listed, strict=True):
         here = [undone for undone in found if partition_path in undone.partitions]
         times = frozenset(time for undone in here for time in undone.times)
@@ -105,7 +105,7 @@ def _undone_before(context: TableContext, timeline: Timeline, start: str) -> lis
     read = partial(_undone_by, context)
     there = {i.time for i in timeline}
     found = []
-    for each in for_each(read, undoing, at_once=context.storage.at_once):
+    for each in context.storage.each(read, undoing):
         times = frozenset(time for time in each.times if sort_key(time) < sort_key(start) and time not in there)
         if times and each.by.action is Action.RESTORE:
             found.append(replace(each, times=times, partitions=frozenset(context.listing.all_files().partitions)))

@@ -27,7 +27,7 @@ def end_open_logs(context: TableContext, timeline: Timeline, instant: Instant) -
         CommitConflictError: a living writer of another program may hold some of them. OSError: a lease was not recovered.
     """
     storage = context.storage
-    if not (storage.is_remote and isinstance(storage.lock_root, AppendingStorage)):
+    if not (storage.can.is_remote and isinstance(storage.lock_root, AppendingStorage)):
         return
     if context.liveness.is_alive(instant.time) is not None:
         return  # ours

@@ -26,7 +26,6 @@ from hoodie.services.archiving import take_out_of_archive
 from hoodie.services.undo_files import UndonePart, UndoTask, doomed_by, run_undo
 from hoodie.services.undo_rules import unreadable_commits
 from hoodie.storage.base import FileInfo
-from hoodie.storage.many import for_each
 from hoodie.timeline.pending import being_restored
 from hoodie.txn.ahead import Patience
 from hoodie.txn.heartbeat import Heartbeat, Life, held_by_this_thread, life_of
@@ -194,14 +193,14 @@ def _forget(context: TableContext, restore_time: str, plan: RestorePlan) -> None
         storage.delete(heartbeat_path(time_))
         context.liveness.release(time_)
     left = [info.path for _, info in reversed(active.state_files(_keys(plan)))]
-    for_each(storage.delete, left, at_once=storage.at_once)
+    storage.each(storage.delete, left)
     first = min((sort_key(time) for time, _ in plan.instants), default=sort_key(restore_time))
     rollbacks = [
         i
         for i in active.load_all()
         if i.action is Action.ROLLBACK and i.is_completed and first < sort_key(i.time) < sort_key(restore_time)
     ]
-    targets = for_each(active.rollback_target, rollbacks, at_once=storage.at_once)
+    targets = storage.each(active.rollback_target, rollbacks)
     gone = [i for i, target in zip(rollbacks, targets, strict=True) if target and sort_key(target) >= first]
     for _, info in active.state_files({(i.time, i.action) for i in gone}) if gone else ():
         storage.delete(info.path)

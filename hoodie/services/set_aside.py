@@ -14,7 +14,6 @@ from hoodie.model.findings import Repair
 from hoodie.model.instant import is_instant_time, next_instant, parse_instant
 from hoodie.model.names import SET_ASIDE, join
 from hoodie.storage.base import CopyingStorage, FileInfo, RenamingStorage, Storage
-from hoodie.storage.many import for_each
 
 _NOTE = ".json"
 
@@ -34,7 +33,7 @@ def new_name(storage: Storage, now: str, why: Sequence[Repair]) -> str:
 
 def move_away(storage: Storage, name: str, paths: Sequence[str]) -> None:
     """Move files of the table into the set; one that is gone by now is gone."""
-    for_each(lambda path: _move(storage, path, _kept(name, path)), paths, at_once=storage.at_once)
+    storage.each(lambda path: _move(storage, path, _kept(name, path)), paths)
 
 
 def put_back(storage: Storage, name: str, paths: Sequence[str]) -> None:
@@ -43,7 +42,7 @@ def put_back(storage: Storage, name: str, paths: Sequence[str]) -> None:
     Raises:
         FileExistsError: another file stands there.
     """
-    for_each(lambda path: _move(storage, _kept(name, path), path), paths, at_once=storage.at_once)
+    storage.each(lambda path: _move(storage, _kept(name, path), path), paths)
 
 
 def forget(storage: Storage, name: str) -> None:

@@ -28,7 +28,6 @@ from hoodie.model.names import (
     parse_log_file,
 )
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.many import for_each
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
         path, size = disarm(storage, partition_path, file_id, base_instant, rollback_time, targets)
         for instant, found in logs.items():
             part_of(instant).disarmed += [Disarmed(info.name, info.size_bytes, path, size) for info in found]
-    for_each(storage.delete, doomed, at_once=storage.at_once)
+    storage.each(storage.delete, doomed)
     return parts.values()
 
 
@@ -112,7 +111,7 @@ def _unlisted(
 ) -> list[FileInfo]:
     """The files of the partition that are there, and that its listing did not show."""
     unseen = [path for path in named if folder_of(path) == partition_path and path not in listed]
-    there = for_each(storage.exists, unseen, at_once=storage.at_once)
+    there = storage.each(storage.exists, unseen)
     return [
         FileInfo(path, named[path], 0.0, False, None) for path, is_there in zip(unseen, there, strict=True) if is_there
     ]

@@ -18,11 +18,17 @@ swap (`ConditionalStorage`), and a lock may stand on that (`lock/storage_lock.py
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from contextlib import AbstractContextManager
-from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import BinaryIO, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
+
+from hoodie.storage.capabilities import Capabilities
+from hoodie.storage.many import for_each
+
+T = TypeVar("T")
+A = TypeVar("A")
 
 
 class FileInfo(NamedTuple):
@@ -45,7 +51,12 @@ class FileInfo(NamedTuple):
 
 @runtime_checkable
 class Storage(Protocol):
-    """Blocking, thread-safe file operations under one root. Implementations for real storage are picklable."""
+    """Blocking, thread-safe file operations under one root. Implementations for real storage are picklable.
+
+    Every storage derives from this class. A method with a body does what suits most storages.
+    """
+
+    can: Capabilities
 
     @property
     def uri(self) -> str:
@@ -55,22 +66,7 @@ class Storage(Protocol):
     @property
     def lock_root(self) -> Storage:
         """The storage whose locks guard this one: itself, or where it wraps another, that one's."""
-        ...
-
-    @property
-    def time_step_s(self) -> float:
-        """How finely modification times are told, in seconds; 0: to the millisecond at least."""
-        ...
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether each call goes to a server, so that fewer of them are worth some work of this machine."""
-        ...
-
-    @property
-    def at_once(self) -> int:
-        """How many calls are worth making at the same time; 1: each is done sooner than another thread would begin."""
-        ...
+        return self
 
     @property
     def identity(self) -> Hashable:
@@ -119,7 +115,13 @@ class Storage(Protocol):
 
         Their bytes are durable, and their names from the next durable file of the same folder on.
         """
-        ...
+
+        def create(file: tuple[str, bytes]) -> None:
+            if not self.exists(file[0]):
+                with suppress(FileExistsError):  # another writer was first
+                    self.create_new(*file)
+
+        self.each(create, files)
 
     def replace(self, path: str, data: bytes) -> None:
         """Put a whole file under the name atomically, whether or not one stood there."""
@@ -158,15 +160,19 @@ class Storage(Protocol):
 
         What `create_new` and `replace` make is durable all the same.
         """
-        ...
+        return self
 
     def now_s(self) -> float:
         """The storage's clock, seconds since the epoch: what a file written now would get as mtime."""
         ...
 
-    def local_path(self, path: str) -> str | None:
-        """The operating system's path of `path` where this storage is a local disk, else None."""
-        ...
+    def each(self, act: Callable[[T], A], items: Iterable[T]) -> Sequence[A]:
+        """What `act` gives for each, as many at once as suits the storage; all have ended when it returns.
+
+        Raises:
+            What the first of them raised, in the order of `items`.
+        """
+        return for_each(act, items, at_once=self.can.at_once)
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -20,7 +20,6 @@ from hoodie.storage.base import (
     RenamingStorage,
     Storage,
 )
-from hoodie.storage.many import create_each_missing
 from hoodie.storage.memory import KeptBytesIO
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 
@@ -93,7 +92,7 @@ def crash_points(trace: Sequence[Call]) -> Iterator[Fault]:
         yield Fault(call.n, "after")
 
 
-class FaultStorage:
+class FaultStorage(Storage):
     """`inner`, with the faults of `plan`. Calls that change something are numbered from 1 and kept in `trace`.
 
     A fault that ends the process raises `InjectedFault`, and so does every later call, reads too, until `revive`.
@@ -104,7 +103,7 @@ class FaultStorage:
 
     def __init__(self, inner: RenamingStorage, plan: Sequence[Fault] = (), *, at_once: int = 1) -> None:
         self._inner = inner
-        self._at_once = at_once
+        self.can = replace(inner.can, at_once=at_once)
         self._mutex = threading.Lock()
         self.revive(plan)
 
@@ -143,14 +142,6 @@ class FaultStorage:
     def lock_root(self) -> Storage:
         """The inner one's, dead or alive: locks belong to the system, and are not among the calls that are counted or fail."""
         return self._inner.lock_root
-
-    @property
-    def time_step_s(self) -> float:
-        return self._inner.time_step_s
-
-    @property
-    def is_remote(self) -> bool:
-        return self._inner.is_remote
 
     @property
     def identity(self) -> Hashable:
@@ -196,9 +187,6 @@ class FaultStorage:
             torn=lambda fault: self._leave_temporary(via, _reached(data, fault)),
         )
 
-    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
-        create_each_missing(self, files)
-
     def replace(self, path: str, data: bytes) -> None:
         self._change(
             "replace",
@@ -220,10 +208,6 @@ class FaultStorage:
     def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
         inner = self._conditional(self._living())
         return self._change("swap", path, lambda: inner.swap(path, data, tag))
-
-    @property
-    def at_once(self) -> int:
-        return self._at_once
 
     def copy_file(self, source: str, target: str) -> None:
         inner = self._living()
@@ -276,14 +260,8 @@ class FaultStorage:
     def touch(self, path: str) -> None:
         self._change("touch", path, lambda: self._inner.touch(path))
 
-    def unsynced(self) -> Storage:
-        return self
-
     def now_s(self) -> float:
         return self._living().now_s()
-
-    def local_path(self, path: str) -> str | None:
-        return self._living().local_path(path)
 
     def _living(self) -> RenamingStorage:
         died_at = self._died_at

@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from hoodie.model.names import folder_of, name_of
 from hoodie.storage.base import FileInfo, LogOutput, Storage
+from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.hdfs_client import connected
 from hoodie.storage.hdfs_errors import HdfsErrors, meaning
 from hoodie.storage.hdfs_files import HdfsInput, HdfsLog, HdfsOutput
-from hoodie.storage.many import create_each_missing
 from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, refuse_outside, temporary_name
 
 if TYPE_CHECKING:
@@ -41,11 +41,13 @@ _SETTLE_S = 2.0
 _SETTLE_PAUSE_S = 0.05
 
 
-class HdfsStorage:
+class HdfsStorage(Storage):
     """Files under a folder of HDFS. Picklable: address and settings; each process makes its own connection when it first needs it.
 
     `authority` is `host:port` of a NameNode or the name of a nameservice that the configuration explains. `settings` are Hadoop's.
     """
+
+    can = Capabilities(is_remote=True)
 
     def __init__(self, authority: str, root: str, settings: Mapping[str, str] | None = None) -> None:
         self._authority = authority
@@ -67,22 +69,6 @@ class HdfsStorage:
     def settings(self) -> Mapping[str, str]:
         """Hadoop's, as they were given. Show none: one may be a secret."""
         return self._settings
-
-    @property
-    def lock_root(self) -> HdfsStorage:
-        return self
-
-    @property
-    def time_step_s(self) -> float:
-        return 0.0
-
-    @property
-    def is_remote(self) -> bool:
-        return True
-
-    @property
-    def at_once(self) -> int:
-        return 1
 
     @property
     def identity(self) -> Hashable:
@@ -201,9 +187,6 @@ class HdfsStorage:
                 self._client.delete(temporary, False)
             raise
 
-    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
-        create_each_missing(self, files)
-
     def replace(self, path: str, data: bytes) -> None:
         absolute = self._absolute(path)
         temporary = self._write_temporary(self._scratch(), data, durable=True)
@@ -306,9 +289,6 @@ class HdfsStorage:
         with self._errors.translated(absolute):
             return self._status(absolute) is not None
 
-    def unsynced(self) -> Storage:
-        return self
-
     def now_s(self) -> float:
         """The NameNode's clock where the scratch folder is there to ask it in, else this machine's."""
         probe = posixpath.join(self._root, SCRATCH_FOLDER, temporary_name())
@@ -320,10 +300,6 @@ class HdfsStorage:
         except OSError:
             return time.time()  # a reader of a table that was never written from here, or is read-only for it
         return float(stamped) / 1000
-
-    def local_path(self, path: str) -> str | None:
-        self._absolute(path, may_be_root=True)
-        return None
 
     # -- how
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from hoodie.errors import UnsupportedTableError
 from hoodie.model.names import folder_of
 from hoodie.storage.base import FileInfo, LogOutput, Storage
+from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.local_files import (
     CREATE,
     MODE,
@@ -41,7 +42,7 @@ _SYNCED_TOGETHER_BYTES = 1024 * 1024
 """A staged file up to here is synced with the others, when it gets its name; a larger one at once, while others are written."""
 
 
-class LocalStorage:
+class LocalStorage(Storage):
     """Files under a folder of the local disk, which need not exist yet. Picklable: the root is all there is to it.
 
     Threads and processes may share a root. Publishing needs hard links, so the whole table must lie on one file
@@ -59,6 +60,7 @@ class LocalStorage:
         self._root = os.path.abspath(os.fspath(root))
         self._syncs = syncs
         self._syncs_together = True
+        self.can = Capabilities(local_root=self._root)
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy in another process syncs what it stages: on another machine nobody else can do that."""
@@ -70,22 +72,6 @@ class LocalStorage:
     @property
     def uri(self) -> str:
         return self._root
-
-    @property
-    def lock_root(self) -> LocalStorage:
-        return self
-
-    @property
-    def time_step_s(self) -> float:
-        return 0.0
-
-    @property
-    def is_remote(self) -> bool:
-        return False
-
-    @property
-    def at_once(self) -> int:
-        return 1
 
     @property
     def identity(self) -> Hashable:
@@ -345,9 +331,6 @@ class LocalStorage:
         finally:
             os.close(descriptor)
             os.unlink(probe)
-
-    def local_path(self, path: str) -> str | None:
-        return self._absolute(path, may_be_root=True)
 
     def _absolute(self, path: str, *, may_be_root: bool = False) -> str:
         checked_path(path, under=self._root, may_be_root=may_be_root)

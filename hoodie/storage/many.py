@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, Protocol, TypeVar, overload
 
-from hoodie.storage.base import Storage
+from hoodie.storage.capabilities import Capabilities
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -17,8 +16,7 @@ D = TypeVar("D")
 
 
 class _TakesMany(Protocol):
-    @property
-    def at_once(self) -> int: ...
+    can: Capabilities
 
 
 @overload
@@ -44,7 +42,7 @@ def together(storage: _TakesMany, first: Callable[[], Any], /, *others: Callable
     Raises:
         What the first of them raised, in the order of the arguments.
     """
-    if storage.at_once == 1:
+    if storage.can.at_once == 1:
         return (first(), *(call() for call in others))
     with ThreadPoolExecutor(len(others), thread_name_prefix="hoodie-storage") as pool:
         later = [pool.submit(call) for call in others]
@@ -64,18 +62,8 @@ def for_each(act: Callable[[T], A], items: Iterable[T], *, at_once: int) -> list
         return [future.result() for future in [pool.submit(act, item) for item in found]]
 
 
-def create_each_missing(storage: Storage, files: Sequence[tuple[str, bytes]]) -> None:
-    """`Storage.create_missing` where nothing is saved by making them together."""
-
-    def create(file: tuple[str, bytes]) -> None:
-        if not storage.exists(file[0]):
-            with suppress(FileExistsError):  # another writer was first
-                storage.create_new(*file)
-
-    for_each(create, files, at_once=storage.at_once)
-
-
-def in_turns(act: Callable[[T], A], items: Sequence[T], *, at_once: int) -> Iterator[A]:
-    """As `for_each`, for many and large answers: those of so many items are there at a time."""
+def in_turns(storage: _TakesMany, act: Callable[[T], A], items: Sequence[T]) -> Iterator[A]:
+    """As `Storage.each`, for many and large answers: those of so many items are there at a time as calls are made."""
+    at_once = storage.can.at_once
     for start in range(0, len(items), at_once):
         yield from for_each(act, items[start : start + at_once], at_once=at_once)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hoodie.model.names import folder_of
 from hoodie.storage.base import FileInfo, LogOutput, Storage
-from hoodie.storage.many import create_each_missing
+from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.paths import checked_path, checked_range, refuse_outside
 
 
@@ -28,13 +28,15 @@ class MemorySnapshot(NamedTuple):
     folders: Mapping[str, float]
 
 
-class MemoryStorage:
+class MemoryStorage(Storage):
     """Files of this process, gone with it; for tests and for tables that need not last.
 
     Each call is atomic. As on a disk the root comes into being with the first file or folder, and folders stay when
     they are empty. `clock` gives the seconds since the epoch that become mtimes; it may be set at any time.
     Two storages of one uri are two tables; `shared_memory_storage` gives the one that users reach by its uri.
     """
+
+    can = Capabilities()
 
     def __init__(self, uri: str = "memory://table", *, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
@@ -53,22 +55,6 @@ class MemoryStorage:
     @property
     def uri(self) -> str:
         return self._uri
-
-    @property
-    def lock_root(self) -> MemoryStorage:
-        return self
-
-    @property
-    def time_step_s(self) -> float:
-        return 0.0
-
-    @property
-    def is_remote(self) -> bool:
-        return False
-
-    @property
-    def at_once(self) -> int:
-        return 1
 
     @property
     def identity(self) -> Hashable:
@@ -139,9 +125,6 @@ class MemoryStorage:
             self._refuse_taken(path)
             self._make_folders(folder_of(path))
             self._files[path] = _File(bytes(data), self.clock())
-
-    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
-        create_each_missing(self, files)
 
     def replace(self, path: str, data: bytes) -> None:
         self._checked(path)
@@ -284,15 +267,8 @@ class MemoryStorage:
             file = self._files.setdefault(path, _File(b"", 0.0))
             file.write(file.data, self.clock())
 
-    def unsynced(self) -> Storage:
-        return self
-
     def now_s(self) -> float:
         return self.clock()
-
-    def local_path(self, path: str) -> str | None:
-        self._checked(path, may_be_root=True)
-        return None
 
     def _checked(self, path: str, *, may_be_root: bool = False) -> None:
         checked_path(path, under=self._uri, may_be_root=may_be_root)

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from hoodie.errors import AccessDeniedError, StorageError, StorageFullError
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.many import create_each_missing
+from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.paths import checked_path, checked_range
 from hoodie.storage.ranges import TAIL_BYTES, RangedFile, RangedInput, Span
 from hoodie.storage.refusals import denied, full
@@ -69,7 +69,7 @@ _COARSE_CLOCK_S = 0.1
 _LAST_MOMENT_S = 0.999
 
 
-class ObjectStorage:
+class ObjectStorage(Storage):
     """`CopyingStorage` of the objects below the prefix of `store`.
 
     Args:
@@ -80,9 +80,7 @@ class ObjectStorage:
         how: options that it was reached by.
     """
 
-    is_remote = True
-    at_once = 32
-    time_step_s = 1.0
+    can = Capabilities(is_remote=True, at_once=32, time_step_s=1.0)
 
     def __init__(
         self,
@@ -109,10 +107,6 @@ class ObjectStorage:
     @property
     def uri(self) -> str:
         return self._uri
-
-    @property
-    def lock_root(self) -> ObjectStorage:
-        return self
 
     @property
     def identity(self) -> Hashable:
@@ -195,9 +189,6 @@ class ObjectStorage:
 
     def create_new(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self._put_once(path, bytes(data), "create")
-
-    def create_missing(self, files: Sequence[tuple[str, bytes]]) -> None:
-        create_each_missing(self, files)
 
     def replace(self, path: str, data: bytes) -> None:
         self._checked(path)
@@ -293,9 +284,6 @@ class ObjectStorage:
         except FileExistsError:
             self.replace(path, self.read(path))
 
-    def unsynced(self) -> Storage:
-        return self
-
     def now_s(self) -> float:
         """This machine's clock where it agrees with the store's to the second, which is all that a store tells; else the store's.
 
@@ -322,10 +310,6 @@ class ObjectStorage:
                 stamped = _obstore().head(self._store, _CLOCK)["last_modified"].timestamp()
                 self.delete(_CLOCK)
                 return began, ended, stamped
-
-    def local_path(self, path: str) -> str | None:
-        self._checked(path, may_be_root=True)
-        return None
 
     def _put(self, path: str, data: bytes) -> None:
         """Put, whatever stands there; again where the store was busy with another change of the name."""

@@ -162,7 +162,7 @@ class ActiveTimeline:
         return not any(self._layout.file_name(each) in names for each in requested)
 
     def _load(self) -> tuple[Timeline, frozenset[str]]:
-        if self._storage.local_path("") is not None:
+        if self._storage.can.local_root is not None:
             names = frozenset(self._storage.names(self._folder))
         else:  # the same answer says which file it is, and nobody needs to ask for that again
             found = self._storage.list(self._folder)
@@ -190,7 +190,7 @@ class ActiveTimeline:
 
         Beside the timeline's files a listing of them shows it. On a disk, where it does not, to ask costs little.
         """
-        is_shown = folder_of(folder) == self._folder and self._storage.local_path("") is None
+        is_shown = folder_of(folder) == self._folder and self._storage.can.local_root is None
         return not is_shown or folder in self._folders
 
     def last_loaded(self) -> Timeline | None:
@@ -235,7 +235,7 @@ class ActiveTimeline:
 
     def read_commits(self, instants: Sequence[Instant]) -> Iterator[CommitMetadata]:
         """`read_commit` of each, several at the same time where the storage is far away."""
-        return in_turns(self.read_commit, instants, at_once=self._storage.at_once)
+        return in_turns(self._storage, self.read_commit, instants)
 
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep what this process has just published, so that it is not read back to be parsed."""
@@ -261,10 +261,9 @@ class ActiveTimeline:
         path = self.path(Instant(instant_time, action, State.REQUESTED))
         return self._read(path, lambda data: decode_compaction_plan(data, path=self._full(path)))
 
-    @property
-    def at_once(self) -> int:
-        """As many requests as the storage takes at the same time."""
-        return self._storage.at_once
+    def each(self, read: Callable[[Instant], P], instants: Sequence[Instant]) -> Sequence[P]:
+        """`read` of each, several at the same time where the storage is far away."""
+        return self._storage.each(read, instants)
 
     def restored_to(self, restore: Instant) -> str | None:
         """The commit to which a restore took, or takes, the table back; None where that is not known."""

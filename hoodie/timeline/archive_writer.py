@@ -13,7 +13,6 @@ from itertools import count
 from hoodie.format.archive_entries import StateFile
 from hoodie.model.names import COMPLETES_AS, join
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.many import for_each
 from hoodie.timeline.layout import Layout
 
 SMALL_BYTES = 20 * 1024 * 1024
@@ -65,11 +64,11 @@ class ArchiveWriter:
             return 0
         paths = [info.path for info in small]
         try:
-            parts = for_each(self._storage.read, paths, at_once=self._storage.at_once)
+            parts = self._storage.each(self._storage.read, paths)
         except FileNotFoundError:
             return 0  # another process puts the same ones together
         self._storage.replace(paths[-1], b"".join(parts))
-        for_each(self._storage.delete, paths[:-1], at_once=self._storage.at_once)
+        self._storage.each(self._storage.delete, paths[:-1])
         return len(paths) - 1
 
     def take_out(self, times: frozenset[str]) -> None:

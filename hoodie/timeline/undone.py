@@ -10,7 +10,6 @@ from __future__ import annotations
 from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, sort_key
-from hoodie.storage.many import for_each
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 
@@ -25,9 +24,7 @@ def refuse_undone(active: ActiveTimeline, timeline: Timeline, position: str | No
         if undone and sort_key(position) >= min(sort_key(time) for time, _ in undone):
             raise InstantNotFoundError(_restored(active, timeline, restore, position, table))
     rollbacks = [i for i in later if i.action is Action.ROLLBACK]
-    for rollback, target in zip(
-        rollbacks, for_each(active.rollback_target, rollbacks, at_once=active.at_once), strict=True
-    ):
+    for rollback, target in zip(rollbacks, active.each(active.rollback_target, rollbacks), strict=True):
         if target == position:
             raise InstantNotFoundError(
                 f"instant {position} of table {table} was rolled back by {rollback}, and its rows are gone. What was read up to it "

@@ -17,7 +17,7 @@ def address_of(path: str, storage: Storage) -> Address | None:
     """The address by which the client gets paths; None where it means another table."""
     text = path.rstrip("/")
     scheme = scheme_of(text)
-    local = storage.local_path("")
+    local = storage.can.local_root
     if local is not None:
         asked = text if scheme is None else text.removeprefix("file:") if scheme == "file" else None
         if asked is None or not asked.startswith("/"):

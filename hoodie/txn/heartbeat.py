@@ -19,7 +19,7 @@ from hoodie.model.names import heartbeat_path
 from hoodie.model.payloads import CommitMetadata
 from hoodie.options.services import EXPIRY_MARGIN_S, ConcurrencyOptions
 from hoodie.storage.base import Storage
-from hoodie.storage.many import for_each, together
+from hoodie.storage.many import together
 from hoodie.timeline.pending import locked_otherwise, written_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.writer_note import writer_of
@@ -72,7 +72,7 @@ def writers_beside(timeline: Timeline, context: TableContext) -> dict[Instant, C
             case Life.DEAD:
                 continue
     kind = context.coordination.kind
-    found = for_each(context.active.read_inflight, alive, at_once=context.storage.at_once)
+    found = context.storage.each(context.active.read_inflight, alive)
     for instant, announced in zip(alive, found, strict=True):
         theirs = writer_of(announced)
         if kind and theirs.lock not in ("", kind):

@@ -379,14 +379,14 @@ class Transaction:
         """
         logs = self.context.config.table_type is TableType.MERGE_ON_READ
         begins = logs and any(stat.log_version is None and stat.prev_commit is not None for stat in metadata.stats())
-        return self.context.storage.time_step_s if begins else 0.0
+        return self.context.storage.can.time_step_s if begins else 0.0
 
     def _wait_until_later_than_slices(self, based_on: BasedOn) -> None:
         """Where modification times are told to the second, the completion must not look older than the slices that it adds to.
 
         Apache Hudi 1.x would put the log files into older slices. It takes a wait only for a slice of this very second.
         """
-        step_s = self.context.storage.time_step_s
+        step_s = self.context.storage.can.time_step_s
         if step_s and based_on:
             self.context.clock.wait_until_passed(max(based_on.values(), key=sort_key), step_s=step_s)
 

@@ -23,7 +23,6 @@ from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant, InstantRange, is_instant_time, parse_instant, sort_key
 from hoodie.model.names import CONSUMERS, join
 from hoodie.storage.base import ConditionalStorage, Storage
-from hoodie.storage.many import for_each
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import Snapshot, TableContext
@@ -144,7 +143,7 @@ def stored_places(storage: Storage) -> list[ConsumerPlace]:
             return None
         return None if found is None else found.place
 
-    places = for_each(read, consumer_names(storage), at_once=storage.at_once)
+    places = storage.each(read, consumer_names(storage))
     return [place for place in places if place is not None]
 
 

@@ -175,7 +175,7 @@ class TableContext:
         remote = None
         if options.remote is not None:
             remote = RemoteFiles(RemoteClient(options.remote), self.storage.uri, options.remote)
-        if not (self.storage.is_remote if options.follows is None else options.follows):
+        if not (self.storage.can.is_remote if options.follows is None else options.follows):
             return replace(self, view_options=options, synced=None, remote=remote)
         files = synced_files(self.storage, self.cache, LAYOUTS[self.config.version], options)
         archive = partial(self.storage.list, self.config.history_folder)

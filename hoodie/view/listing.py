@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol
 
 from hoodie.model.names import HOODIE, PARTITION_METADATA
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.many import for_each
 
 
 class AllFiles(NamedTuple):
@@ -68,7 +67,7 @@ class StorageListing:
         return self.storage.uri
 
     def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
-        return for_each(self.storage.list, partition_paths, at_once=self.storage.at_once)
+        return self.storage.each(self.storage.list, partition_paths)
 
     def all_files(self) -> AllFiles:
         return AllFiles.of(self._data_files())
@@ -78,4 +77,4 @@ class StorageListing:
         yield from (top for top in tops if not top.is_folder)
         folders = [top.path for top in tops if top.is_folder and top.path != HOODIE]
         below = partial(self.storage.list, recursive=True)
-        yield from chain.from_iterable(for_each(below, folders, at_once=self.storage.at_once))
+        yield from chain.from_iterable(self.storage.each(below, folders))

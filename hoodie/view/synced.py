@@ -23,7 +23,6 @@ from hoodie.model.names import SET_ASIDE, join
 from hoodie.model.once import once
 from hoodie.model.payloads import RestoreMetadata
 from hoodie.storage.base import FileInfo
-from hoodie.storage.many import for_each
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles
@@ -292,8 +291,7 @@ class SyncedListing:
         before = completed(old)
         fresh = [i for i in new if i.is_completed and (i.time, i.action) not in before]
         undoing = [i for i in fresh if i.action in UNDOING]
-        at_once = self._active.at_once
-        undos: list[RestoreMetadata] = list(for_each(self._active.read_undone, undoing, at_once=at_once))
+        undos: Sequence[RestoreMetadata] = self._active.each(self._active.read_undone, undoing)
         undone = {time for each in undos for time, _ in each.undone}
         archived: list[bool] = []
 
@@ -320,7 +318,7 @@ class SyncedListing:
         for metadata in self._active.read_commits(commits):
             changes.add_commit(metadata)
         cleans = [i for i in fresh if i.action is Action.CLEAN]
-        for cleaned in for_each(self._active.read_cleaned, cleans, at_once=at_once):
+        for cleaned in self._active.each(self._active.read_cleaned, cleans):
             changes.add_clean(cleaned)
         return None, changes, len(fresh)
 

@@ -33,7 +33,6 @@ from hoodie.model.streams import format_batch
 from hoodie.options import keys
 from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
-from hoodie.storage.many import for_each
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.ahead import Ahead
 from hoodie.txn.conflict import Footing, find_conflict, format_absent_in
@@ -168,7 +167,7 @@ class Attempt:
         tasks = [task for task in plan.tasks if task.number not in written.results]
         run = partial(run_write, context.storage, self._write_context(transaction, plan))
         appends = all(isinstance(task, AppendTask) for task in tasks)  # of rows that are in memory anyway
-        at_once = context.storage.at_once if appends else 1
+        at_once = context.storage.can.at_once if appends else 1
         found = batch.engine.run(run, tasks, label=self._label(Step.WRITE), at_once=at_once)
         written.results.update({task.number: result for task, result in zip(tasks, found, strict=True)})
 
@@ -244,7 +243,7 @@ class Attempt:
         if any(task.number in useless & published.keys() for task in plan.tasks if isinstance(task, AppendTask)):
             raise outdated
         storage = self._context.storage
-        for_each(storage.delete, [published[n] for n in useless & published.keys()], at_once=storage.at_once)
+        storage.each(storage.delete, [published[n] for n in useless & published.keys()])
         for number in useless:
             del written.results[number]
         written.published -= useless

@@ -105,7 +105,7 @@ class ByKey:
                 unstored=None if snapshot.schema is None else unstored_of(context.config, snapshot.schema),
             )
             run = partial(run_lookups, context.storage, context.cache)
-            at_once = context.storage.at_once
+            at_once = context.storage.can.at_once
             found = batch.engine.run(run, packed_lookups(tasks), label=label(Step.LOOK_UP), at_once=at_once)
             lookups += [result for results in found for result in results]
             if self.refuses_stored:

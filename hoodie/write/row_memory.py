@@ -54,10 +54,10 @@ class RowMemory:
             ) from exc
 
     def _folder(self) -> str | None:
-        if self._storage.local_path(SCRATCH_FOLDER) is None:
+        if self._storage.can.local_path(SCRATCH_FOLDER) is None:
             return None
         self._storage.mkdirs(SCRATCH_FOLDER, durable=False)
-        return self._storage.local_path(SCRATCH_FOLDER)
+        return self._storage.can.local_path(SCRATCH_FOLDER)
 
 
 def _mapped(table: pa.Table, folder: str | None) -> pa.Table:

@@ -31,7 +31,7 @@ def sparks_root(spark: SparkSession, storage: Storage) -> SparksRoot:
 
     A Connect session cannot be asked; of one only local disks are taken for reachable.
     """
-    local = storage.local_path("")
+    local = storage.can.local_root
     if local is not None:
         return SparksRoot(f"file:{local}")
     asked: Any = spark

@@ -81,7 +81,7 @@ def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFil
     """The files in at most two groups: those whose partition columns, all of them in `schema`, folders stand for, and others."""
     config = context.config
     kinds = {field.name: field.type for field in schema if field.name in config.partition_fields}
-    root = context.storage.local_path("")
+    root = context.storage.can.local_root
     able = config.hive_style and root is not None and kinds and len(kinds) == len(config.partition_fields)
     if not able or not all(_has_same_text(kind) for kind in kinds.values()) or "%" in "".join(kinds):
         return [Grouped(list(files), PLAIN)]

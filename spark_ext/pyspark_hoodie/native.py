@@ -203,7 +203,7 @@ def _bounded(
     marks: Sequence[int | None],
 ) -> DataFrame | None:
     """The scan that leaves out files by a later filter; None where there is none such, or nothing to choose from."""
-    if len(files) < 2 or not _is_classic(spark) or context.storage.local_path("") is None:
+    if len(files) < 2 or not _is_classic(spark) or context.storage.can.local_root is None:
         return None
     bounds = text_of_bounds(context, stored, files)
     if bounds is None:
@@ -261,7 +261,7 @@ def _hides_metadata(plan: ReadPlan) -> bool:
 @contextmanager
 def _listed_here(spark: SparkSession, storage: Storage) -> Iterator[None]:
     """On local disk Spark asks for its files in the driver: from 33 paths on it would run a job for that."""
-    if storage.local_path("") is None:
+    if storage.can.local_root is None:
         yield
         return
     with changed_setting(spark, _PARALLEL_FROM, _MANY):

@@ -193,7 +193,7 @@ def test_lock_is_no_longer_held_once_its_file_was_deleted(table: LocalStorage) -
 def test_lock_is_no_longer_held_once_its_file_names_another(table: LocalStorage) -> None:
     lock = coordinate(table).lock
     with lock.held(0):
-        path = table.local_path(LOCK_PATH)
+        path = table.can.local_path(LOCK_PATH)
         assert path is not None
         Path(path).write_text('{"pid": 1, "host": "elsewhere", "since": "then", "token": "other"}')
         assert not lock.is_held()
@@ -207,7 +207,7 @@ def test_lock_file_stays_and_names_nobody_when_the_lock_is_free(table: LocalStor
 
 def test_holder_that_left_no_name_is_called_so(table: LocalStorage, peer: Peer) -> None:
     assert peer.ask("acquire") == "acquired"
-    path = table.local_path(LOCK_PATH)
+    path = table.can.local_path(LOCK_PATH)
     assert path is not None
     for left in (b"", b"{", b"[1]", b'"x"', b"\xff", b'{"pid": 1}'):
         Path(path).write_bytes(left)

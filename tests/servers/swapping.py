@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Hashable
+from dataclasses import replace
 
 from hoodie.storage.base import Storage
 from hoodie.storage.faults import FaultStorage
@@ -18,14 +19,12 @@ class SwappingStorage(FaultStorage):
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         super().__init__(LocalStorage(root))
+        self.can = replace(self.can, local_root=None)
         self._mutex_path = f"{os.fspath(root)}.swaps"
 
     @property
     def lock_root(self) -> Storage:
         return self
-
-    def local_path(self, path: str) -> str | None:
-        return None
 
     def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
         data = self.read(path)

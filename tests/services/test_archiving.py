@@ -442,9 +442,6 @@ class Slow(MemoryStorage):
         # The first instant as it was before, the others as they are after.
         return sorted({info.path: info for info in (*first[: self.seen], *second)}.values())
 
-    def local_path(self, path):
-        return None
-
 
 @pytest.mark.parametrize("many", [False, True])
 def test_a_listing_with_a_hole_is_not_taken(many):

@@ -8,6 +8,7 @@ from hoodie.errors import CommitConflictError
 from hoodie.filegroup.log_blocks import live_blocks
 from hoodie.model.enums import Action
 from hoodie.model.names import heartbeat_path, name_of, parse_log_file
+from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.faults import InjectedFault
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import open_at
@@ -18,14 +19,12 @@ from tests.memory_tables import FakeClock, Input, batch, create, leftovers, new_
 class Leased(MemoryStorage):
     """Files with a lease on them cannot be read, as with hdfs-native."""
 
+    can = Capabilities(is_remote=True)
+
     def __init__(self, uri="memory://leased", *, clock):
         super().__init__(uri, clock=clock)
         self.held = set()
         self.ended = []
-
-    @property
-    def is_remote(self):
-        return True
 
     def _content(self, path):
         if path in self.held:

@@ -259,7 +259,6 @@ def test_dead_process_does_nothing_until_it_is_revived(inner: Storage) -> None:
         lambda dead: dead.stat("old"),
         lambda dead: dead.exists("old"),
         lambda dead: dead.now_s(),
-        lambda dead: dead.local_path("old"),
     ]
     for act in [*reads, *ACTS.values()]:
         with pytest.raises(InjectedFault, match="died at call 1, touch new"):

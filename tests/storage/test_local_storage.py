@@ -60,8 +60,8 @@ def test_root_is_absolute_and_survives_pickling(tmp_path: Path, monkeypatch: pyt
 
 
 def test_local_path_is_where_the_system_finds_the_file(storage: LocalStorage, root: Path) -> None:
-    assert storage.local_path("a/b") == str(root / "a/b")
-    assert storage.local_path("") == str(root)
+    assert storage.can.local_path("a/b") == str(root / "a/b")
+    assert storage.can.local_path("") == str(root)
 
 
 MAKE_FILE: dict[str, Callable[[LocalStorage], object]] = {

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 import pytest
 
+from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.many import for_each, in_turns, together
 
 
-@dataclass
 class Far:
-    at_once: int
+    can: Capabilities
+
+    def __init__(self, at_once: int) -> None:
+        self.can = Capabilities(at_once=at_once)
 
 
 @pytest.mark.parametrize("at_once", [1, 8])
@@ -30,12 +32,12 @@ def test_in_turns_no_more_is_asked_for_than_is_taken(at_once: int) -> None:
         asked.append(number)
         return str(number)
 
-    answers = in_turns(ask, range(20), at_once=at_once)
+    answers = in_turns(Far(at_once), ask, range(20))
     assert asked == []
     assert next(answers) == "0"
     assert sorted(asked) == list(range(at_once))
     assert [*answers] == [str(n) for n in range(1, 20)]
-    assert [*in_turns(ask, [], at_once=at_once)] == []
+    assert [*in_turns(Far(at_once), ask, [])] == []
 
 
 @pytest.mark.parametrize("at_once", [1, 8])

@@ -69,7 +69,7 @@ def test_it_is_not_sent_to_other_processes() -> None:
 
 
 def test_there_is_no_path_of_the_operating_system() -> None:
-    assert MemoryStorage().local_path("f") is None
+    assert MemoryStorage().can.local_path("f") is None
 
 
 def test_shared_storage_is_one_until_it_is_forgotten() -> None:

@@ -14,6 +14,7 @@ import hoodie
 import hoodie.timeline_server
 from hoodie.errors import HoodieError, OptionError, TableNotFoundError
 from hoodie.model.names import name_of
+from hoodie.storage.capabilities import Capabilities
 from hoodie.timeline_server.addresses import address_of
 from tests.timeline_server.asking import SCHEMA, Asking, made, rows
 
@@ -80,9 +81,7 @@ def test_an_answer_has_the_path_as_the_client_calls_the_table(asking, tmp_path):
 def test_a_table_has_several_names(served, asked, called):
     class Storage:
         uri = served
-
-        def local_path(self, path):
-            return None
+        can = Capabilities()
 
     found = address_of(asked, Storage())
     assert (found and found.prefix) == called
