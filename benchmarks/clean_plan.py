@@ -18,8 +18,8 @@ from hoodie.format.service_plans import encode_clean_metadata
 from hoodie.model.enums import Action, CleanPolicy, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CleanPlan, CommitMetadata, WriteStat
+from hoodie.options.cleaning import CleaningOptions
 from hoodie.options.parse import parse_write_options
-from hoodie.options.services import CleaningOptions
 from hoodie.services.archiving import archive
 from hoodie.services.clean_plan import plan_clean
 from hoodie.storage.base import FileInfo

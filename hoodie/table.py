@@ -43,11 +43,12 @@ from hoodie.options.arguments import (
 )
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.fits import check_against, check_operation
-from hoodie.options.keys import PARTIAL_UPSERT, remembered_names
+from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
 from hoodie.options.not_done import warn
 from hoodie.options.parse import parse_view_options, parse_write_options
 from hoodie.options.read import ReadOptions
+from hoodie.options.registry import remembered_names
 from hoodie.options.table import TableConfig, TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan

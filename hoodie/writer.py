@@ -15,8 +15,8 @@ from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, Missin
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
+from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.fits import check_writable
-from hoodie.options.services import ConcurrencyOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.inline import after_commit
 from hoodie.services.recovery import recover_before_write, rollback_failed

@@ -14,7 +14,7 @@ from hoodie.errors import LockError
 from hoodie.lock import hive
 from hoodie.lock.providers import coordinate
 from hoodie.metastore.interface import interface
-from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.memory import MemoryStorage
 from tests.lock.interrupted import held_twice, is_interrupted_everywhere

@@ -16,7 +16,7 @@ import pytest
 
 from hoodie.errors import LockError
 from hoodie.lock.providers import coordinate
-from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.memory import MemoryStorage
 from tests.servers.zookeeper import ZooKeeper, ensemble, jars_folder, zookeeper

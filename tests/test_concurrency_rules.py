@@ -28,7 +28,7 @@ from hoodie.model.names import (
     parse_log_file,
 )
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.options.services import CONCURRENCY
+from hoodie.options.concurrency import CONCURRENCY
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at

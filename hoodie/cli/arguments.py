@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:  # `hoodie --version` imports no table
     from hoodie.cli.report import Report
-    from hoodie.options.services import ConcurrencyOptions
+    from hoodie.options.concurrency import ConcurrencyOptions
     from hoodie.storage.base import Storage
     from hoodie.table import HoodieTable
     from hoodie.view.context import TableContext

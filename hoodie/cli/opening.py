@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from hoodie.cli.arguments import Command, Opening, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
+from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
-from hoodie.options.services import ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable

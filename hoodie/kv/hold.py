@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hoodie.errors import LockError
 from hoodie.lock.base import Coordination, Liveness
 from hoodie.lock.providers import coordinate
-from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.txn.heartbeat import Heartbeat
 

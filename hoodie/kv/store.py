@@ -27,7 +27,7 @@ from hoodie.kv.rebucket import rebucket
 from hoodie.kv.settings import NO_COMPRESSION, StoreLayout, StoreOptions
 from hoodie.kv.wal import Replay
 from hoodie.kv.writer import BucketWriter
-from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, process_cache
 from hoodie.storage.refusals import all_said_plainly, plain_errors

@@ -22,7 +22,7 @@ from hoodie.lock.base import WAITING, Waiting, wait_for
 from hoodie.lock.held import lets_go
 from hoodie.lock.holder import Holder, read_holder_note, this_process
 from hoodie.model.names import HOODIE, is_inside, join
-from hoodie.options.services import ConcurrencyOptions
+from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.storage.base import RenamingStorage, Storage
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 

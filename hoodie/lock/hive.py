@@ -26,8 +26,8 @@ from hoodie.lock.held import lets_go
 from hoodie.lock.holder import phrase
 from hoodie.metastore.connection import connected, shown
 from hoodie.metastore.interface import failures, interface
+from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.hive import Servers, servers_of
-from hoodie.options.services import ConcurrencyOptions
 from hoodie.storage.base import Storage
 
 LONGEST_PAUSE_S = 0.5

@@ -20,7 +20,7 @@ from hoodie.lock.liveness import FileLiveness
 from hoodie.lock.storage_liveness import StorageLiveness
 from hoodie.lock.storage_lock import StorageLock
 from hoodie.lock.zookeeper import ZooKeeperLock
-from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.hdfs import HdfsStorage

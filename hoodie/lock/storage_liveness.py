@@ -18,7 +18,7 @@ from hoodie.lock.held import lets_go
 from hoodie.lock.holder import Holder, read_holder_note, this_process
 from hoodie.lock.liveness import LIVE_FOLDER, live_path
 from hoodie.model.names import heartbeat_path
-from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import ConditionalStorage, Storage
 
 log = logging.getLogger("hoodie")

@@ -24,7 +24,7 @@ from hoodie.errors import AccessDeniedError, LockError, StorageFullError, Unsupp
 from hoodie.lock.base import WAITING, Waiting, wait_for
 from hoodie.lock.held import lets_go
 from hoodie.lock.holder import Holder, read_holder_note, this_process
-from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import ConditionalStorage, Storage
 
 LOCK_PATH = ".hoodie/.locks/table_lock.json"

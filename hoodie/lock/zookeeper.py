@@ -26,7 +26,7 @@ from hoodie.lock.held import lets_go
 from hoodie.lock.holder import read_holder_note, this_process
 from hoodie.lock.xxhash import xxhash64
 from hoodie.model.names import name_of
-from hoodie.options.services import ConcurrencyOptions
+from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.base import Storage
 

@@ -8,7 +8,8 @@ from hoodie.errors import OptionError
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.service_results import ExpiryResult
 from hoodie.options.arguments import expiry_options, parse_options
-from hoodie.options.keys import EXPIRY_DAYS
+from hoodie.options.expiry import ExpiryOptions
+from hoodie.options.option import option_name
 from hoodie.services.expiry import expire
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
@@ -47,7 +48,7 @@ class Expiry(OpenTable):
         if write.expiry.days <= 0:
             raise OptionError(
                 f"after how many days does a partition of table {context.config.name!r} expire? Give days=…, or set "
-                f"{EXPIRY_DAYS.name}"
+                f"{option_name(ExpiryOptions, 'days')}"
             )
         if not context.config.partition_fields:
             raise OptionError(f"table {context.config.name!r} is not partitioned: no partition of it can expire")

@@ -8,27 +8,19 @@ from typing import Any
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, CleanPolicy, QueryType, TableType, WriteOperation
+from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
+from hoodie.options.clustering import ClusteringOptions
+from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
+from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.keys import (
-    CLEAN_COMMITS,
-    CLEAN_HOURS,
-    CLEAN_POLICY,
-    CLEAN_VERSIONS,
-    CLUSTER_LAYOUT,
-    CLUSTER_SORT,
-    CLUSTER_TARGET_FILE,
     COMBINE_BEFORE_INSERT,
-    COMPACT_MEMORY,
-    COMPACT_STRATEGY,
     DROP_DUPLICATES,
     DUPLICATE_POLICY,
-    EXPIRY_DAYS,
     HIVE_SYNC_DATABASE,
     HIVE_SYNC_TABLE,
     HIVE_SYNC_URIS,
-    KEEP_MAX_COMMITS,
-    KEEP_MIN_COMMITS,
-    LOG_COMPACT_BLOCKS,
 )
+from hoodie.options.option import key_of, option_name
 
 _TAKE_ROWS = (
     WriteOperation.UPSERT,
@@ -107,40 +99,39 @@ def check_seconds(value: object, what: str, *, or_none: bool = False) -> None:
 
 def clean_options(*, commits: object, hours: object, versions: object) -> dict[str, str]:
     """What a clean is asked to keep, as options."""
-    asked = {
-        CLEAN_COMMITS.name: (commits, CleanPolicy.KEEP_LATEST_COMMITS, "retain_commits"),
-        CLEAN_HOURS.name: (hours, CleanPolicy.KEEP_LATEST_BY_HOURS, "retain_hours"),
-        CLEAN_VERSIONS.name: (versions, CleanPolicy.KEEP_LATEST_FILE_VERSIONS, "retain_versions"),
+    arguments = {
+        "commits": (commits, CleanPolicy.KEEP_LATEST_COMMITS),
+        "hours": (hours, CleanPolicy.KEEP_LATEST_BY_HOURS),
+        "versions": (versions, CleanPolicy.KEEP_LATEST_FILE_VERSIONS),
     }
-    given = {name: said for name, said in asked.items() if said[0] is not None}
+    given = [(name, value, policy) for name, (value, policy) in arguments.items() if value is not None]
     if len(given) > 1:
         raise OptionError(
-            f"clean() takes one of {', '.join(said[2] for said in given.values())}: they exclude each other"
+            f"clean() takes one of {', '.join(f'retain_{name}' for name, _, _ in given)}: they exclude each other"
         )
-    for name, (value, policy, argument) in given.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise OptionError(f"{argument}={value!r} is no whole number of at least 1")
-        return {CLEAN_POLICY.name: policy.value, name: str(value)}
-    return {}
+    policies = {option_name(CleaningOptions, "policy"): policy.value for _, _, policy in given}
+    counts = [_count(CleaningOptions, name, value, argument=f"retain_{name}") for name, value, _ in given]
+    return policies | dict(pair for count in counts for pair in count.items())
 
 
 def log_compaction_options(*, blocks: object, memory_mb: object) -> dict[str, str]:
     """What a log compaction is asked to take, as options."""
-    asked = compaction_options(strategy=None, memory_mb=memory_mb)
-    if blocks is None:
-        return asked
-    if not isinstance(blocks, int) or isinstance(blocks, bool) or blocks < 1:
-        raise OptionError(f"blocks={blocks!r} is no whole number of at least 1")
-    return {**asked, LOG_COMPACT_BLOCKS.name: str(blocks)}
+    memory = compaction_options(strategy=None, memory_mb=memory_mb)
+    return memory | _count(LogCompactionOptions, "blocks", blocks)
 
 
 def expiry_options(*, days: object) -> dict[str, str]:
     """How long partitions are kept, as options."""
-    if days is None:
+    return _count(ExpiryOptions, "days", days)
+
+
+def _count(cls: type, field: str, value: object, *, argument: str = "", times: int = 1) -> dict[str, str]:
+    """A whole number as the option of a field; None: no option."""
+    if value is None:
         return {}
-    if not isinstance(days, int) or isinstance(days, bool) or days < 1:
-        raise OptionError(f"days={days!r} is no whole number of at least 1")
-    return {EXPIRY_DAYS.name: str(days)}
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise OptionError(f"{argument or field}={value!r} is no whole number of at least 1")
+    return {option_name(cls, field): str(value * times)}
 
 
 def hive_options(*, metastore: object, database: object, table: object) -> dict[str, str]:
@@ -165,36 +156,26 @@ def hive_options(*, metastore: object, database: object, table: object) -> dict[
 
 def archive_options(*, min_commits: object, max_commits: object) -> dict[str, str]:
     """How much of the timeline is to stay, as options."""
-    given = {KEEP_MIN_COMMITS.name: (min_commits, "min_commits"), KEEP_MAX_COMMITS.name: (max_commits, "max_commits")}
-    asked = {}
-    for name, (value, argument) in given.items():
-        if value is None:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise OptionError(f"{argument}={value!r} is no whole number of at least 1")
-        asked[name] = str(value)
+    asked = _count(ArchivingOptions, "min_commits", min_commits) | _count(ArchivingOptions, "max_commits", max_commits)
     if isinstance(min_commits, int) and max_commits is None:
-        asked[KEEP_MAX_COMMITS.name] = str(min_commits + 1)
+        return asked | _count(ArchivingOptions, "max_commits", min_commits + 1)
     if isinstance(max_commits, int) and min_commits is None:
-        asked[KEEP_MIN_COMMITS.name] = str(min(KEEP_MIN_COMMITS.default, max(1, max_commits - 1)))
+        least = min(ArchivingOptions.min_commits, max(1, max_commits - 1))
+        return asked | _count(ArchivingOptions, "min_commits", least)
     return asked
 
 
 def compaction_options(*, strategy: object, memory_mb: object) -> dict[str, str]:
     """What a compaction is asked to take and to hold, as options; a strategy that is a function is none."""
-    asked = {}
-    if strategy is not None and not callable(strategy):
-        if not isinstance(strategy, str):
-            raise OptionError(
-                f"strategy={strategy!r} is a {type(strategy).__name__}: give a name such as 'log_file_size', or a function of the "
-                "candidate slices that gives those to take"
-            )
-        asked[COMPACT_STRATEGY.name] = strategy
-    if memory_mb is not None:
-        if not isinstance(memory_mb, int) or isinstance(memory_mb, bool) or memory_mb < 1:
-            raise OptionError(f"memory_mb={memory_mb!r} is no whole number of at least 1")
-        asked[COMPACT_MEMORY.name] = str(memory_mb * 1024 * 1024)
-    return asked
+    asked = _count(CompactionOptions, "memory_bytes", memory_mb, argument="memory_mb", times=1024 * 1024)
+    if strategy is None or callable(strategy):
+        return asked
+    if not isinstance(strategy, str):
+        raise OptionError(
+            f"strategy={strategy!r} is a {type(strategy).__name__}: give a name such as 'log_file_size', or a function of the "
+            "candidate slices that gives those to take"
+        )
+    return asked | {option_name(CompactionOptions, "strategies"): strategy}
 
 
 def cluster_options(*, sort_by: Any, layout: object, target_file_mb: object) -> dict[str, str]:
@@ -204,12 +185,14 @@ def cluster_options(*, sort_by: Any, layout: object, target_file_mb: object) -> 
         names = parse_names(sort_by, what="sort_by")
         if not names:
             raise OptionError("sort_by names no column; leave it out to put small files together as they are")
-        asked[CLUSTER_SORT.name] = ",".join(names)
+        asked[option_name(ClusteringOptions, "sort_columns")] = ",".join(names)
     if layout is not None:
         if not isinstance(layout, str):
             raise OptionError(f"layout={layout!r} is a {type(layout).__name__}: give 'linear', 'z-order' or 'hilbert'")
         try:
-            asked[CLUSTER_LAYOUT.name] = CLUSTER_LAYOUT.kind.read(layout).value
+            asked[option_name(ClusteringOptions, "layout")] = (
+                key_of(ClusteringOptions, "layout").kind.read(layout).value
+            )
         except ValueError as exc:
             raise OptionError(f"layout={layout!r} {exc}") from None
     if target_file_mb is not None:
@@ -219,7 +202,7 @@ def cluster_options(*, sort_by: Any, layout: object, target_file_mb: object) -> 
             or not 0 < target_file_mb < 2**40
         ):
             raise OptionError(f"target_file_mb={target_file_mb!r} is no size: give megabytes as a number above 0")
-        asked[CLUSTER_TARGET_FILE.name] = str(max(1, int(target_file_mb * 1024 * 1024)))
+        asked[option_name(ClusteringOptions, "target_bytes")] = str(max(1, int(target_file_mb * 1024 * 1024)))
     return asked
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hoodie.errors import OptionError
-from hoodie.options import keys
 from hoodie.options.given import NOTHING, unknown_options
+from hoodie.options.registry import is_known
 
 CONF_DIR = "HOODIE_CONF_DIR"
 DEFAULTS_FILE = "hoodie-defaults.conf"
@@ -51,7 +51,7 @@ def parse_defaults(text: str, *, path: str) -> dict[str, str]:
         if not found:
             raise OptionError(f"{path}:{number}: {line!r} has no value, expected key=value or key value")
         key = found["key"]
-        if not keys.is_known(key.lower()):
+        if not is_known(key.lower()):
             raise unknown_options([key], f" in {path}:{number}")
         options[key] = found["value"].strip()
     return options

@@ -1,18 +1,23 @@
-"""The option pages, made from `keys`: docs/OPTIONS.md and conf/hoodie-defaults.conf.
+"""The option pages, made from the fields that are options: docs/OPTIONS.md and conf/hoodie-defaults.conf.
 
 `python -m hoodie.options.document` writes both into the checkout that is the current folder.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import textwrap
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 
 from hoodie.options import keys
-from hoodie.options.keys import MERGE_SCHEMA, OVERWRITE_MODE, TIMESTAMP_AS_OF, Key
+from hoodie.options.keys import MERGE_SCHEMA, OVERWRITE_MODE, TIMESTAMP_AS_OF
 from hoodie.options.not_done import NOT_DONE
+from hoodie.options.option import Key, keys_of
 from hoodie.options.other_systems import OTHER_SYSTEMS
+from hoodie.options.registry import GROUPS, VALUES
 from hoodie.options.without_effect import REASONS
 
 OPTIONS_PAGE = Path("docs/OPTIONS.md")
@@ -51,12 +56,12 @@ _DEFAULTS_INTRODUCTION = """\
 
 def options_page() -> str:
     """docs/OPTIONS.md."""
-    lines = [_INTRODUCTION]
-    for title, group in keys.GROUPS.items():
+    lines, texts = [_INTRODUCTION], _texts()
+    for title, group in GROUPS.items():
         lines += [f"## {title}", "", "| option | default | values | meaning |", "|---|---|---|---|"]
         for key in group:
-            names = "<br>".join([f"`{key.name}`", *(f"also `{name}`" for name in key.also)])
-            lines.append(f"| {names} | {_default(key) or '(unset)'} | {key.kind.allowed} | {key.doc} |")
+            names = "<br>".join([f"`{key.name}`", *(f"also `{name}`" for name in key.names[1:])])
+            lines.append(f"| {names} | {_default(key) or '(unset)'} | {key.kind.allowed} | {texts[key.name]} |")
         lines.append("")
     return "\n".join([*lines, *_not_done(), *_without_effect(), *_other_systems()])
 
@@ -96,17 +101,32 @@ def _other_systems() -> list[str]:
 
 def defaults_page() -> str:
     """conf/hoodie-defaults.conf: every option is commented out."""
-    lines = [_DEFAULTS_INTRODUCTION]
-    for title, group in keys.GROUPS.items():
+    lines, texts = [_DEFAULTS_INTRODUCTION], _texts()
+    for title, group in GROUPS.items():
         lines += [f"# ---- {title}", ""]
         for key in group:
-            lines += textwrap.wrap(key.doc, 116, initial_indent="# ", subsequent_indent="# ")
+            lines += textwrap.wrap(texts[key.name], 116, initial_indent="# ", subsequent_indent="# ")
             lines += textwrap.wrap(f"Values: {key.kind.allowed}", 116, initial_indent="# ", subsequent_indent="# ")
             lines += [f"#{key.name}={_default(key)}", ""]
     return "\n".join(lines)
 
 
+def _texts() -> dict[str, str]:
+    """What each option means, by its name: its own text, or the docstring of its field."""
+    texts = {key.name: key.doc for group in GROUPS.values() for key in group}
+    for value in VALUES:
+        (body,) = ast.parse(inspect.getsource(value)).body
+        for each, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+            match each, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    for key in keys_of(value, only=name):
+                        texts[key.name] = texts[key.name] or " ".join(text.split())
+    return texts
+
+
 def _default(key: Key[object]) -> str:
+    if key.shown:
+        return key.shown
     value = key.default
     if value is None:
         return ""

@@ -12,9 +12,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
 from hoodie.errors import HoodieError, OptionError, UnsupportedTableError
-from hoodie.options import keys
-from hoodie.options.keys import Key
+from hoodie.options import keys, registry
+from hoodie.options.hudi_names import newest_names
 from hoodie.options.not_done import names_not_done, not_done, refusals
+from hoodie.options.option import Key, built
 from hoodie.options.other_systems import of_another_system
 from hoodie.options.values import did_you_mean
 
@@ -41,7 +42,7 @@ def _door(understood: Iterable[Key[object]]) -> Door:
     return {name.lower(): key for key in understood for name in key.names}
 
 
-WRITES, READS, VIEWS = _door(keys.WRITE_KEYS), _door(keys.READ_KEYS), _door(keys.VIEW_KEYS)
+WRITES, READS, VIEWS = _door(registry.WRITE_KEYS), _door(registry.READ_KEYS), _door(keys.VIEW_KEYS)
 
 
 class Faults:
@@ -87,7 +88,7 @@ class GivenOptions:
         self.newest: dict[str, tuple[str, str]] = {}
         """Name and text of each option that Apache Hudi knows, by the newest name of it in lower case."""
         unknown: list[str] = []
-        newest = keys.newest_names()
+        newest = newest_names()
         for name, text in _checked(options).items():
             folded = name.lower()
             if folded in newest:
@@ -98,7 +99,7 @@ class GivenOptions:
                     self._add(key, Given(name, text, key.parse(text, name=name)))
                 except (OptionError, UnsupportedTableError) as fault:
                     faults.add(fault, *key.names)
-            elif keys.is_known(folded):
+            elif registry.is_known(folded):
                 self.ignored.append(name)
             else:
                 unknown.append(name)
@@ -152,12 +153,16 @@ class Layers:
     def get(self, key: Key[T]) -> T:
         return cast(T, self._set.get(key.name, key.default))
 
+    def make(self, cls: type[T], **known: object) -> T:
+        """A value whose fields are options; `known`: those fields that are made otherwise."""
+        return built(cls, self.get, self.faults.attempt, **known)
+
     def ignored(self, *, reading: bool) -> tuple[str, ...]:
         """Of the defaults only what no door understands: they are written for all doors at once."""
         useless = [n for n in self.defaults.ignored if n.lower() not in WRITES and n.lower() not in READS]
         told = names_not_done(reading=reading)
         found = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
-        return tuple(sorted(name for name in found if keys.newest_names().get(name.lower()) not in told))
+        return tuple(sorted(name for name in found if newest_names().get(name.lower()) not in told))
 
     def not_done(self, *, reading: bool) -> tuple[str, ...]:
         """What was asked for and is not done; what is refused is a fault."""
@@ -180,14 +185,14 @@ def _checked(options: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _is_note(name: str, prefix: str) -> bool:
-    return name.lower().startswith(prefix) and not name.lower().startswith(keys.PREFIXES)
+    return name.lower().startswith(prefix) and not name.lower().startswith(registry.PREFIXES)
 
 
 def unknown_options(names: list[str], where: str = "") -> OptionError:
     lines = []
     for name in sorted(names)[:_SHOWN]:
         known = of_another_system(name)
-        hint = "" if known else did_you_mean(name, keys.spelled_names(), prefix="hoodie.")
+        hint = "" if known else did_you_mean(name, registry.spelled_names(), prefix="hoodie.")
         lines.append((known or f"unknown option {name!r}") + where + (f". {hint}" if hint else ""))
     if len(names) > _SHOWN:
         lines.append(f"and {len(names) - _SHOWN} more")

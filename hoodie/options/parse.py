@@ -6,27 +6,22 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import MergeMode, PartitionFilter, QueryType, WriteOperation
+from hoodie.model.enums import MergeMode, QueryType, WriteOperation
 from hoodie.model.instant import sort_key
 from hoodie.model.plans import DeleteMarker
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
-from hoodie.options.compaction import Strategy
+from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
+from hoodie.options.clustering import ClusteringOptions
+from hoodie.options.compaction import MEMORY_LIMIT, CompactionOptions, LogCompactionOptions
+from hoodie.options.concurrency import ConcurrencyOptions
+from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
 from hoodie.options.hive import HiveSyncOptions, servers_of
-from hoodie.options.keys import Key
 from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
+from hoodie.options.option import Key
 from hoodie.options.read import ReadOptions, StreamReadOptions
-from hoodie.options.services import (
-    ArchivingOptions,
-    CleaningOptions,
-    ClusteringOptions,
-    CompactionOptions,
-    ConcurrencyOptions,
-    ExpiryOptions,
-    LogCompactionOptions,
-)
 from hoodie.options.table import TableOptions
 from hoodie.options.values import DuplicatePolicy, OverwriteMode, ViewStore
 from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
@@ -95,81 +90,6 @@ def _timebased(given: GivenOptions) -> Mapping[str, str] | None:
     return said or None
 
 
-def _compaction(given: Layers) -> CompactionOptions:
-    get = given.get
-    memory_bytes = get(keys.COMPACT_MEMORY)
-    if Strategy.PARTITION_REGEX in get(keys.COMPACT_STRATEGY) and get(keys.COMPACT_REGEX) is None:
-        raise OptionError(
-            f"the compaction strategy {Strategy.PARTITION_REGEX} needs {keys.COMPACT_REGEX.name}, which says what partitions are taken"
-        )
-    return CompactionOptions(
-        inline=get(keys.COMPACT_INLINE),
-        schedules_only=get(keys.COMPACT_SCHEDULE_INLINE),
-        in_background=get(keys.COMPACT_ASYNC),
-        trigger=get(keys.COMPACT_TRIGGER),
-        max_delta_commits=get(keys.COMPACT_DELTA_COMMITS),
-        max_delta_s=get(keys.COMPACT_DELTA_SECONDS),
-        strategies=get(keys.COMPACT_STRATEGY),
-        target_io_mb=get(keys.COMPACT_TARGET_IO),
-        min_log_bytes=get(keys.COMPACT_LOG_SIZE),
-        min_log_files=get(keys.COMPACT_LOG_COUNT),
-        days=get(keys.COMPACT_DAYS),
-        partition_regex=get(keys.COMPACT_REGEX),
-        memory_bytes=memory_bytes or int(get(keys.MEMORY_LIMIT_MB) * 1024 * 1024 * get(keys.COMPACT_MEMORY_SHARE)),
-    )
-
-
-def _archiving(given: Layers) -> ArchivingOptions:
-    get = given.get
-    least, most = get(keys.KEEP_MIN_COMMITS), get(keys.KEEP_MAX_COMMITS)
-    if least >= most:
-        raise OptionError(
-            f"{keys.KEEP_MAX_COMMITS.name}={most} has to be more than {keys.KEEP_MIN_COMMITS.name}={least}: beyond the "
-            "first the oldest commits are archived, and so many stay as the second says"
-        )
-    return ArchivingOptions(
-        automatic=get(keys.ARCHIVE_AUTOMATIC),
-        in_background=get(keys.ARCHIVE_ASYNC),
-        min_commits=least,
-        max_commits=most,
-        beyond_savepoints=get(keys.ARCHIVE_BEYOND_SAVEPOINT),
-        waits_for_cleans=get(keys.ARCHIVE_WAITS_FOR_CLEANS),
-    )
-
-
-def _clustering(given: Layers) -> ClusteringOptions:
-    get = given.get
-    columns, selected = get(keys.CLUSTER_SORT), get(keys.CLUSTER_SELECTED)
-    mode = get(keys.CLUSTER_PLAN) or get(keys.CLUSTER_PARTITIONS)
-    begin, end = get(keys.CLUSTER_BEGIN), get(keys.CLUSTER_END)
-    if mode is PartitionFilter.SELECTED_PARTITIONS and (begin is None or end is None):
-        raise OptionError(
-            f"{keys.CLUSTER_PARTITIONS.name}={mode.value} needs {keys.CLUSTER_BEGIN.name} and {keys.CLUSTER_END.name}"
-        )
-    return ClusteringOptions(
-        inline=get(keys.CLUSTER_INLINE),
-        inline_commits=get(keys.CLUSTER_COMMITS),
-        in_background=get(keys.CLUSTER_ASYNC),
-        background_commits=get(keys.CLUSTER_ASYNC_COMMITS),
-        schedules=get(keys.CLUSTER_SCHEDULE),
-        sort_columns=columns or (),
-        layout=get(keys.CLUSTER_LAYOUT),
-        target_bytes=get(keys.CLUSTER_TARGET_FILE),
-        small_file_limit=get(keys.CLUSTER_SMALL_FILE),
-        max_group_bytes=get(keys.CLUSTER_GROUP_BYTES),
-        max_groups=get(keys.CLUSTER_GROUPS),
-        single_files=get(keys.CLUSTER_SINGLE),
-        partition_filter=mode,
-        regex=get(keys.CLUSTER_REGEX),
-        selected=selected or (),
-        begin=begin,
-        end=end,
-        lookback=get(keys.CLUSTER_LOOKBACK),
-        skip=get(keys.CLUSTER_SKIP),
-        updates=get(keys.CLUSTER_UPDATES),
-    )
-
-
 def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, str] = NOTHING) -> WriteRequest:
     """The options of a write; `defaults` (see `load_defaults`) stand behind them.
 
@@ -183,9 +103,9 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
     table, unsaid = _table(given.options), _table(given.defaults)
     not_done = given.not_done(reading=False)
     operation = attempt(lambda: _operation(given))
-    compaction = attempt(lambda: _compaction(given))
-    archiving = attempt(lambda: _archiving(given))
-    clustering = attempt(lambda: _clustering(given))
+    compaction, log_compaction = given.make(CompactionOptions), given.make(LogCompactionOptions)
+    cleaning, archiving, expiry = (given.make(CleaningOptions), given.make(ArchivingOptions), given.make(ExpiryOptions))
+    clustering, concurrency = given.make(ClusteringOptions), given.make(ConcurrencyOptions)
     hive_sync = attempt(lambda: _hive_sync(given))
     view = attempt(lambda: _view(given))
     stream = attempt(lambda: _stream(given))
@@ -216,7 +136,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         },
         delete_marker=table.delete_marker or unsaid.delete_marker,
         driver_max_bytes=get(keys.DRIVER_MAX_BYTES),
-        memory_limit_bytes=get(keys.MEMORY_LIMIT_MB) * 1024 * 1024,
+        memory_limit_bytes=get(MEMORY_LIMIT) * 1024 * 1024,
         max_file_size_bytes=get(keys.MAX_FILE_SIZE),
         small_file_limit_bytes=get(keys.SMALL_FILE_LIMIT),
         compression=get(keys.COMPRESSION),
@@ -240,55 +160,12 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         ),
         services_enabled=get(keys.SERVICES_ENABLED),
         compaction=compaction,
-        log_compaction=LogCompactionOptions(
-            enabled=get(keys.LOG_COMPACT_ENABLE),
-            inline=get(keys.LOG_COMPACT_INLINE),
-            blocks=get(keys.LOG_COMPACT_BLOCKS),
-        ),
-        cleaning=CleaningOptions(
-            automatic=get(keys.CLEAN_AUTOMATIC),
-            in_background=get(keys.CLEAN_ASYNC),
-            policy=get(keys.CLEAN_POLICY),
-            commits=get(keys.CLEAN_COMMITS),
-            hours=get(keys.CLEAN_HOURS),
-            versions=get(keys.CLEAN_VERSIONS),
-            trigger_commits=get(keys.CLEAN_TRIGGER_COMMITS),
-            incremental=get(keys.CLEAN_INCREMENTAL),
-            at_once=get(keys.CLEAN_AT_ONCE),
-            multiple=get(keys.CLEAN_MULTIPLE),
-            consumer_hours=get(keys.CONSUMER_HOURS),
-        ),
+        log_compaction=log_compaction,
+        cleaning=cleaning,
         archiving=archiving,
-        expiry=ExpiryOptions(
-            inline=get(keys.EXPIRY_INLINE),
-            strategy=get(keys.EXPIRY_CLASS) or get(keys.EXPIRY_STRATEGY),
-            days=get(keys.EXPIRY_DAYS),
-            selected=get(keys.EXPIRY_SELECTED) or None,
-            most=get(keys.EXPIRY_MOST),
-        ),
+        expiry=expiry,
         clustering=clustering,
-        concurrency=ConcurrencyOptions(
-            durability=get(keys.DURABILITY),
-            heartbeat_interval_s=get(keys.HEARTBEAT_INTERVAL) / 1000,
-            heartbeat_misses=get(keys.HEARTBEAT_MISSES),
-            takes_turns=get(keys.TAKES_TURNS),
-            failed_writes=get(keys.FAILED_WRITES),
-            lock_provider=get(keys.LOCK_PROVIDER),
-            lock_timeout_s=get(keys.LOCK_WAIT) / 1000,
-            storage_lease_s=get(keys.STORAGE_LOCK_LEASE),
-            storage_renewal_s=get(keys.STORAGE_LOCK_RENEWAL),
-            filesystem_path=get(keys.FILESYSTEM_LOCK_PATH),
-            filesystem_expiry_s=get(keys.FILESYSTEM_LOCK_EXPIRY) * 60,
-            hive_uris=get(keys.HIVE_URIS),
-            hive_database=get(keys.HIVE_DATABASE),
-            hive_table=get(keys.HIVE_TABLE),
-            zookeeper_url=get(keys.ZOOKEEPER_URL),
-            zookeeper_port=get(keys.ZOOKEEPER_PORT),
-            zookeeper_base_path=get(keys.ZOOKEEPER_BASE_PATH),
-            zookeeper_lock_key=get(keys.ZOOKEEPER_LOCK_KEY),
-            zookeeper_session_s=get(keys.ZOOKEEPER_SESSION) / 1000,
-            zookeeper_connection_s=get(keys.ZOOKEEPER_CONNECTION) / 1000,
-        ),
+        concurrency=concurrency,
         view=view,
         embedded=EmbeddedOptions(get(keys.EMBED_SERVER), get(keys.EMBED_PORT), get(keys.REMOTE_TOKEN)),
         markers=get(keys.MARKERS_TYPE),

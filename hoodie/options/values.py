@@ -14,6 +14,7 @@ from hoodie.model.enums import TableVersion
 from hoodie.options.class_names import one_name
 from hoodie.options.merging import DELETING_PAYLOAD, MERGER_NAME, PAYLOADS
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -254,6 +255,10 @@ class Kind(Generic[T_co]):
     """For the documentation."""
     read: Callable[[str], T_co]
 
+    def then(self, make: Callable[[T_co], T]) -> Kind[T]:
+        """The same texts, and what `make` makes of their values."""
+        return Kind(self.allowed, lambda value: make(self.read(value)))
+
 
 def text(allowed: str) -> Kind[str]:
     def read(value: str) -> str:
@@ -288,6 +293,21 @@ def whole(at_least: int, *, clamp: bool = False) -> Kind[int]:
     return Kind(allowed, read)
 
 
+def milliseconds(at_least: int) -> Kind[float]:
+    """Whole numbers of milliseconds -> seconds."""
+    return whole(at_least).then(lambda number: number / 1000)
+
+
+def minutes(at_least: int) -> Kind[float]:
+    """Whole numbers of minutes -> seconds."""
+    return whole(at_least).then(lambda number: number * 60.0)
+
+
+def unless_empty(kind: Kind[T]) -> Kind[T | None]:
+    """The same, where an empty value means unset."""
+    return kind.then(lambda value: value or None)
+
+
 def pairs() -> Kind[Mapping[str, str]]:
     """Lines of `name=value`. Errors have no text of it: a value may be a secret."""
 
@@ -305,20 +325,6 @@ def paths() -> Kind[tuple[str, ...]]:
     return Kind(
         "a comma list of partition paths", lambda value: tuple(p for each in value.split(",") if (p := each.strip()))
     )
-
-
-def pattern() -> Kind[str]:
-    """A regular expression."""
-    allowed = "a regular expression"
-
-    def read(value: str) -> str:
-        try:
-            re.compile(value)
-        except re.error as exc:
-            raise ValueError(f"is not {allowed}: {exc}") from None
-        return value
-
-    return Kind(allowed, read)
 
 
 def fraction() -> Kind[float]:
@@ -370,6 +376,11 @@ def fields(of: str = "columns", *, typed: bool = False) -> Kind[tuple[str, ...]]
         return names
 
     return Kind(allowed, read)
+
+
+def one_of(values: Iterable[T], *, known: Iterable[str] = ()) -> Kind[T]:
+    """`choice` of values that are their own words, such as those of an enumeration."""
+    return choice({str(value): value for value in values}, known=known)
 
 
 def choice(values: Mapping[str, T_co], *, known: Iterable[str] = ()) -> Kind[T_co]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from hoodie.options.keys import GROUPS, WRITE_KEYS
+from hoodie.options.registry import GROUPS, WRITE_KEYS
 
 REASONS: dict[str, tuple[str, ...]] = {
     "it is for AWS Glue's connector; format(…) names the format": ("className", "connectionName"),

@@ -9,17 +9,13 @@ from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.model.streams import StreamBatch
 from hoodie.options import keys
+from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
+from hoodie.options.clustering import ClusteringOptions
+from hoodie.options.compaction import MEMORY_LIMIT, CompactionOptions, LogCompactionOptions
+from hoodie.options.concurrency import ConcurrencyOptions
+from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.keygen import KeySettings
-from hoodie.options.services import (
-    ArchivingOptions,
-    CleaningOptions,
-    ClusteringOptions,
-    CompactionOptions,
-    ConcurrencyOptions,
-    ExpiryOptions,
-    LogCompactionOptions,
-)
 from hoodie.options.table import TableOptions
 from hoodie.options.values import (
     DuplicatePolicy,
@@ -105,7 +101,7 @@ class WriteOptions:
     delete_marker: DeleteMarker | None = None
     """Of this write, for tables that do not store one."""
     driver_max_bytes: int = keys.DRIVER_MAX_BYTES.default
-    memory_limit_bytes: int = keys.MEMORY_LIMIT_MB.default * 1024 * 1024
+    memory_limit_bytes: int = MEMORY_LIMIT.default * 1024 * 1024
     max_file_size_bytes: int = keys.MAX_FILE_SIZE.default
     small_file_limit_bytes: int = keys.SMALL_FILE_LIMIT.default
     compression: str = keys.COMPRESSION.default

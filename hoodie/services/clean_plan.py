@@ -12,7 +12,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import sort_key
 from hoodie.model.names import HOODIE
 from hoodie.model.payloads import CleanPlan
-from hoodie.options.services import CleaningOptions
+from hoodie.options.cleaning import CleaningOptions
 from hoodie.services.clean_rules import CleanRules, plan_partition
 from hoodie.services.clean_scope import (
     CHECKPOINT,

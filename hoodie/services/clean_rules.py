@@ -23,7 +23,7 @@ from hoodie.model.files import FileGroup, FileGroupId, FileSlice
 from hoodie.model.instant import Instant, hours_before, sort_key
 from hoodie.model.names import COMPLETES_AS, parse_base_file, parse_log_file
 from hoodie.model.payloads import CommitMetadata
-from hoodie.options.services import CleaningOptions
+from hoodie.options.cleaning import CleaningOptions
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import WRITES, Timeline
 

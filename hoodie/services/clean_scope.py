@@ -9,7 +9,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, CleanPolicy
 from hoodie.model.instant import Instant, sort_key
 from hoodie.model.payloads import CleanMetadata
-from hoodie.options.services import CleaningOptions
+from hoodie.options.cleaning import CleaningOptions
 from hoodie.services.clean_rules import WRITING, earliest_to_retain, touched_partitions
 from hoodie.services.consumer_needs import needed_by_consumers
 from hoodie.timeline.timeline import Timeline

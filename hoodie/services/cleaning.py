@@ -25,8 +25,8 @@ from hoodie.model.instant import Instant, sort_key
 from hoodie.model.names import PARTITION_METADATA, join, name_of, parse_log_file
 from hoodie.model.payloads import CleanPlan
 from hoodie.model.results import CleanResult
+from hoodie.options.cleaning import CleaningOptions
 from hoodie.options.fits import check_version
-from hoodie.options.services import CleaningOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.clean_plan import BYTES, plan_clean

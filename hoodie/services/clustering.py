@@ -38,9 +38,9 @@ from hoodie.model.names import heartbeat_path, parse_base_file
 from hoodie.model.payloads import ClusteringGroup, ClusteringPlan
 from hoodie.model.plans import WriteContext, WriteResult
 from hoodie.model.results import CommitResult
-from hoodie.options import keys
+from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.fits import check_version
-from hoodie.options.services import ClusteringOptions
+from hoodie.options.option import key_of, option_name
 from hoodie.options.write import WriteOptions
 from hoodie.read.where import no_column
 from hoodie.services.base import Service
@@ -301,10 +301,11 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
 
 def order_of(plan: ClusteringPlan, options: ClusteringOptions) -> Order | None:
     """As the plan says; what it leaves open, the options of whoever runs it say."""
-    columns = tuple(name.strip() for name in plan.params.get(keys.CLUSTER_SORT.name, "").split(",") if name.strip())
-    said = plan.params.get(keys.CLUSTER_LAYOUT.name)
+    texts = plan.params.get(option_name(ClusteringOptions, "sort_columns"), "").split(",")
+    columns = tuple(name.strip() for name in texts if name.strip())
+    said = plan.params.get(option_name(ClusteringOptions, "layout"))
     try:
-        layout = options.layout if said is None else keys.CLUSTER_LAYOUT.kind.read(said)
+        layout = options.layout if said is None else key_of(ClusteringOptions, "layout").kind.read(said)
     except ValueError:
         layout = options.layout
     return Order(columns, layout) if columns else None

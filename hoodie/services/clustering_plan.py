@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from hoodie.model.enums import PartitionFilter
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
-from hoodie.options import keys
-from hoodie.options.services import ClusteringOptions
+from hoodie.options.clustering import ClusteringOptions
+from hoodie.options.option import option_name
 
 _MB = 1024 * 1024
 
@@ -107,6 +107,6 @@ def _params(options: ClusteringOptions) -> dict[str, str]:
     if not options.sort_columns:
         return {}
     return {
-        keys.CLUSTER_SORT.name: ",".join(options.sort_columns),
-        keys.CLUSTER_LAYOUT.name: options.layout.value,
+        option_name(ClusteringOptions, "sort_columns"): ",".join(options.sort_columns),
+        option_name(ClusteringOptions, "layout"): options.layout.value,
     }

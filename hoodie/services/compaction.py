@@ -22,9 +22,8 @@ from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CompactionPlan
 from hoodie.model.plans import CompactTask
 from hoodie.model.results import CommitResult
-from hoodie.options.compaction import Trigger
+from hoodie.options.compaction import CompactionOptions, Trigger
 from hoodie.options.fits import check_version
-from hoodie.options.services import CompactionOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.budget import SECONDS, part_bytes

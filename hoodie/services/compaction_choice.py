@@ -11,8 +11,7 @@ from datetime import date
 
 from hoodie.errors import OptionError
 from hoodie.model.compaction import CompactionCandidate, CompactionStrategy
-from hoodie.options.compaction import Strategy
-from hoodie.options.services import CompactionOptions
+from hoodie.options.compaction import CompactionOptions, Strategy
 
 Candidates = Sequence[CompactionCandidate]
 

@@ -8,7 +8,7 @@ from datetime import date
 from hoodie.model.compaction import CompactionCandidate
 from hoodie.model.files import FileSlice
 from hoodie.model.payloads import CompactionOperation, CompactionPlan
-from hoodie.options.services import CompactionOptions
+from hoodie.options.compaction import CompactionOptions
 from hoodie.services.compaction_choice import choose
 
 MOST_PLANS = 16

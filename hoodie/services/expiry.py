@@ -24,8 +24,8 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import hours_before, is_instant_time, sort_key
 from hoodie.model.names import PARTITION_METADATA, join
 from hoodie.model.service_results import ExpiryResult
+from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.fits import check_writable
-from hoodie.options.services import ExpiryOptions
 from hoodie.options.write import WriteOptions
 from hoodie.services.recovery import rollback_failed
 from hoodie.storage.base import Storage

@@ -17,7 +17,7 @@ from hoodie.lock.held import let_go_after_error
 from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path
 from hoodie.model.payloads import CommitMetadata
-from hoodie.options.services import EXPIRY_MARGIN_S, ConcurrencyOptions
+from hoodie.options.concurrency import EXPIRY_MARGIN_S, ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.many import together
 from hoodie.timeline.pending import locked_otherwise, written_by_others

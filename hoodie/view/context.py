@@ -22,7 +22,7 @@ from hoodie.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.once import once
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
-from hoodie.options.services import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.table import TableConfig, parse_table_config
 from hoodie.options.values import Durability
 from hoodie.options.view import VIEW, ViewOptions

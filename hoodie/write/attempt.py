@@ -30,7 +30,8 @@ from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import format_batch
-from hoodie.options import keys
+from hoodie.options.clustering import ClusteringOptions
+from hoodie.options.option import option_name
 from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.timeline import Timeline
@@ -357,7 +358,7 @@ class Attempt:
                 f"{group.partition_path!r}, whose rows clustering {time} is going to move. Nothing was written. Run the clustering "
                 f"first ({hoodie_command('clustering', 'run', self._context.storage.uri)}), drop it "
                 f"({hoodie_command('rollback', self._context.storage.uri, time, '--yes')}), or let writes go before it "
-                f"({keys.CLUSTER_UPDATES.name}=allow)",
+                f"({option_name(ClusteringOptions, 'updates')}=allow)",
                 time,
             )
 

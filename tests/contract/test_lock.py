@@ -25,8 +25,8 @@ from hoodie.lock.liveness import LIVE_FOLDER, FileLiveness
 from hoodie.lock.providers import BY_STORAGE, PROVIDERS, coordinate
 from hoodie.lock.storage_liveness import StorageLiveness
 from hoodie.lock.storage_lock import StorageLock
-from hoodie.options.keys import LOCK_PROVIDER
-from hoodie.options.services import ConcurrencyOptions
+from hoodie.options.concurrency import ConcurrencyOptions
+from hoodie.options.option import key_of
 from hoodie.options.values import LOCK_PROVIDER_CLASSES, LockProvider
 from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.faults import Fault, FaultStorage
@@ -297,7 +297,7 @@ def test_a_storage_that_compares_and_swaps_needs_no_entry(monkeypatch: pytest.Mo
 
 
 def test_every_provider_has_its_maker() -> None:
-    named = {LOCK_PROVIDER.parse(name) for name in [*PROVIDERS, *LOCK_PROVIDER_CLASSES]}
+    named = {key_of(ConcurrencyOptions, "lock_provider").parse(name) for name in [*PROVIDERS, *LOCK_PROVIDER_CLASSES]}
     assert named == set(PROVIDERS) == set(LockProvider)
 
 

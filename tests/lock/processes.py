@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.parse import parse_write_options
-from hoodie.options.services import ConcurrencyOptions
 from hoodie.storage.base import RenamingStorage
 from hoodie.storage.local import LocalStorage
 from tests.servers.swapping import SwappingStorage

@@ -12,7 +12,7 @@ import pytest
 from hoodie.errors import LockError, OptionError
 from hoodie.lock.filesystem_lock import FilesystemLock
 from hoodie.lock.holder import this_process
-from hoodie.options.services import CONCURRENCY
+from hoodie.options.concurrency import CONCURRENCY
 from hoodie.storage.memory import MemoryStorage
 from tests.memory_tables import FakeClock
 

@@ -13,8 +13,8 @@ from hoodie.lock.filesystem_lock import FilesystemLock
 from hoodie.lock.providers import coordinate
 from hoodie.lock.storage_liveness import StorageLiveness
 from hoodie.lock.storage_lock import LOCK_PATH, StorageLock
+from hoodie.options.concurrency import CONCURRENCY
 from hoodie.options.parse import parse_write_options
-from hoodie.options.services import CONCURRENCY
 from hoodie.storage.memory import MemoryStorage
 from tests.lock.interrupted import held_twice, is_interrupted_everywhere
 from tests.servers.zookeeper import ZooKeeper

@@ -3,7 +3,7 @@
 import pytest
 
 from hoodie.lock import providers
-from hoodie.options.keys import LOCK_PROVIDER
+from hoodie.options.concurrency import CONCURRENCY
 from tests.memory_tables import Input, batch, new_table, opened
 
 ROWS = batch([Input("k", "a", 1, 1)])
@@ -13,13 +13,13 @@ ROWS = batch([Input("k", "a", 1, 1)])
 def asked(monkeypatch):
     """The options of the coordinations that were made."""
     made = []
-    usual = providers.PROVIDERS[LOCK_PROVIDER.default]
+    usual = providers.PROVIDERS[CONCURRENCY.lock_provider]
 
     def maker(storage, options, waiting):
         made.append(options)
         return usual(storage, options, waiting)
 
-    monkeypatch.setitem(providers.PROVIDERS, LOCK_PROVIDER.default, maker)
+    monkeypatch.setitem(providers.PROVIDERS, CONCURRENCY.lock_provider, maker)
     return made
 
 
@@ -40,7 +40,7 @@ def test_the_options_of_an_operation_reach_the_maker_of_its_lock(asked, act):
     act(table, {"hoodie.write.lock.wait_time_ms": "1500"})
     assert asked
     assert {options.lock_timeout_s for options in asked} == {1.5}
-    assert {options.lock_provider for options in asked} == {LOCK_PROVIDER.default}
+    assert {options.lock_provider for options in asked} == {CONCURRENCY.lock_provider}
 
 
 def test_a_rollback_goes_by_the_options_of_the_open_table(asked):

@@ -13,7 +13,7 @@ from hoodie.lock.holder import this_process
 from hoodie.lock.liveness import live_path
 from hoodie.lock.storage_liveness import StorageLiveness
 from hoodie.model.names import heartbeat_path
-from hoodie.options.services import CONCURRENCY
+from hoodie.options.concurrency import CONCURRENCY
 from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.memory import MemoryStorage
 from tests.memory_tables import FakeClock

@@ -16,7 +16,7 @@ from hoodie.errors import LockError, UnsupportedTableError
 from hoodie.lock.base import Waiting
 from hoodie.lock.holder import this_process
 from hoodie.lock.storage_lock import DRIFT_S, LOCK_PATH, Clocks, StorageLock
-from hoodie.options.services import CONCURRENCY
+from hoodie.options.concurrency import CONCURRENCY
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 

@@ -10,7 +10,7 @@ import pytest
 from hoodie.errors import OptionError
 from hoodie.lock.providers import coordinate
 from hoodie.lock.zookeeper import place_of
-from hoodie.options.services import CONCURRENCY
+from hoodie.options.concurrency import CONCURRENCY
 from hoodie.options.values import LockProvider
 from hoodie.storage.memory import MemoryStorage
 

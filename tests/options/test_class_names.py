@@ -8,9 +8,13 @@ from hoodie.errors import OptionError
 from hoodie.model.enums import MergeMode, PartitionFilter, TableVersion
 from hoodie.options import keys
 from hoodie.options.class_names import one_name
+from hoodie.options.compaction import CompactionOptions
+from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.merging import PAYLOADS, merge_rule
+from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
 
+LOCKS, STRATEGIES = key_of(ConcurrencyOptions, "lock_provider"), key_of(CompactionOptions, "strategies")
 HUDI = "org.apache.hudi."
 DMS = f"{HUDI}common.model.AWSDmsAvroPayload"
 OLDER = [
@@ -21,10 +25,10 @@ OLDER = [
     (keys.KEYGEN_CLASS, f"{HUDI}ComplexKeyGenerator", f"{HUDI}keygen.ComplexKeyGenerator"),
     (keys.KEYGEN_CLASS, "com.uber.hoodie.NonpartitionedKeyGenerator", f"{HUDI}keygen.NonpartitionedKeyGenerator"),
     (keys.KEYGEN_CLASS, f"{HUDI}utilities.keygen.TimestampBasedKeyGenerator", f"{HUDI}keygen.TimestampBasedKeyGenerator"),
-    (keys.LOCK_PROVIDER, f"{HUDI}hive.HiveMetastoreBasedLockProvider", f"{HUDI}hive.transaction.lock.HiveMetastoreBasedLockProvider"),
-    (keys.LOCK_PROVIDER, f"{HUDI}core.transaction.lock.InProcessLockProvider", f"{HUDI}client.transaction.lock.InProcessLockProvider"),
-    (keys.COMPACT_STRATEGY, f"{HUDI}io.compact.strategy.BoundedIOCompactionStrategy", "bounded_io"),
-    (keys.COMPACT_STRATEGY, "com.uber.hoodie.io.compact.strategy.DayBasedCompactionStrategy", "day_based"),
+    (LOCKS, f"{HUDI}hive.HiveMetastoreBasedLockProvider", f"{HUDI}hive.transaction.lock.HiveMetastoreBasedLockProvider"),
+    (LOCKS, f"{HUDI}core.transaction.lock.InProcessLockProvider", f"{HUDI}client.transaction.lock.InProcessLockProvider"),
+    (STRATEGIES, f"{HUDI}io.compact.strategy.BoundedIOCompactionStrategy", "bounded_io"),
+    (STRATEGIES, "com.uber.hoodie.io.compact.strategy.DayBasedCompactionStrategy", "day_based"),
     (keys.HIVE_SYNC_EXTRACTOR, "com.uber.hoodie.hive.MultiPartKeysValueExtractor", f"{HUDI}hive.MultiPartKeysValueExtractor"),
 ]  # fmt: skip
 

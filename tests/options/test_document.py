@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from hoodie.options import keys
+from hoodie.options import keys, registry
 from hoodie.options.defaults_file import parse_defaults
 from hoodie.options.document import DEFAULTS_PAGE, OPTIONS_PAGE, defaults_page, options_page
 from hoodie.options.parse import parse_read_options, parse_write_options
@@ -25,7 +25,7 @@ def test_defaults_file_is_up_to_date():
 
 def test_every_option_stands_on_the_page():
     page = options_page()
-    assert all(f"`{name}`" in page for group in keys.GROUPS.values() for key in group for name in key.names)
+    assert all(f"`{name}`" in page for group in registry.GROUPS.values() for key in group for name in key.names)
 
 
 def test_the_defaults_file_as_it_is_sets_nothing():
@@ -40,7 +40,7 @@ def test_the_written_defaults_are_the_defaults():
     assert request.write == WriteOptions()
     assert parse_read_options({}, defaults=defaults) == ReadOptions()
     assert request.ignored == ()
-    said = {key.name: key.default for key in keys.GROUPS["Table"]}
+    said = {key.name: key.default for key in registry.GROUPS["Table"]}
     assert request.table_defaults == TableOptions(
         table_type=said[keys.TABLE_TYPE.name],
         version=said[keys.CREATE_VERSION.name],

@@ -2,7 +2,7 @@
 
 import pickle
 import re
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from importlib import resources
 from zoneinfo import ZoneInfo
 
@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.plans import FileOptions
-from hoodie.options import keys
+from hoodie.options import keys, registry
 from hoodie.options.defaults_file import load_defaults, parse_defaults
-from hoodie.options.keys import newest_names
+from hoodie.options.hudi_names import newest_names
 from hoodie.options.not_done import NOT_DONE, names_not_done
+from hoodie.options.option import keys_of
 from hoodie.options.other_systems import OTHER_SYSTEMS
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
@@ -26,7 +27,7 @@ from hoodie.options.write import WriteOptions
 
 HUDI = resources.files("hoodie.options").joinpath("hudi_keys.tsv").read_text(encoding="utf-8").splitlines()[1:]
 HUDI_NAMES = [name for line in HUDI for cell in line.split("\t") for name in cell.split(",")]
-OURS = [name for group in keys.GROUPS.values() for key in group for name in key.names]
+OURS = [name for group in registry.GROUPS.values() for key in group for name in key.names]
 
 
 def refusal(options, *, parse=parse_write_options, error=OptionError, **more):
@@ -96,10 +97,35 @@ def test_a_whole_upsert_job_is_parsed():
     assert request.ignored == ()
 
 
+def _values(value):
+    """A parsed value and those in it."""
+    yield value
+    for each in fields(value):
+        if is_dataclass(inside := getattr(value, each.name)):
+            yield from _values(inside)
+
+
+def test_every_number_of_a_value_arrives_at_its_field():
+    numbers = {key.name for group in registry.GROUPS.values() for key in group if key.shown.isdigit()}
+    texts = {name: str(1000 + number) for number, name in enumerate(sorted(numbers))}
+    texts["hoodie.keep.max.commits"] = "2000"  # more than the least
+    found = {}
+    for value in _values(parse_write_options(texts).write):
+        for each in fields(value):
+            keys_of_field = keys_of(type(value), only=each.name)
+            if len(keys_of_field) == 1:
+                found[keys_of_field[0].name] = keys_of_field[0], getattr(value, each.name)
+    assert numbers - set(found) == {"hoodie.python.memory.limit.mb"}
+    assert {name: got for name, (_, got) in found.items() if name in numbers} == {
+        name: key.parse(texts[name]) for name, (key, _) in found.items() if name in numbers
+    }
+
+
 def test_every_number_of_a_write_arrives_where_it_belongs():
-    names = {key.name for group in keys.GROUPS.values() for key in group if type(key.default) is int}
+    names = {
+        key.name for group in registry.GROUPS.values() for key in group if type(key.default) is int and not key.shown
+    }
     values = {name: 1000 + number for number, name in enumerate(sorted(names))}
-    values[keys.KEEP_MAX_COMMITS.name] = 2000  # more than the least
     write = parse_write_options({name: str(value) for name, value in values.items()}).write
     got = {
         keys.UPSERT_PARALLELISM: write.parallelism[WriteOperation.UPSERT],
@@ -107,44 +133,13 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.BULK_PARALLELISM: write.parallelism[WriteOperation.BULK_INSERT],
         keys.DELETE_PARALLELISM: write.parallelism[WriteOperation.DELETE],
         keys.DRIVER_MAX_BYTES: write.driver_max_bytes,
-        keys.MEMORY_LIMIT_MB: write.memory_limit_bytes // (1024 * 1024),
         keys.MAX_FILE_SIZE: write.max_file_size_bytes,
         keys.SMALL_FILE_LIMIT: write.small_file_limit_bytes,
         keys.RECORD_SIZE: write.record_size_estimate_bytes,
         keys.LOG_MAX_SIZE: write.log_max_size_bytes,
         keys.LOG_BLOCK_MAX_SIZE: write.log_block_max_size_bytes,
         keys.BLOOM_MAX_ENTRIES: write.index.bloom_max_entries,
-        keys.COMPACT_DELTA_COMMITS: write.compaction.max_delta_commits,
-        keys.COMPACT_DELTA_SECONDS: write.compaction.max_delta_s,
-        keys.COMPACT_TARGET_IO: write.compaction.target_io_mb,
-        keys.COMPACT_LOG_SIZE: write.compaction.min_log_bytes,
-        keys.COMPACT_LOG_COUNT: write.compaction.min_log_files,
-        keys.COMPACT_DAYS: write.compaction.days,
-        keys.CLEAN_COMMITS: write.cleaning.commits,
-        keys.CLEAN_HOURS: write.cleaning.hours,
-        keys.CLEAN_VERSIONS: write.cleaning.versions,
-        keys.CLEAN_TRIGGER_COMMITS: write.cleaning.trigger_commits,
-        keys.CLEAN_AT_ONCE: write.cleaning.at_once,
-        keys.CLUSTER_COMMITS: write.clustering.inline_commits,
-        keys.CLUSTER_ASYNC_COMMITS: write.clustering.background_commits,
-        keys.CONSUMER_HOURS: write.cleaning.consumer_hours,
-        keys.CLUSTER_LOOKBACK: write.clustering.lookback,
-        keys.CLUSTER_SKIP: write.clustering.skip,
-        keys.CLUSTER_TARGET_FILE: write.clustering.target_bytes,
-        keys.LOG_COMPACT_BLOCKS: write.log_compaction.blocks,
-        keys.KEEP_MIN_COMMITS: write.archiving.min_commits,
-        keys.EXPIRY_DAYS: write.expiry.days,
-        keys.EXPIRY_MOST: write.expiry.most,
-        keys.KEEP_MAX_COMMITS: write.archiving.max_commits,
-        keys.HEARTBEAT_INTERVAL: round(write.concurrency.heartbeat_interval_s * 1000),
-        keys.HEARTBEAT_MISSES: write.concurrency.heartbeat_misses,
-        keys.LOCK_WAIT: round(write.concurrency.lock_timeout_s * 1000),
-        keys.STORAGE_LOCK_LEASE: write.concurrency.storage_lease_s,
-        keys.STORAGE_LOCK_RENEWAL: write.concurrency.storage_renewal_s,
-        keys.FILESYSTEM_LOCK_EXPIRY: round(write.concurrency.filesystem_expiry_s / 60),
         keys.VIEW_SPILL_BYTES: write.view.spill_bytes,
-        keys.ZOOKEEPER_SESSION: round(write.concurrency.zookeeper_session_s * 1000),
-        keys.ZOOKEEPER_CONNECTION: round(write.concurrency.zookeeper_connection_s * 1000),
         keys.HIVE_SYNC_BATCH: write.hive_sync.at_once,
         keys.HIVE_SYNC_SCHEMA_LENGTH: write.hive_sync.schema_length,
         keys.HIVE_SYNC_TIMEOUT: write.hive_sync.timeout_s,
@@ -222,7 +217,7 @@ def test_combining_is_chosen_by_the_operation(operation, combines):
 
 def test_the_known_names_are_all_of_hudi_and_ours():
     assert len(HUDI) == 1046
-    assert {name.lower() for name in (*HUDI_NAMES, *OURS)} == set(keys.known_keys())
+    assert {name.lower() for name in (*HUDI_NAMES, *OURS)} == set(registry.known_keys())
 
 
 def test_no_name_stands_for_two_options():
@@ -324,11 +319,11 @@ def test_a_key_of_another_system_is_an_error_that_names_ours(parse, name):
         assert "instead: " in message
         assert len(message.splitlines()) == 1
     named = [word for word in re.findall(r"hoodie\.[\w.]+\w", OTHER_SYSTEMS[name][1]) if word != "hoodie.table"]
-    assert {word.lower() for word in named} <= set(keys.known_keys())
+    assert {word.lower() for word in named} <= set(registry.known_keys())
 
 
 def test_no_key_of_another_system_is_also_one_of_ours():
-    assert not {name.lower() for name in OTHER_SYSTEMS} & set(keys.known_keys())
+    assert not {name.lower() for name in OTHER_SYSTEMS} & set(registry.known_keys())
 
 
 @pytest.mark.parametrize("value", ["dynamic", "DYNAMIC", "Dynamic"])
@@ -434,34 +429,34 @@ def test_what_the_other_door_understands_is_named_as_unused():
 
 
 TEXTS = {
-    keys.PAYLOAD_CLASS.name: "org.apache.hudi.common.model.EventTimeAvroPayload",
-    keys.MERGE_STRATEGY.name: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-    keys.MERGE_MODE.name: "EVENT_TIME_ORDERING",
-    keys.KEYGEN_TYPE.name: "COMPLEX",
-    keys.KEYGEN_CLASS.name: "org.apache.hudi.keygen.ComplexKeyGenerator",
-    keys.TABLE_TYPE.name: "MERGE_ON_READ",
-    keys.QUERY_TYPE.name: "read_optimized",
-    keys.OVERWRITE_MODE.name: "DYNAMIC",
-    keys.STORAGE_LOCK_RENEWAL.name: "7",
-    keys.CLEAN_ASYNC.name: "true",
-    keys.CLUSTER_INLINE.name: "true",
-    keys.CLUSTER_ASYNC.name: "true",
-    keys.CLEAN_POLICY.name: "KEEP_LATEST_BY_HOURS",
-    keys.CLEAN_COMMITS.name: "7",
-    keys.CLEAN_HOURS.name: "7",
-    keys.CLEAN_VERSIONS.name: "7",
-    keys.CLEAN_TRIGGER_COMMITS.name: "7",
-    keys.CLEAN_INCREMENTAL.name: "false",
-    keys.CLEAN_MULTIPLE.name: "true",
-    keys.FAILED_WRITES.name: "LAZY",
+    "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.EventTimeAvroPayload",
+    "hoodie.write.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING",
+    "hoodie.datasource.write.keygenerator.type": "COMPLEX",
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.query.type": "read_optimized",
+    "hoodie.datasource.overwrite.mode": "DYNAMIC",
+    "hoodie.write.lock.storage.renew.interval.secs": "7",
+    "hoodie.clean.async.enabled": "true",
+    "hoodie.clustering.inline": "true",
+    "hoodie.clustering.async.enabled": "true",
+    "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
+    "hoodie.clean.commits.retained": "7",
+    "hoodie.clean.hours.retained": "7",
+    "hoodie.clean.fileversions.retained": "7",
+    "hoodie.clean.trigger.max.commits": "7",
+    "hoodie.clean.incremental.enabled": "false",
+    "hoodie.clean.multiple.enabled": "true",
+    "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.keygen.timebased.timestamp.type": "SCALAR",
     "hoodie.keygen.timebased.timestamp.scalar.time.unit": "DAYS",
 }
 
 
-@pytest.mark.parametrize("key", [key for group in keys.GROUPS.values() for key in group if key.also])
+@pytest.mark.parametrize("key", [key for group in registry.GROUPS.values() for key in group if key.names[1:]])
 def test_every_other_name_means_the_same(key):
-    parse = parse_read_options if key in keys.READ_KEYS else parse_write_options
+    parse = parse_read_options if key in registry.READ_KEYS else parse_write_options
     if key in (*keys.TABLE_CHECKS, *keys.READ_CHECKS):
         for name in key.names:
             assert refusal({name: "other"}, parse=parse).startswith(f"option {name}='other' is not supported")
@@ -576,7 +571,7 @@ def test_any_text_is_parsed_or_refused_with_its_key(name, value):
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in HUDI_NAMES if keys.is_secret(name)]
+    [name for name in HUDI_NAMES if registry.is_secret(name)]
     + ["hoodie.zzz.password", "hoodie.zzz.secret", "fs.s3a.access.key", "fs.s3a.session.token", "HOODIE.API.TOKEN"],
 )
 def test_a_secret_shows_in_no_repr_and_no_message(name):
@@ -586,13 +581,13 @@ def test_a_secret_shows_in_no_repr_and_no_message(name):
             shown.append(repr(parse({name: "CANARY"}, defaults={})))
         except OptionError as error:
             shown.append(str(error) + repr(error))
-    shown.append(repr(keys.redact({name: "CANARY"})))
+    shown.append(repr(registry.redact({name: "CANARY"})))
     assert "CANARY" not in "".join(shown)
 
 
 def test_redaction_leaves_what_is_no_secret():
     options = {"hoodie.datasource.write.recordkey.field": "id", "path": "/x", "hoodie.metrics.datadog.api.key": "k"}
-    assert keys.redact(options) == options | {"hoodie.metrics.datadog.api.key": "********"}
+    assert registry.redact(options) == options | {"hoodie.metrics.datadog.api.key": "********"}
 
 
 # -- layers --------------------------------------------------------------------------------------------------------

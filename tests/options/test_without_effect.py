@@ -5,8 +5,9 @@ import logging
 import pytest
 
 import hoodie
-from hoodie.options import keys
+from hoodie.options import registry
 from hoodie.options.given import READS, WRITES
+from hoodie.options.hudi_names import newest_names
 from hoodie.options.not_done import NOT_DONE
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.without_effect import REASONS, reason, with_reasons
@@ -33,14 +34,14 @@ def test_every_option_without_effect_has_a_reason():
     asked = {name.lower() for each in NOT_DONE for name in each.names}
     bare = [
         name
-        for folded, name in keys.known_keys().items()
-        if folded not in {*WRITES, *READS} and keys.newest_names().get(folded) not in asked and reason(name) == _NOTE
+        for folded, name in registry.known_keys().items()
+        if folded not in {*WRITES, *READS} and newest_names().get(folded) not in asked and reason(name) == _NOTE
     ]
     assert bare == []
 
 
 def test_every_reason_is_of_an_option_that_is_known():
-    known = keys.known_keys()
+    known = registry.known_keys()
     idle = [
         start for starts in REASONS.values() for start in starts if not any(n.startswith(start.lower()) for n in known)
     ]

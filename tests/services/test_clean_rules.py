@@ -5,7 +5,7 @@ import pytest
 from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant
-from hoodie.options.services import CleaningOptions
+from hoodie.options.cleaning import CleaningOptions
 from hoodie.services.clean_rules import CleanRules, dead_slices, earliest_to_retain, plan_partition
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline

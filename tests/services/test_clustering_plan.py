@@ -6,7 +6,7 @@ import pytest
 
 from hoodie.model.enums import PartitionFilter
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
-from hoodie.options.services import ClusteringOptions
+from hoodie.options.clustering import ClusteringOptions
 from hoodie.services.clustering_plan import chosen_partitions, plan_clustering
 
 SORTED = ClusteringOptions(sort_columns=("a",), target_bytes=100, small_file_limit=90, max_group_bytes=200)

@@ -6,10 +6,9 @@ import pytest
 
 from hoodie.errors import OptionError
 from hoodie.model.compaction import CompactionCandidate
-from hoodie.options.compaction import STRATEGY_CLASSES, Strategy
-from hoodie.options.keys import COMPACT_STRATEGY
+from hoodie.options.compaction import STRATEGY_CLASSES, CompactionOptions, Strategy
+from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
-from hoodie.options.services import CompactionOptions
 from hoodie.services.compaction_choice import choose
 
 TODAY = date(2026, 3, 1)
@@ -154,12 +153,12 @@ def test_a_function_that_gives_something_else_is_an_error_that_names_it(given):
 @pytest.mark.parametrize(("name", "strategy"), STRATEGY_CLASSES.items())
 def test_strategies_go_by_hudis_classes_and_by_short_names(name, strategy):
     for text in (name, name.rpartition(".")[2], strategy.value, strategy.value.upper()):
-        assert COMPACT_STRATEGY.parse(text) == (strategy,)
+        assert key_of(CompactionOptions, "strategies").parse(text) == (strategy,)
 
 
 @pytest.mark.parametrize("first", ["", "composite,", "CompositeCompactionStrategy, "])
 def test_commas_make_a_chain(first):
-    found = COMPACT_STRATEGY.parse(f"{first}partition_regex, LogFileNumBasedCompactionStrategy")
+    found = key_of(CompactionOptions, "strategies").parse(f"{first}partition_regex, LogFileNumBasedCompactionStrategy")
     assert found == (Strategy.PARTITION_REGEX, Strategy.LOG_FILE_NUM)
 
 
@@ -174,7 +173,7 @@ def test_commas_make_a_chain(first):
 )
 def test_a_strategy_that_is_none(text, message):
     with pytest.raises(OptionError, match=f"option hoodie.compaction.strategy=.*{message}"):
-        COMPACT_STRATEGY.parse(text)
+        key_of(CompactionOptions, "strategies").parse(text)
 
 
 def test_partition_regex_needs_one():

@@ -6,8 +6,7 @@ import pytest
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.payloads import CompactionOperation
-from hoodie.options.compaction import Strategy
-from hoodie.options.services import CompactionOptions
+from hoodie.options.compaction import CompactionOptions, Strategy
 from hoodie.services.compaction_plan import MOST_PLANS, plan_compaction
 
 T = "20260101000000001"

@@ -1,0 +1,96 @@
+"""How writers live together: locks, heartbeats, and what becomes of those that died."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hoodie.options.option import key, option
+from hoodie.options.values import (
+    ConcurrencyMode,
+    Durability,
+    FailedWritesPolicy,
+    LockProvider,
+    boolean,
+    lock_provider,
+    milliseconds,
+    minutes,
+    one_of,
+    text,
+    whole,
+)
+
+EXPIRY_MARGIN_S = 5.0
+"""So much earlier a writer gives itself up than others do."""
+
+
+@dataclass(frozen=True)
+class ConcurrencyOptions:
+    durability: Durability = option("hoodie.python.durability", one_of(Durability), "power_cut")
+    """What a commit on a local disk outlives. `power_cut`: it waits until all its files are on the disk. `process`: it waits for
+    its timeline files only, so a power cut can take or cut data files that were written in the minute before; reads name them."""
+    heartbeat_interval_s: float = option("hoodie.client.heartbeat.interval_in_ms", milliseconds(1), 60_000)
+    """Milliseconds after which a writer touches its heartbeat file again."""
+    heartbeat_misses: int = option("hoodie.client.heartbeat.tolerable.misses", whole(1), 2)
+    """So many intervals without a heartbeat, and 5 seconds: then a writer on another machine, or of another program, counts as
+    dead. A writer of ours that was paused for so many intervals refuses to commit."""
+    takes_turns: bool = option("hoodie.write.concurrency.early.conflict.detection.enable", boolean(), True)
+    """A writer sees what other writes are under way and lets those go first that took their instants before and write the same
+    file groups, for as long as it would wait for the lock. Apache Hudi fails the later write."""
+    failed_writes: FailedWritesPolicy = option(
+        "hoodie.clean.failed.writes.policy", one_of(FailedWritesPolicy, known=("NEVER",)), "EAGER"
+    )
+    """When the writes of dead writers are rolled back: `EAGER` before each write, `LAZY` by a table service or by `rollback()`.
+    Living writers are left alone in any case. Until a dead write is rolled back, incremental pulls end before it."""
+    lock_provider: LockProvider = option("hoodie.write.lock.provider", lock_provider(), "in_process")
+    """Who grants the lock between writers: `storage`, `filesystem`, `zookeeper`, `zookeeper_implicit` or `hive_metastore`, also by
+    the class names of Apache Hudi's providers. `in_process`, the default: what fits to where the table lies; on a disk all
+    processes of the machine share a lock file, in an object store all machines do."""
+    lock_timeout_s: float = option("hoodie.write.lock.wait_time_ms", milliseconds(0), 60_000)
+    """Milliseconds to wait for the table lock before giving up."""
+    storage_lease_s: float = option("hoodie.write.lock.storage.validity.timeout.secs", whole(1), 300)
+    """Seconds for which the lock in an object store is held without being renewed. Other machines wait so long for one that
+    died."""
+    storage_renewal_s: float = option("hoodie.write.lock.storage.renew.interval.secs", whole(1), 30)
+    """Seconds between two renewals of that lock, at most a tenth of its lease."""
+    filesystem_path: str | None = option("hoodie.write.lock.filesystem.path", text("a folder of the table"), None)
+    """Folder of the file `lock` that the provider `filesystem` creates, inside the table. Unset: `.hoodie`."""
+    filesystem_expiry_s: float = option("hoodie.write.lock.filesystem.expire", minutes(0), 0)
+    """Minutes after which a lock file of the provider `filesystem` counts as left behind; 0: never."""
+    hive_uris: str | None = option("hoodie.write.lock.hivemetastore.uris", text("thrift://host:port[,…]"), None)
+    """Servers of the Hive metastore, for the provider `hive_metastore`."""
+    hive_database: str | None = option("hoodie.write.lock.hivemetastore.database", text("a name"), None)
+    """Database of the table whose name is locked in the Hive metastore."""
+    hive_table: str | None = option("hoodie.write.lock.hivemetastore.table", text("a name"), None)
+    """The table's name in there. All writers, Apache Hudi's too, need the same one; it need not be registered."""
+    zookeeper_url: str | None = option("hoodie.write.lock.zookeeper.url", text("host:port[,host:port…]"), None)
+    """Servers of ZooKeeper, for the provider `zookeeper`."""
+    zookeeper_port: int | None = option("hoodie.write.lock.zookeeper.port", whole(1), None)
+    """Port of those servers whose address names none. Unset: 2181."""
+    zookeeper_base_path: str | None = option("hoodie.write.lock.zookeeper.base_path", text("a path in ZooKeeper"), None)
+    """Node below which the lock stands. All writers of a table, Apache Hudi's too, need the same one."""
+    zookeeper_lock_key: str | None = option("hoodie.write.lock.zookeeper.lock_key", text("a name"), None)
+    """Name of the lock's node in there."""
+    zookeeper_session_s: float = option("hoodie.write.lock.zookeeper.session_timeout_ms", milliseconds(1), 60_000)
+    """Milliseconds after which ZooKeeper gives the lock of a silent writer to the next."""
+    zookeeper_connection_s: float = option("hoodie.write.lock.zookeeper.connection_timeout_ms", milliseconds(1), 15_000)
+    """Milliseconds to wait for a connection to ZooKeeper."""
+
+    OTHERS: ClassVar = (
+        key(
+            "hoodie.write.concurrency.mode",
+            one_of(ConcurrencyMode, known=("NON_BLOCKING_CONCURRENCY_CONTROL",)),
+            None,
+            "Writers always expect others: each takes the table lock for moments, and conflicts are found for each file group. So "
+            "both values mean the same. Who grants the lock says `hoodie.write.lock.provider`.",
+        ),
+    )
+
+    @property
+    def heartbeat_expiry_s(self) -> float:
+        """After so long without a heartbeat others take a writer for dead."""
+        return self.heartbeat_interval_s * self.heartbeat_misses + EXPIRY_MARGIN_S
+
+
+CONCURRENCY = ConcurrencyOptions()
+"""Where nothing was said."""
