@@ -4,16 +4,7 @@ import pytest
 
 import hoodie
 from integration.tables import trips
-from integration.turns import COMPACT_NOW, Turns
-
-ARCHIVE_NOW = {
-    "hoodie.clean.automatic": "true",
-    "hoodie.clean.commits.retained": "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "hoodie.archive.automatic": "true",
-    "hoodie.metadata.enable": "false",
-}
+from integration.turns import ARCHIVE_NOW, COMPACT_NOW, Turns
 
 
 def active(path):

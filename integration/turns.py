@@ -17,6 +17,14 @@ from tests.rows import rows_of, without
 METADATA_ON = {"hoodie.metadata.enable": "true"}
 COMPACT_NOW = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
 CLEAN_NOW = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1"}
+ARCHIVE_NOW = {
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.archive.automatic": "true",
+    "hoodie.metadata.enable": "false",
+}
 FAIL_AFTER_WRITING = {
     "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
     "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME> where 1 = 0#1",

@@ -30,6 +30,7 @@ MODULES = {
     "clustering": ("cluster", "clustering"),
     "daemon": ("services",),
     "expiry": ("ttl",),
+    "erase": ("erase",),
     "hive_sync": ("hive-sync",),
     "savepoints": ("savepoint", "savepoints", "restore"),
     "consumers": ("consumers",),

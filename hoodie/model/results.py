@@ -224,7 +224,12 @@ class EraseResult:
         return not self.remaining
 
     def __str__(self) -> str:
-        done = f"{self.deleted:,} rows deleted, {format_count(self.files, 'file')} cleaned, {self.archived:,} instants archived"
+        counts = (
+            (self.deleted, "row", "deleted"),
+            (self.files, "file", "cleaned"),
+            (self.archived, "instant", "archived"),
+        )
+        done = ", ".join(f"{format_count(count, noun)} {what}" for count, noun, what in counts)
         left = "".join(f"\n  remains: {each}" for each in self.remaining)
         return f"{self.instant or ''} erase: {done}{left}".lstrip()
 
