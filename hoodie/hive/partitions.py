@@ -8,7 +8,7 @@ from datetime import datetime
 
 from hoodie.errors import OptionError
 from hoodie.options.hive import HiveSyncOptions
-from hoodie.options.keys import HIVE_SYNC_EXTRACTOR, HIVE_SYNC_PARTITION_FIELDS
+from hoodie.options.option import option_name
 from hoodie.options.table import TableConfig
 from hoodie.options.values import Extractor
 
@@ -42,7 +42,7 @@ class PartitionValues:
         if values is None or len(values) != len(self.fields):
             raise OptionError(
                 f"partition path {path!r} is not {len(self.fields)} values for {', '.join(self.fields)} as {self.extractor.value} "
-                f"reads them: set {HIVE_SYNC_EXTRACTOR.name}, or {HIVE_SYNC_PARTITION_FIELDS.name}"
+                f"reads them: set {option_name(HiveSyncOptions, 'extractor')}, or {option_name(HiveSyncOptions, 'partition_fields')}"
             )
         return values
 

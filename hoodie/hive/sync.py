@@ -24,7 +24,7 @@ from hoodie.metastore.connection import connected
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
 from hoodie.model.once import once
 from hoodie.options.hive import HiveSyncOptions
-from hoodie.options.keys import HIVE_SYNC_AUTO_DATABASE, HIVE_SYNC_RECREATE, HIVE_SYNC_TABLE
+from hoodie.options.option import option_name
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema_json
 
@@ -64,7 +64,7 @@ def _required_database(metastore: Metastore, database: str, options: HiveSyncOpt
         return False
     if not options.creates_database:
         raise HiveSyncError(
-            f"{metastore} has no database {database!r}: make it, or set {HIVE_SYNC_AUTO_DATABASE.name}=true"
+            f"{metastore} has no database {database!r}: make it, or set {option_name(HiveSyncOptions, 'creates_database')}=true"
         )
     metastore.make_database(database)
     return True
@@ -188,10 +188,10 @@ class _Work:
         hindrance = _hindrance(table, described) or _hindering_types(difference.refused)
         if hindrance is not None:
             if not self.options.recreates:
+                table_option, recreates = (option_name(HiveSyncOptions, each) for each in ("table", "recreates"))
                 raise HiveSyncError(
                     f"{described.full_name} of {self.metastore} {hindrance}: register by another name "
-                    f"({HIVE_SYNC_TABLE.name}), or have the registration dropped and made anew ({HIVE_SYNC_RECREATE.name}=true; "
-                    "files are not touched)"
+                    f"({table_option}), or have the registration dropped and made anew ({recreates}=true; files are not touched)"
                 )
             self.metastore.drop_registration(self.database, described.view.name)
             made = new_table(described, time.time())

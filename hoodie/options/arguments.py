@@ -12,13 +12,11 @@ from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
 from hoodie.options.expiry import ExpiryOptions
+from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.keys import (
     COMBINE_BEFORE_INSERT,
     DROP_DUPLICATES,
     DUPLICATE_POLICY,
-    HIVE_SYNC_DATABASE,
-    HIVE_SYNC_TABLE,
-    HIVE_SYNC_URIS,
 )
 from hoodie.options.option import key_of, option_name
 
@@ -140,18 +138,13 @@ def hive_options(*, metastore: object, database: object, table: object) -> dict[
     Raises:
         OptionError: one of them is no text.
     """
-    given = (
-        (HIVE_SYNC_URIS, metastore, "metastore"),
-        (HIVE_SYNC_DATABASE, database, "database"),
-        (HIVE_SYNC_TABLE, table, "table"),
-    )
-    said: dict[str, str] = {}
-    for key, value, name in given:
-        if value is not None:
-            if not isinstance(value, str):
-                raise OptionError(f"{name} is a {type(value).__name__}: give a text")
-            said[key.name] = value
-    return said
+    given = (("servers", metastore, "metastore"), ("database", database, "database"), ("table", table, "table"))
+    asked: dict[str, str] = {}
+    for field, value, argument in given:
+        if value is not None and not isinstance(value, str):
+            raise OptionError(f"{argument} is a {type(value).__name__}: give a text")
+        asked |= {} if value is None else {option_name(HiveSyncOptions, field): value}
+    return asked
 
 
 def archive_options(*, min_commits: object, max_commits: object) -> dict[str, str]:

@@ -128,7 +128,7 @@ def _default(key: Key[object]) -> str:
     if key.shown:
         return key.shown
     value = key.default
-    if value is None:
+    if value is None or value == {}:
         return ""
     if key is keys.COMPRESSION:
         return "zstd"

@@ -42,7 +42,7 @@ def _door(understood: Iterable[Key[object]]) -> Door:
     return {name.lower(): key for key in understood for name in key.names}
 
 
-WRITES, READS, VIEWS = _door(registry.WRITE_KEYS), _door(registry.READ_KEYS), _door(keys.VIEW_KEYS)
+WRITES, READS, VIEWS = _door(registry.WRITE_KEYS), _door(registry.READ_KEYS), _door(registry.VIEW_KEYS)
 
 
 class Faults:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from operator import not_
+from typing import Any, ClassVar, TypeAlias
 
 from hoodie.errors import OptionError
-from hoodie.options import keys
-from hoodie.options.values import Extractor, HiveViews
+from hoodie.options.option import Key, combined, fixed, key, option
+from hoodie.options.values import (
+    Extractor,
+    HiveViews,
+    boolean,
+    choice,
+    fields,
+    named_class,
+    one_of,
+    pairs,
+    text,
+    whole,
+)
 
 PORT = 9083
 Servers: TypeAlias = tuple[tuple[str, int], ...]
@@ -42,37 +55,124 @@ def servers_of(uris: str, *, option: str) -> Servers:
     return tuple(found)
 
 
+_HIVE_SYNC = "hoodie.datasource.hive_sync."
+_HIVE_SYNC_TOOL = "org.apache.hudi.hive.HiveSyncTool"
+_GLUE = "glue"
+_ENABLE = key(
+    f"{_HIVE_SYNC}enable",
+    boolean(),
+    False,
+    "Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next one makes up for it.",
+)
+_ENABLE_ALL = key(
+    "hoodie.datasource.meta.sync.enable", boolean(), False, "The same, by Apache Hudi's word for all catalogs."
+)
+_TOOLS = key(
+    "hoodie.meta.sync.client.tool.class",
+    fields("Apache Hudi's classes"),
+    _HIVE_SYNC_TOOL,
+    "Where tables are registered. Any class but this one is a warning at each write: the table is not registered there.",
+)
+_MODE = key(
+    f"{_HIVE_SYNC}mode",
+    one_of(("hms", "jdbc", "hiveql", _GLUE)),
+    "hms",
+    "How. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes through a HiveServer. "
+    "glue is a warning at each write: the table is not registered there.",
+)
+_ENABLING = (_ENABLE, _ENABLE_ALL, _TOOLS, _MODE)
+
+
+def _enabled(enable: bool, enable_all: bool, tools: tuple[str, ...], mode: str) -> bool:
+    return mode != _GLUE and (enable or (enable_all and _HIVE_SYNC_TOOL in tools))
+
+
+def not_registered(get: Callable[[Key[Any]], Any]) -> list[str]:
+    """Registrations that the options ask for and that are not done, a sentence each."""
+    enable, enable_all, tools, mode = map(get, _ENABLING)
+    others = [tool for tool in tools if tool != _HIVE_SYNC_TOOL] if enable or enable_all else []
+    sentences = [f"the table is not registered by {tool} ({_TOOLS.name})" for tool in others]
+    if mode == _GLUE and _enabled(enable, enable_all, tools, "hms"):
+        sentences.append(f"the table is not registered in AWS Glue ({_MODE.name})")
+    return sentences
+
+
 @dataclass(frozen=True)
 class HiveSyncOptions:
-    enabled: bool = keys.HIVE_SYNC_ENABLE.default
+    enabled: bool = combined(_enabled, *_ENABLING)
     """Whether to register after each commit."""
-    servers: Servers = (("localhost", PORT),)
-    database: str | None = keys.HIVE_SYNC_DATABASE.default
-    table: str | None = keys.HIVE_SYNC_TABLE.default
-    creates_database: bool = keys.HIVE_SYNC_AUTO_DATABASE.default
-    partition_fields: tuple[str, ...] | None = keys.HIVE_SYNC_PARTITION_FIELDS.default
-    extractor: Extractor | None = keys.HIVE_SYNC_EXTRACTOR.default
-    skips_ro_suffix: bool = keys.HIVE_SYNC_SKIP_RO.default
-    views: HiveViews = keys.HIVE_SYNC_STRATEGY.default
-    snapshot_by_name: bool = keys.META_SYNC_SNAPSHOT_NAME.default
-    """The realtime view has the name without a suffix, too."""
-    timestamps: bool = keys.HIVE_SYNC_TIMESTAMP.default
-    comments: bool = keys.HIVE_SYNC_COMMENT.default
-    for_spark: bool = keys.HIVE_SYNC_DATASOURCE.default
-    """With the parameters by which Spark takes it for a table of the format hudi."""
-    spark_version: str | None = keys.META_SYNC_SPARK_VERSION.default
-    schema_length: int = keys.HIVE_SYNC_SCHEMA_LENGTH.default
-    meta_columns: bool = not keys.HIVE_SYNC_NO_META.default
-    table_properties: Mapping[str, str] = field(default_factory=dict)
-    serde_properties: Mapping[str, str] = field(default_factory=dict)
-    managed: bool = keys.HIVE_SYNC_MANAGED.default
-    at_once: int = keys.HIVE_SYNC_BATCH.default
-    recreates: bool = keys.HIVE_SYNC_RECREATE.default
-    incremental: bool = keys.META_SYNC_INCREMENTAL.default
-    with_partitions: bool = not keys.META_SYNC_NO_PARTITIONS.default
-    touches: bool = keys.META_SYNC_TOUCH.default
-    only_changes: bool = keys.META_SYNC_CONDITIONAL.default
-    """Do not note the last commit where nothing else changed."""
-    path: str | None = keys.META_SYNC_PATH.default
-    """The table's, as others reach it."""
-    timeout_s: float = keys.HIVE_SYNC_TIMEOUT.default
+    servers: Servers = combined(
+        partial(servers_of, option=f"{_HIVE_SYNC}metastore.uris"),
+        key(
+            f"{_HIVE_SYNC}metastore.uris",
+            text("thrift://host:port[,…]"),
+            f"thrift://localhost:{PORT}",
+            "Servers of one metastore; the first that can be reached is asked.",
+        ),
+    )
+    database: str | None = option(f"{_HIVE_SYNC}database", text("a name"), None)
+    """Database to register in. Unset: `hoodie.database.name` of the table, else `default`."""
+    table: str | None = option(f"{_HIVE_SYNC}table", text("a name"), None)
+    """Name to register by. Unset: that of the table."""
+    creates_database: bool = option(f"{_HIVE_SYNC}auto_create_database", boolean(), True)
+    """Make the database when it is not there."""
+    partition_fields: tuple[str, ...] | None = option(f"{_HIVE_SYNC}partition_fields", fields(), None)
+    """Hive's partition columns. Unset: the table's."""
+    extractor: Extractor | None = option(
+        f"{_HIVE_SYNC}partition_extractor_class",
+        named_class(choice({f"org.apache.hudi.hive.{each.value}": each for each in Extractor})),
+        None,
+    )
+    """How values are read from partition paths, by the name of Apache Hudi's class. Unset: what the table's properties say."""
+    skips_ro_suffix: bool = option(f"{_HIVE_SYNC}skip_ro_suffix", boolean(), False)
+    """Merge-on-read: the read-optimized view has the name itself, without `_ro`; then nothing else has that name."""
+    views: HiveViews = option(f"{_HIVE_SYNC}table.strategy", one_of(HiveViews), "ALL")
+    """Merge-on-read: register both views with their suffixes, or only the realtime or the read-optimized one, by the name
+    itself."""
+    snapshot_by_name: bool = option("hoodie.meta.sync.sync_snapshot_with_table_name", boolean(), True)
+    """Merge-on-read: register the realtime view by the name itself, too."""
+    timestamps: bool = option(f"{_HIVE_SYNC}support_timestamp", boolean(), False)
+    """Hive's type for timestamps is `timestamp`, else `bigint`. Spark has its own note of the columns, and its own types."""
+    comments: bool = option(f"{_HIVE_SYNC}sync_comment", boolean(), False)
+    """Register what the table's schema says of its columns as comments."""
+    for_spark: bool = option(f"{_HIVE_SYNC}sync_as_datasource", boolean(), True)
+    """Register for Spark as a table of the format `hudi`, too."""
+    spark_version: str | None = option("hoodie.meta_sync.spark.version", text("a version"), None)
+    """Version of Spark that the registration names as its maker. Unset: that of the session that writes, else none."""
+    schema_length: int = option(f"{_HIVE_SYNC}schema_string_length_thresh", whole(1), 4000)
+    """Characters of one table parameter, by which Spark's note of the columns is cut."""
+    meta_columns: bool = option(f"{_HIVE_SYNC}omit_metadata_fields", boolean().then(not_), False)
+    """Register the table without its `_hoodie_` columns."""
+    table_properties: Mapping[str, str] = option(f"{_HIVE_SYNC}table_properties", pairs(), "")
+    """More parameters of the registered table."""
+    serde_properties: Mapping[str, str] = option(f"{_HIVE_SYNC}serde_properties", pairs(), "")
+    """More parameters of its SerDe."""
+    managed: bool = option(f"{_HIVE_SYNC}create_managed_table", boolean(), False)
+    """Register without the parameter EXTERNAL: whoever drops the table in Hive may delete its files."""
+    at_once: int = option(f"{_HIVE_SYNC}batch_num", whole(1), 1000)
+    """Partitions that are registered by one request."""
+    recreates: bool = option(f"{_HIVE_SYNC}recreate_table_on_error", boolean(), False)
+    """Drop a registration that cannot be changed into what is needed, and make it anew: another path, or columns of other
+    types."""
+    incremental: bool = option("hoodie.meta.sync.incremental", boolean(), True)
+    """Look at what was committed since the last registration. false: compare all partitions each time."""
+    with_partitions: bool = option("hoodie.meta.sync.no_partition_metadata", boolean().then(not_), False)
+    """Register no partitions, only tables."""
+    touches: bool = option("hoodie.meta.sync.touch.partitions.enabled", boolean(), False)
+    """Register partitions once more that got rows, so that who listens to the metastore hears of it."""
+    only_changes: bool = option("hoodie.datasource.meta_sync.condition.sync", boolean(), False)
+    """Note the last commit only where columns, parameters or partitions changed."""
+    path: str | None = option("hoodie.datasource.meta.sync.base.path", text("a path"), None)
+    """The table's path as others reach it, such as `s3a://…`. Unset: as the writer has it."""
+    timeout_s: float = option("hoodie.python.hive_sync.timeout", whole(1), 60)
+    """Seconds that a registration waits for the metastore in all; then it fails, and the commit stands."""
+
+    OTHERS: ClassVar = (
+        key(
+            f"{_HIVE_SYNC}filter_pushdown_enabled",
+            boolean(),
+            False,
+            "No difference: the metastore is always asked only for the partitions that matter.",
+        ),
+        fixed(f"{_HIVE_SYNC}base_file_format", "PARQUET", "base files are Parquet", "Format of the base files."),
+    )

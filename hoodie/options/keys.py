@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeVar
 
 from hoodie.model.enums import (
@@ -20,8 +19,6 @@ from hoodie.options.values import (
     KEY_GENERATOR_CLASS,
     KEY_GENERATOR_TYPE,
     DuplicatePolicy,
-    Extractor,
-    HiveViews,
     IndexType,
     KeyGeneratorType,
     Kind,
@@ -30,16 +27,13 @@ from hoodie.options.values import (
     MorInserts,
     OverwriteMode,
     SortMode,
-    ViewStore,
     boolean,
     choice,
     fields,
     fraction,
     merger,
-    named_class,
     only,
     optional,
-    pairs,
     paths,
     payload_class,
     table_version,
@@ -674,85 +668,6 @@ READ_CHECKS = (
     ),
 )
 
-_VIEW = "hoodie.filesystem.view."
-VIEW_SYNC: Key[bool | None] = Key(
-    f"{_VIEW}incr.timeline.sync.enable",
-    boolean(),
-    None,
-    "List a partition once, and afterwards follow its files by what instants say: docs/TIMELINE_SERVICE.md. "
-    "Unset: on object stores and HDFS, from the second listing of a process on.",
-)
-VIEW_TYPE: Key[ViewStore] = Key(
-    f"{_VIEW}type",
-    choice({store.value: store for store in ViewStore}),
-    ViewStore.MEMORY,
-    "Where the files that are followed are kept: in memory, in bounded memory and a file, or in RocksDB.",
-)
-VIEW_SECONDARY: Key[ViewStore] = Key(
-    f"{_VIEW}secondary.type",
-    choice({store.value: store for store in ViewStore if not store.is_remote}),
-    ViewStore.MEMORY,
-    "The same where a timeline server is asked and does not answer.",
-)
-VIEW_SPILL_BYTES = Key(
-    f"{_VIEW}spillable.mem",
-    whole(0),
-    100 * 1024 * 1024,
-    "Bytes of files that SPILLABLE_DISK keeps in memory.",
-)
-VIEW_SPILL_DIR: Key[str | None] = Key(
-    f"{_VIEW}spillable.dir",
-    text("a folder of this machine"),
-    None,
-    "Where SPILLABLE_DISK has its file. Unset: where the machine has such files.",
-)
-VIEW_ROCKSDB_DIR: Key[str | None] = Key(
-    f"{_VIEW}rocksdb.base.path",
-    text("a folder of this machine"),
-    None,
-    "Where EMBEDDED_KV_STORE makes a folder. Unset: where the machine has such files.",
-)
-VIEW_CHECKPOINT: Key[str | None] = Key(
-    "hoodie.python.view.checkpoint.path",
-    text("a folder, or an address as of a table"),
-    None,
-    "Where what is known of the files is left, so that the next process lists nothing. Unset: nowhere.",
-)
-_REMOTE = f"{_VIEW}remote."
-REMOTE_HOST = Key(
-    f"{_REMOTE}host",
-    text("a host name or address"),
-    "localhost",
-    "Where the timeline server is that REMOTE_FIRST and REMOTE_ONLY ask. The token may stand before it: hoodie:TOKEN@10.0.0.1.",
-)
-REMOTE_PORT = Key(f"{_REMOTE}port", whole(1), 26754, "Its port.")
-REMOTE_TOKEN: Key[str | None] = Key(
-    "hoodie.python.view.remote.token",
-    text("a token"),
-    None,
-    "What the server asks for, where it is not in the host's name.",
-)
-REMOTE_TIMEOUT = Key(
-    f"{_REMOTE}timeout.secs",
-    whole(1),
-    60,
-    "Seconds that an answer is waited for, retries included. Then the partitions concerned are listed. Apache Hudi: 300, each time.",
-)
-REMOTE_RETRY = Key(
-    f"{_REMOTE}retry.enable",
-    boolean(),
-    True,
-    "Send a request again that a connection has failed. Apache Hudi: false.",
-)
-REMOTE_RETRIES = Key(f"{_REMOTE}retry.max_numbers", whole(0), 3, "How often.")
-REMOTE_FIRST_PAUSE = Key(
-    f"{_REMOTE}retry.initial_interval_ms", whole(0), 100, "Milliseconds before the first retry; each time it doubles."
-)
-REMOTE_MAX_PAUSE = Key(f"{_REMOTE}retry.max_interval_ms", whole(0), 2000, "The longest such pause.")
-REMOTE_KEYS: tuple[Key[object], ...] = (
-    *(REMOTE_HOST, REMOTE_PORT, REMOTE_TOKEN, REMOTE_TIMEOUT, REMOTE_RETRY, REMOTE_RETRIES),
-    *(REMOTE_FIRST_PAUSE, REMOTE_MAX_PAUSE),
-)
 MARKERS_TYPE: Key[MarkersType | None] = Key(
     "hoodie.write.markers.type",
     choice({kind.value: kind for kind in MarkersType}),
@@ -760,174 +675,5 @@ MARKERS_TYPE: Key[MarkersType | None] = Key(
     "Mark each file that a commit is about to name by a file, or all by lines of one, as Apache Hudi's timeline server does. Ours "
     "need no server for that. Unset: by lines where a commit names more than 100 files. Apache Hudi: TIMELINE_SERVER_BASED.",
 )
-EMBED_SERVER = Key(
-    "hoodie.embed.timeline.server",
-    boolean(),
-    False,
-    "Answer as a timeline server while a write runs. Tasks of ours ask nobody, so it is for others. Apache Hudi: true.",
-)
-EMBED_PORT = Key("hoodie.embed.timeline.server.port", whole(0), 0, "Where it listens; 0: at a port that is free.")
-VIEW_KEYS: tuple[Key[object], ...] = (
-    *(VIEW_SYNC, VIEW_TYPE, VIEW_SECONDARY, VIEW_SPILL_BYTES, VIEW_SPILL_DIR, VIEW_ROCKSDB_DIR, VIEW_CHECKPOINT),
-    *REMOTE_KEYS,
-)
 
 # -- registration in a Hive metastore ----------------------------------------------------------------------------------
-
-_HIVE_SYNC = "hoodie.datasource.hive_sync."
-HIVE_SYNC_ENABLE = Key(
-    f"{_HIVE_SYNC}enable",
-    boolean(),
-    False,
-    "Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next one makes up for it.",
-)
-META_SYNC_ENABLE = Key(
-    "hoodie.datasource.meta.sync.enable", boolean(), False, "The same, by Apache Hudi's word for all catalogs."
-)
-HIVE_SYNC_TOOL = "org.apache.hudi.hive.HiveSyncTool"
-META_SYNC_TOOL: Key[tuple[str, ...]] = Key(
-    "hoodie.meta.sync.client.tool.class",
-    fields("Apache Hudi's classes"),
-    (HIVE_SYNC_TOOL,),
-    "Where tables are registered. Any class but this one is a warning at each write: the table is not registered there.",
-)
-HIVE_SYNC_MODE = Key(
-    f"{_HIVE_SYNC}mode",
-    choice({mode: mode for mode in ("hms", "jdbc", "hiveql", "glue")}),
-    "hms",
-    "How. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes through a HiveServer. "
-    "glue is a warning at each write: the table is not registered there.",
-)
-HIVE_SYNC_URIS = Key(
-    f"{_HIVE_SYNC}metastore.uris",
-    text("thrift://host:port[,…]"),
-    "thrift://localhost:9083",
-    "Servers of one metastore; the first that can be reached is asked.",
-)
-HIVE_SYNC_DATABASE: Key[str | None] = Key(
-    f"{_HIVE_SYNC}database",
-    text("a name"),
-    None,
-    "Database to register in. Unset: `hoodie.database.name` of the table, else `default`.",
-)
-HIVE_SYNC_TABLE: Key[str | None] = Key(
-    f"{_HIVE_SYNC}table", text("a name"), None, "Name to register by. Unset: that of the table."
-)
-HIVE_SYNC_AUTO_DATABASE = Key(
-    f"{_HIVE_SYNC}auto_create_database", boolean(), True, "Make the database when it is not there."
-)
-HIVE_SYNC_PARTITION_FIELDS: Key[tuple[str, ...] | None] = Key(
-    f"{_HIVE_SYNC}partition_fields", fields(), None, "Hive's partition columns. Unset: the table's."
-)
-HIVE_SYNC_EXTRACTOR: Key[Extractor | None] = Key(
-    f"{_HIVE_SYNC}partition_extractor_class",
-    named_class(choice({f"org.apache.hudi.hive.{each.value}": each for each in Extractor})),
-    None,
-    "How values are read from partition paths, by the name of Apache Hudi's class. Unset: what the table's properties say.",
-)
-HIVE_SYNC_SKIP_RO = Key(
-    f"{_HIVE_SYNC}skip_ro_suffix",
-    boolean(),
-    False,
-    "Merge-on-read: the read-optimized view has the name itself, without `_ro`; then nothing else has that name.",
-)
-HIVE_SYNC_STRATEGY = Key(
-    f"{_HIVE_SYNC}table.strategy",
-    choice({each.value: each for each in HiveViews}),
-    HiveViews.ALL,
-    "Merge-on-read: register both views with their suffixes, or only the realtime or the read-optimized one, by the name itself.",
-)
-META_SYNC_SNAPSHOT_NAME = Key(
-    "hoodie.meta.sync.sync_snapshot_with_table_name",
-    boolean(),
-    True,
-    "Merge-on-read: register the realtime view by the name itself, too.",
-)
-HIVE_SYNC_TIMESTAMP = Key(
-    f"{_HIVE_SYNC}support_timestamp",
-    boolean(),
-    False,
-    "Hive's type for timestamps is `timestamp`, else `bigint`. Spark has its own note of the columns, and its own types.",
-)
-HIVE_SYNC_COMMENT = Key(
-    f"{_HIVE_SYNC}sync_comment", boolean(), False, "Register what the table's schema says of its columns as comments."
-)
-HIVE_SYNC_DATASOURCE = Key(
-    f"{_HIVE_SYNC}sync_as_datasource", boolean(), True, "Register for Spark as a table of the format `hudi`, too."
-)
-HIVE_SYNC_SCHEMA_LENGTH = Key(
-    f"{_HIVE_SYNC}schema_string_length_thresh",
-    whole(1),
-    4000,
-    "Characters of one table parameter, by which Spark's note of the columns is cut.",
-)
-HIVE_SYNC_NO_META = Key(
-    f"{_HIVE_SYNC}omit_metadata_fields", boolean(), False, "Register the table without its `_hoodie_` columns."
-)
-HIVE_SYNC_PROPERTIES: Key[Mapping[str, str] | None] = Key(
-    f"{_HIVE_SYNC}table_properties", pairs(), None, "More parameters of the registered table."
-)
-HIVE_SYNC_SERDE: Key[Mapping[str, str] | None] = Key(
-    f"{_HIVE_SYNC}serde_properties", pairs(), None, "More parameters of its SerDe."
-)
-HIVE_SYNC_MANAGED = Key(
-    f"{_HIVE_SYNC}create_managed_table",
-    boolean(),
-    False,
-    "Register without the parameter EXTERNAL: whoever drops the table in Hive may delete its files.",
-)
-HIVE_SYNC_BATCH = Key(f"{_HIVE_SYNC}batch_num", whole(1), 1000, "Partitions that are registered by one request.")
-HIVE_SYNC_RECREATE = Key(
-    f"{_HIVE_SYNC}recreate_table_on_error",
-    boolean(),
-    False,
-    "Drop a registration that cannot be changed into what is needed, and make it anew: another path, or columns of other types.",
-)
-HIVE_SYNC_PUSHDOWN = Key(
-    f"{_HIVE_SYNC}filter_pushdown_enabled",
-    boolean(),
-    False,
-    "No difference: the metastore is always asked only for the partitions that matter.",
-)
-META_SYNC_INCREMENTAL = Key(
-    "hoodie.meta.sync.incremental",
-    boolean(),
-    True,
-    "Look at what was committed since the last registration. false: compare all partitions each time.",
-)
-META_SYNC_NO_PARTITIONS = Key(
-    "hoodie.meta.sync.no_partition_metadata", boolean(), False, "Register no partitions, only tables."
-)
-META_SYNC_TOUCH = Key(
-    "hoodie.meta.sync.touch.partitions.enabled",
-    boolean(),
-    False,
-    "Register partitions once more that got rows, so that who listens to the metastore hears of it.",
-)
-META_SYNC_CONDITIONAL = Key(
-    "hoodie.datasource.meta_sync.condition.sync",
-    boolean(),
-    False,
-    "Note the last commit only where columns, parameters or partitions changed.",
-)
-META_SYNC_SPARK_VERSION: Key[str | None] = Key(
-    "hoodie.meta_sync.spark.version",
-    text("a version"),
-    None,
-    "Version of Spark that the registration names as its maker. Unset: that of the session that writes, else none.",
-)
-META_SYNC_PATH: Key[str | None] = Key(
-    "hoodie.datasource.meta.sync.base.path",
-    text("a path"),
-    None,
-    "The table's path as others reach it, such as `s3a://…`. Unset: as the writer has it.",
-)
-HIVE_SYNC_TIMEOUT = Key(
-    "hoodie.python.hive_sync.timeout",
-    whole(1),
-    60,
-    "Seconds that a registration waits for the metastore in all; then it fails, and the commit stands.",
-)
-HIVE_SYNC_CHECKS = (
-    _check(f"{_HIVE_SYNC}base_file_format", "PARQUET", "base files are Parquet", "Format of the base files."),
-)

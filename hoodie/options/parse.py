@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 
 from hoodie.errors import OptionError
@@ -17,13 +18,13 @@ from hoodie.options.compaction import MEMORY_LIMIT, CompactionOptions, LogCompac
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
-from hoodie.options.hive import HiveSyncOptions, servers_of
+from hoodie.options.hive import HiveSyncOptions, not_registered
 from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.option import Key
 from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.options.table import TableOptions
-from hoodie.options.values import DuplicatePolicy, OverwriteMode, ViewStore
+from hoodie.options.values import DuplicatePolicy, OverwriteMode
 from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
 from hoodie.options.write import IndexOptions, StreamRetries, WriteOptions, WriteRequest
 
@@ -106,7 +107,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
     compaction, log_compaction = given.make(CompactionOptions), given.make(LogCompactionOptions)
     cleaning, archiving, expiry = (given.make(CleaningOptions), given.make(ArchivingOptions), given.make(ExpiryOptions))
     clustering, concurrency = given.make(ClusteringOptions), given.make(ConcurrencyOptions)
-    hive_sync = attempt(lambda: _hive_sync(given))
+    hive_sync = given.make(HiveSyncOptions)
     view = attempt(lambda: _view(given))
     stream = attempt(lambda: _stream(given))
     key_settings = attempt(lambda: table.over(unsaid).key_settings)
@@ -167,7 +168,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         clustering=clustering,
         concurrency=concurrency,
         view=view,
-        embedded=EmbeddedOptions(get(keys.EMBED_SERVER), get(keys.EMBED_PORT), get(keys.REMOTE_TOKEN)),
+        embedded=given.make(EmbeddedOptions),
         markers=get(keys.MARKERS_TYPE),
         hive_sync=hive_sync,
         stream=stream,
@@ -179,7 +180,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         write,
         given.ignored(reading=False),
         unsaid,
-        (*not_done, *_not_registered(given)),
+        (*not_done, *not_registered(given.get)),
     )
 
 
@@ -218,83 +219,8 @@ def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str
 
 
 def _view(given: Layers) -> ViewOptions:
-    get = given.get
-    follows, checkpoint = get(keys.VIEW_SYNC), get(keys.VIEW_CHECKPOINT)
-    return ViewOptions(
-        follows=True if follows is None and checkpoint is not None else follows,
-        type=get(keys.VIEW_TYPE),
-        secondary=get(keys.VIEW_SECONDARY),
-        spill_bytes=get(keys.VIEW_SPILL_BYTES),
-        spill_folder=get(keys.VIEW_SPILL_DIR),
-        rocksdb_folder=get(keys.VIEW_ROCKSDB_DIR),
-        remote=_remote(given) if get(keys.VIEW_TYPE).is_remote else None,
-        checkpoint=checkpoint,
-    )
-
-
-def _remote(given: Layers) -> RemoteOptions:
-    get = given.get
-    return RemoteOptions.at(
-        get(keys.REMOTE_HOST),
-        port=get(keys.REMOTE_PORT),
-        token=get(keys.REMOTE_TOKEN),
-        timeout_s=get(keys.REMOTE_TIMEOUT),
-        retries=get(keys.REMOTE_RETRIES) if get(keys.REMOTE_RETRY) else 0,
-        first_pause_s=get(keys.REMOTE_FIRST_PAUSE) / 1000,
-        max_pause_s=get(keys.REMOTE_MAX_PAUSE) / 1000,
-        is_only=get(keys.VIEW_TYPE) is ViewStore.REMOTE_ONLY,
-    )
-
-
-def _hive_sync(given: Layers) -> HiveSyncOptions:
-    get = given.get
-    table_properties, serde_properties = get(keys.HIVE_SYNC_PROPERTIES), get(keys.HIVE_SYNC_SERDE)
-    return HiveSyncOptions(
-        enabled=_wants_hive(given) and get(keys.HIVE_SYNC_MODE) != "glue",
-        servers=servers_of(get(keys.HIVE_SYNC_URIS), option=keys.HIVE_SYNC_URIS.name),
-        database=get(keys.HIVE_SYNC_DATABASE),
-        table=get(keys.HIVE_SYNC_TABLE),
-        creates_database=get(keys.HIVE_SYNC_AUTO_DATABASE),
-        partition_fields=get(keys.HIVE_SYNC_PARTITION_FIELDS),
-        extractor=get(keys.HIVE_SYNC_EXTRACTOR),
-        skips_ro_suffix=get(keys.HIVE_SYNC_SKIP_RO),
-        views=get(keys.HIVE_SYNC_STRATEGY),
-        snapshot_by_name=get(keys.META_SYNC_SNAPSHOT_NAME),
-        timestamps=get(keys.HIVE_SYNC_TIMESTAMP),
-        comments=get(keys.HIVE_SYNC_COMMENT),
-        for_spark=get(keys.HIVE_SYNC_DATASOURCE),
-        spark_version=get(keys.META_SYNC_SPARK_VERSION),
-        schema_length=get(keys.HIVE_SYNC_SCHEMA_LENGTH),
-        meta_columns=not get(keys.HIVE_SYNC_NO_META),
-        table_properties=table_properties or {},
-        serde_properties=serde_properties or {},
-        managed=get(keys.HIVE_SYNC_MANAGED),
-        at_once=get(keys.HIVE_SYNC_BATCH),
-        recreates=get(keys.HIVE_SYNC_RECREATE),
-        incremental=get(keys.META_SYNC_INCREMENTAL),
-        with_partitions=not get(keys.META_SYNC_NO_PARTITIONS),
-        touches=get(keys.META_SYNC_TOUCH),
-        only_changes=get(keys.META_SYNC_CONDITIONAL),
-        path=get(keys.META_SYNC_PATH),
-        timeout_s=get(keys.HIVE_SYNC_TIMEOUT),
-    )
-
-
-def _wants_hive(given: Layers) -> bool:
-    """Whether a Hive metastore is asked for: by its own switch, or by that of all catalogs with Hive among the tools."""
-    tools = given.get(keys.META_SYNC_TOOL)
-    return given.get(keys.HIVE_SYNC_ENABLE) or (given.get(keys.META_SYNC_ENABLE) and keys.HIVE_SYNC_TOOL in tools)
-
-
-def _not_registered(given: Layers) -> list[str]:
-    """Registrations that were asked for and are not done, a sentence each."""
-    said = []
-    if given.get(keys.HIVE_SYNC_ENABLE) or given.get(keys.META_SYNC_ENABLE):
-        others = [tool for tool in given.get(keys.META_SYNC_TOOL) if tool != keys.HIVE_SYNC_TOOL]
-        said += [f"the table is not registered by {tool} ({keys.META_SYNC_TOOL.name})" for tool in others]
-    if _wants_hive(given) and given.get(keys.HIVE_SYNC_MODE) == "glue":
-        said.append(f"the table is not registered in AWS Glue ({keys.HIVE_SYNC_MODE.name})")
-    return said
+    view = given.make(ViewOptions)
+    return replace(view, remote=RemoteOptions.at(**vars(given.make(RemoteOptions)))) if view.type.is_remote else view
 
 
 def _stream(given: Layers) -> StreamBatch | None:

@@ -15,8 +15,10 @@ from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.compaction import MEMORY_LIMIT, CompactionOptions, LogCompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.expiry import ExpiryOptions
+from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.hudi_names import hudi_names
 from hoodie.options.option import Key, keys_of
+from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
 
 PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
 """A key that begins so is ours or Apache Hudi's, and no note for the commit's metadata."""
@@ -93,51 +95,7 @@ _TOPICS: Mapping[str, tuple[Key[object] | type, ...]] = {
         ),
         *(ClusteringOptions, keys.METADATA_ENABLE, ConcurrencyOptions),
     ),
-    "Registration in a Hive metastore": (
-        *(
-            keys.HIVE_SYNC_ENABLE,
-            keys.META_SYNC_ENABLE,
-            keys.META_SYNC_TOOL,
-            keys.HIVE_SYNC_MODE,
-            keys.HIVE_SYNC_URIS,
-            keys.HIVE_SYNC_DATABASE,
-        ),
-        *(
-            keys.HIVE_SYNC_TABLE,
-            keys.HIVE_SYNC_AUTO_DATABASE,
-            keys.HIVE_SYNC_PARTITION_FIELDS,
-            keys.HIVE_SYNC_EXTRACTOR,
-        ),
-        *(
-            keys.HIVE_SYNC_SKIP_RO,
-            keys.HIVE_SYNC_STRATEGY,
-            keys.META_SYNC_SNAPSHOT_NAME,
-            keys.HIVE_SYNC_TIMESTAMP,
-            keys.HIVE_SYNC_COMMENT,
-        ),
-        *(
-            keys.HIVE_SYNC_DATASOURCE,
-            keys.HIVE_SYNC_SCHEMA_LENGTH,
-            keys.HIVE_SYNC_NO_META,
-            keys.HIVE_SYNC_PROPERTIES,
-            keys.HIVE_SYNC_SERDE,
-        ),
-        *(
-            keys.HIVE_SYNC_MANAGED,
-            keys.HIVE_SYNC_BATCH,
-            keys.HIVE_SYNC_RECREATE,
-            keys.HIVE_SYNC_PUSHDOWN,
-            keys.META_SYNC_INCREMENTAL,
-        ),
-        *(
-            keys.META_SYNC_NO_PARTITIONS,
-            keys.META_SYNC_TOUCH,
-            keys.META_SYNC_CONDITIONAL,
-            keys.META_SYNC_SPARK_VERSION,
-            keys.META_SYNC_PATH,
-        ),
-        *(keys.HIVE_SYNC_TIMEOUT, *keys.HIVE_SYNC_CHECKS),
-    ),
+    "Registration in a Hive metastore": (HiveSyncOptions,),
     "Streams that are written": (
         *(
             keys.STREAM_ID,
@@ -149,7 +107,7 @@ _TOPICS: Mapping[str, tuple[Key[object] | type, ...]] = {
         ),
         keys.COMMIT_ENTRIES,
     ),
-    "File system view": (*keys.VIEW_KEYS, keys.EMBED_SERVER, keys.EMBED_PORT, keys.MARKERS_TYPE),
+    "File system view": (ViewOptions, RemoteOptions, EmbeddedOptions, keys.MARKERS_TYPE),
     "Reading": (
         keys.QUERY_TYPE,
         keys.BEGIN_INSTANT,
@@ -174,15 +132,16 @@ def _groups() -> dict[str, tuple[Key[object], ...]]:
     found: dict[str, tuple[Key[object], ...]] = {}
     seen: set[str] = set()
     for title, topics in _TOPICS.items():
-        listed = [key for each in topics for key in ((each,) if isinstance(each, Key) else keys_of(each))]
-        found[title] = tuple(key for key in listed if key.name not in seen)
-        seen.update(key.name for key in listed)
+        listed = {key.name: key for each in topics for key in ((each,) if isinstance(each, Key) else keys_of(each))}
+        found[title] = tuple(key for name, key in listed.items() if name not in seen)
+        seen.update(listed)
     return found
 
 
 VALUES = tuple(each for topics in _TOPICS.values() for each in topics if isinstance(each, type))
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(_groups())
-READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *keys.VIEW_KEYS, keys.METADATA_ENABLE)
+VIEW_KEYS = (*keys_of(ViewOptions), *keys_of(RemoteOptions))
+READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS, keys.METADATA_ENABLE)
 WRITE_KEYS: tuple[Key[object], ...] = (
     *(key for title, group in GROUPS.items() if title != "Reading" for key in group),
     keys.MERGE_SCHEMA,

@@ -2,26 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from hoodie.options import keys
-from hoodie.options.values import ViewStore
+from hoodie.options.option import combined, key, option, shared
+from hoodie.options.values import ViewStore, boolean, milliseconds, one_of, text, whole
+
+_VIEW = "hoodie.filesystem.view."
+_REMOTE = f"{_VIEW}remote."
+_SYNC = key(
+    f"{_VIEW}incr.timeline.sync.enable",
+    boolean(),
+    None,
+    "List a partition once, and afterwards follow its files by what instants say: docs/TIMELINE_SERVICE.md. "
+    "Unset: on object stores and HDFS, from the second listing of a process on.",
+)
+_TYPE = key(
+    f"{_VIEW}type",
+    one_of(ViewStore),
+    "MEMORY",
+    "Where the files that are followed are kept: in memory, in bounded memory and a file, or in RocksDB.",
+)
+_CHECKPOINT = key(
+    "hoodie.python.view.checkpoint.path",
+    text("a folder, or an address as of a table"),
+    None,
+    "Where what is known of the files is left, so that the next process lists nothing. Unset: nowhere.",
+)
+REMOTE_TOKEN = key(
+    "hoodie.python.view.remote.token",
+    text("a token"),
+    None,
+    "What the server asks for, where it is not in the host's name.",
+)
+
+
+def _follows(follows: bool | None, checkpoint: str | None) -> bool | None:
+    return True if follows is None and checkpoint is not None else follows
+
+
+def _retries(enabled: bool, number: int) -> int:
+    return number if enabled else 0
 
 
 @dataclass(frozen=True)
 class RemoteOptions:
     """Where a timeline server is, and how long it is waited for."""
 
-    host: str = keys.REMOTE_HOST.default
-    port: int = keys.REMOTE_PORT.default
-    token: str | None = field(default=None, repr=False)
-    timeout_s: float = keys.REMOTE_TIMEOUT.default
-    """For all tries of a request together."""
-    retries: int = keys.REMOTE_RETRIES.default
-    first_pause_s: float = keys.REMOTE_FIRST_PAUSE.default / 1000
-    max_pause_s: float = keys.REMOTE_MAX_PAUSE.default / 1000
-    is_only: bool = False
+    host: str = option(f"{_REMOTE}host", text("a host name or address"), "localhost")
+    """Where the timeline server is that REMOTE_FIRST and REMOTE_ONLY ask. The token may stand before it: hoodie:TOKEN@10.0.0.1."""
+    port: int = option(f"{_REMOTE}port", whole(1), 26754)
+    """Its port."""
+    token: str | None = shared(REMOTE_TOKEN, repr=False)
+    timeout_s: float = option(f"{_REMOTE}timeout.secs", whole(1), 60)
+    """Seconds that an answer is waited for, retries included. Then the partitions concerned are listed. Apache Hudi: 300, each
+    time."""
+    retries: int = combined(
+        _retries,
+        key(
+            f"{_REMOTE}retry.enable",
+            boolean(),
+            True,
+            "Send a request again that a connection has failed. Apache Hudi: false.",
+        ),
+        key(f"{_REMOTE}retry.max_numbers", whole(0), 3, "How often."),
+    )
+    first_pause_s: float = option(f"{_REMOTE}retry.initial_interval_ms", milliseconds(0), 100)
+    """Milliseconds before the first retry; each time it doubles."""
+    max_pause_s: float = option(f"{_REMOTE}retry.max_interval_ms", milliseconds(0), 2000)
+    """The longest such pause."""
+    is_only: bool = combined(lambda store: store is ViewStore.REMOTE_ONLY, _TYPE)
     """A server without an answer is an error."""
 
     @classmethod
@@ -35,19 +85,23 @@ class RemoteOptions:
 
 @dataclass(frozen=True)
 class ViewOptions:
-    follows: bool | None = keys.VIEW_SYNC.default
-    """A partition is listed once, and afterwards instants say what became of its files. None: where calls go to a server, and only
-    from the second time on that this process asks for a partition, so that one that asks once has no more to do.
-    """
-    type: ViewStore = keys.VIEW_TYPE.default
-    secondary: ViewStore = keys.VIEW_SECONDARY.default
-    spill_bytes: int = keys.VIEW_SPILL_BYTES.default
-    spill_folder: str | None = keys.VIEW_SPILL_DIR.default
-    rocksdb_folder: str | None = keys.VIEW_ROCKSDB_DIR.default
+    follows: bool | None = combined(_follows, _SYNC, _CHECKPOINT)
+    """None: where calls go to a server, and only from the second time on that this process asks for a partition, so that one
+    that asks once has no more to do."""
+    type: ViewStore = shared(_TYPE)
+    secondary: ViewStore = option(
+        f"{_VIEW}secondary.type", one_of(store for store in ViewStore if not store.is_remote), "MEMORY"
+    )
+    """The same where a timeline server is asked and does not answer."""
+    spill_bytes: int = option(f"{_VIEW}spillable.mem", whole(0), 100 * 1024 * 1024)
+    """Bytes of files that SPILLABLE_DISK keeps in memory."""
+    spill_folder: str | None = option(f"{_VIEW}spillable.dir", text("a folder of this machine"), None)
+    """Where SPILLABLE_DISK has its file. Unset: where the machine has such files."""
+    rocksdb_folder: str | None = option(f"{_VIEW}rocksdb.base.path", text("a folder of this machine"), None)
+    """Where EMBEDDED_KV_STORE makes a folder. Unset: where the machine has such files."""
     remote: RemoteOptions | None = None
     """With a remote type."""
-    checkpoint: str | None = keys.VIEW_CHECKPOINT.default
-    """A folder, or an address: where the next process finds what this one knew."""
+    checkpoint: str | None = shared(_CHECKPOINT)
 
     @property
     def store(self) -> ViewStore:
@@ -59,9 +113,11 @@ class ViewOptions:
 class EmbeddedOptions:
     """A timeline server that lives as long as a write."""
 
-    starts: bool = keys.EMBED_SERVER.default
-    port: int = keys.EMBED_PORT.default
-    token: str | None = field(default=None, repr=False)
+    starts: bool = option("hoodie.embed.timeline.server", boolean(), False)
+    """Answer as a timeline server while a write runs. Tasks of ours ask nobody, so it is for others. Apache Hudi: true."""
+    port: int = option("hoodie.embed.timeline.server.port", whole(0), 0)
+    """Where it listens; 0: at a port that is free."""
+    token: str | None = shared(REMOTE_TOKEN, repr=False)
 
 
 VIEW = ViewOptions()

@@ -10,11 +10,13 @@ from hoodie.options import keys
 from hoodie.options.class_names import one_name
 from hoodie.options.compaction import CompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
+from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.merging import PAYLOADS, merge_rule
 from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
 
 LOCKS, STRATEGIES = key_of(ConcurrencyOptions, "lock_provider"), key_of(CompactionOptions, "strategies")
+EXTRACTOR = key_of(HiveSyncOptions, "extractor")
 HUDI = "org.apache.hudi."
 DMS = f"{HUDI}common.model.AWSDmsAvroPayload"
 OLDER = [
@@ -29,7 +31,7 @@ OLDER = [
     (LOCKS, f"{HUDI}core.transaction.lock.InProcessLockProvider", f"{HUDI}client.transaction.lock.InProcessLockProvider"),
     (STRATEGIES, f"{HUDI}io.compact.strategy.BoundedIOCompactionStrategy", "bounded_io"),
     (STRATEGIES, "com.uber.hoodie.io.compact.strategy.DayBasedCompactionStrategy", "day_based"),
-    (keys.HIVE_SYNC_EXTRACTOR, "com.uber.hoodie.hive.MultiPartKeysValueExtractor", f"{HUDI}hive.MultiPartKeysValueExtractor"),
+    (EXTRACTOR, "com.uber.hoodie.hive.MultiPartKeysValueExtractor", f"{HUDI}hive.MultiPartKeysValueExtractor"),
 ]  # fmt: skip
 
 

@@ -108,14 +108,18 @@ def _values(value):
 def test_every_number_of_a_value_arrives_at_its_field():
     numbers = {key.name for group in registry.GROUPS.values() for key in group if key.shown.isdigit()}
     texts = {name: str(1000 + number) for number, name in enumerate(sorted(numbers))}
-    texts["hoodie.keep.max.commits"] = "2000"  # more than the least
+    texts |= {"hoodie.keep.max.commits": "2000", "hoodie.filesystem.view.type": "remote_first"}  # more than the least
     found = {}
-    for value in _values(parse_write_options(texts).write):
+    write = parse_write_options(texts).write
+    for value in _values(write):
         for each in fields(value):
             keys_of_field = keys_of(type(value), only=each.name)
             if len(keys_of_field) == 1:
                 found[keys_of_field[0].name] = keys_of_field[0], getattr(value, each.name)
-    assert numbers - set(found) == {"hoodie.python.memory.limit.mb"}
+    retries, limit_mb = "hoodie.filesystem.view.remote.retry.max_numbers", "hoodie.python.memory.limit.mb"
+    assert numbers - set(found) == {retries, limit_mb}
+    assert write.view.remote.retries == int(texts[retries])
+    assert write.memory_limit_bytes == int(texts[limit_mb]) * 1024 * 1024
     assert {name: got for name, (_, got) in found.items() if name in numbers} == {
         name: key.parse(texts[name]) for name, (key, _) in found.items() if name in numbers
     }
@@ -139,28 +143,8 @@ def test_every_number_of_a_write_arrives_where_it_belongs():
         keys.LOG_MAX_SIZE: write.log_max_size_bytes,
         keys.LOG_BLOCK_MAX_SIZE: write.log_block_max_size_bytes,
         keys.BLOOM_MAX_ENTRIES: write.index.bloom_max_entries,
-        keys.VIEW_SPILL_BYTES: write.view.spill_bytes,
-        keys.HIVE_SYNC_BATCH: write.hive_sync.at_once,
-        keys.HIVE_SYNC_SCHEMA_LENGTH: write.hive_sync.schema_length,
-        keys.HIVE_SYNC_TIMEOUT: write.hive_sync.timeout_s,
         keys.STREAM_RETRIES: write.stream_retries.tries,
         keys.STREAM_RETRY_INTERVAL: round(write.stream_retries.interval_s * 1000),
-        keys.EMBED_PORT: write.embedded.port,
-    }
-    values = {name: value for name, value in values.items() if name not in {key.name for key in keys.REMOTE_KEYS}}
-    assert {key.name: value for key, value in got.items()} == values
-
-
-def test_every_number_of_a_timeline_server_arrives_where_it_belongs():
-    values = {key.name: 1000 + n for n, key in enumerate(keys.REMOTE_KEYS) if type(key.default) is int}
-    options = {name: str(value) for name, value in values.items()} | {keys.VIEW_TYPE.name: "remote_first"}
-    remote = parse_write_options(options).write.view.remote
-    got = {
-        keys.REMOTE_PORT: remote.port,
-        keys.REMOTE_TIMEOUT: remote.timeout_s,
-        keys.REMOTE_RETRIES: remote.retries,
-        keys.REMOTE_FIRST_PAUSE: round(remote.first_pause_s * 1000),
-        keys.REMOTE_MAX_PAUSE: round(remote.max_pause_s * 1000),
     }
     assert {key.name: value for key, value in got.items()} == values
 
