@@ -31,18 +31,18 @@ _INTRODUCTION = """\
 
 Keys and values are those of Apache Hudi; `hoodie.python.*` are our own. Keys are matched without regard to case.
 
-- A key that nobody knows is an error that suggests the nearest one.
-- A key of Delta Lake, Apache Iceberg or Spark's file formats is honoured where it means the same, and an error that names
-  ours otherwise ("Options of other systems").
-- A key of Apache Hudi for something that this release does not do is an error where a query would give other rows without
-  it, and a warning at each write otherwise ("Not done").
-- Any other key of Apache Hudi and of its modules for AWS, GCP, catalogs and the Streamer, older ones included
-  (`hoodie/options/hudi_keys.tsv`), is accepted, has no effect, and is named in a warning, with the reason why that is right
-  ("Without effect").
-- All that is wrong with the options of a call is said in one error.
-- A table remembers its options: later writes need none of them, and one that contradicts the table is an error.
+- An unknown key is an error that suggests the nearest one.
+- A key of Delta Lake, Apache Iceberg or Spark's file formats works where ours means the same. Otherwise it is an error that
+  names ours ("Options of other systems").
+- A key of Apache Hudi for something that this release does not do is an error if a query would give other rows without it.
+  Otherwise it is a warning at each write ("Not done").
+- Any other key of Apache Hudi has no effect. A warning names it and says why that is right ("Without effect"). So it is
+  with keys of older versions, and of Hudi's modules for AWS, GCP, catalogs and the Streamer
+  (`hoodie/options/hudi_keys.tsv`).
+- One error names everything that is wrong with the options of a call.
+- A table remembers its options: later writes need none of them. An option that contradicts the table is an error.
 - Defaults for all jobs stand in `hoodie-defaults.conf` in the folder that the environment variable `HOODIE_CONF_DIR`
-  names. They count behind the options of a job; those of a table only when it is created.
+  names. Options of a job override them. Options of a table count only when it is created.
 - Work that takes long shows a bar in a terminal or a notebook, and a line in the log elsewhere. The environment variable
   `HOODIE_PROGRESS` chooses: `auto`, `bar`, `log` or `off`.
 """
