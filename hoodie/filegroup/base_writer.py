@@ -32,6 +32,8 @@ ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes of small pieces that are collected before they are written as one row group."""
 _LEAST_GROUP_BYTES = 4 * 1024 * 1024
+_IN_MEMORY_BYTES = 1024 * 1024
+"""Arrow bytes of a whole file up to which it is written by one call, and not column by column."""
 _SAMPLE_ROWS = 8192
 _stated_columns = for_the_same(stated_columns)
 
@@ -97,7 +99,7 @@ class BaseFileWriter:
 
     def __enter__(self) -> BaseFileWriter:
         self._file = self._output.__enter__()
-        self._sink = sink_over(self._file)
+        self._sink: Any = None
         self._writer: Any = None
         return self
 
@@ -109,12 +111,13 @@ class BaseFileWriter:
         plain: Collection[str] = (),
         new: bool = True,
         sheds: bool = False,
+        chains: np.ndarray | None = None,
     ) -> None:
         """Append rows. Their `_hoodie_file_name` is set here: copied rows get the new file's name too.
 
         Text columns may be dictionary arrays. With the first call: `before`, the footer of the file that this one follows, `plain`,
         leaf paths of its columns without a dictionary, which get none here, and `sheds`, whether rows of it may be gone. `new`: the
-        rows' keys are not in that file.
+        rows' keys are not in that file. `chains`: see `FooterKeys.add`.
         """
         if self._keys is None and (before is not None or data.num_rows):
             at_most = (before.record_count if before is not None else 0) + max(self._more_rows, data.num_rows)
@@ -126,7 +129,7 @@ class BaseFileWriter:
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         table = conform(table, with_encoded(self._without_name, table.schema), path=self.staged)
         if self._stores_keys:
-            self._keys.add(table.column(RECORD_KEY), new=new)
+            self._keys.add(table.column(RECORD_KEY), new=new, chains=chains)
         self.rows += table.num_rows
         if self._unstored is not None:
             table = self._unstored.stored(table)
@@ -159,6 +162,8 @@ class BaseFileWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         try:
             if kind is None:
+                if self._writer is None and self._waiting_bytes <= _IN_MEMORY_BYTES:
+                    self._sink = pa.BufferOutputStream()
                 self._flush()
                 keys = self._keys or FooterKeys(self._options)
                 writer = self._opened(self._schema.empty_table())
@@ -166,6 +171,8 @@ class BaseFileWriter:
                 entries = keys.metadata(avro) if self._stores_keys else footer_entries(None, None, avro)
                 close_parquet(writer, self._sink, self._footers, nan=self._nan, entries=entries)
                 self.size_bytes = self._sink.tell()
+                if isinstance(self._sink, pa.BufferOutputStream):
+                    self._file.write(self._sink.getvalue())
                 self._sink.close()
                 self.ranges = ranges_of_footer(self._footers[-1], _stated_columns(self._schema), cut=True)
         except BaseException as exc:
@@ -176,7 +183,8 @@ class BaseFileWriter:
                 self._writer.is_open = (
                     False  # of a file that is given up nobody needs the end, which it would write when it goes
                 )
-            self._sink.close()
+            if self._sink is not None:
+                self._sink.close()
         self._output.__exit__(kind, error, trace)
 
     def held_keys(self, most_bytes: int) -> pa.Array | None:
@@ -190,6 +198,7 @@ class BaseFileWriter:
     def _opened(self, first: pa.Table) -> Any:
         """The Parquet writer, made when the first rows show which columns repeat their values."""
         if self._writer is None:
+            self._sink = self._sink or sink_over(self._file)
             self._writer = parquet_writer(
                 self._sink,
                 first.schema,

@@ -7,7 +7,7 @@ a text may stand for several values, rows that meet are compared by the values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import zip_longest
 from typing import Any
@@ -70,9 +70,9 @@ def refuse_equal_texts(
         return
     names = [RECORD_KEY, *dict.fromkeys(name.split(".")[0] for name in texts.columns)]
     unclear = [_unclear(table.select(names), texts, path) for table in rows]
-    found = pa.concat_tables([_with_values(table, texts) for table in unclear])
-    if not found.num_rows:
+    if not any(table.num_rows for table in unclear):
         return
+    found = pa.concat_tables([_with_values(table, texts) for table in unclear])
     if stored is not None:
         met = stored_rows(storage, context, stored, pc.unique(found.column(RECORD_KEY)), names[1:])
         found = pa.concat_tables([found, _with_values(met, texts)])
@@ -89,6 +89,16 @@ def refuse_equal_texts(
     )
 
 
+def may_be_equal(rows: pa.Table, context: WriteContext, paths: Iterable[str]) -> bool:
+    """Whether keys or paths of these rows, which are in these partitions, may be those of other values, too."""
+    texts = context.key_texts
+    return texts is not None and any(_unclear(rows, texts, path).num_rows for path in ("", *filter(_is_default, paths)))
+
+
+def _is_default(path: str) -> bool:
+    return any(part.rpartition("=")[2] == DEFAULT_PARTITION for part in path.split("/"))
+
+
 def _is_text(schema: pa.Schema, name: str) -> bool:
     first, *inner = name.split(".")
     kind = schema.field(first).type if first in schema.names else pa.null()
@@ -100,7 +110,7 @@ def _is_text(schema: pa.Schema, name: str) -> bool:
 
 def _unclear(rows: pa.Table, texts: KeyTexts, path: str) -> pa.Table:
     """The rows whose key or path may be that of other values, too."""
-    if texts.by_path and any(part.rpartition("=")[2] == DEFAULT_PARTITION for part in path.split("/")):
+    if texts.by_path and _is_default(path):
         return rows
     keys = rows.column(RECORD_KEY)
     flags = [pc.greater(pc.count_substring(keys, f",{field}:"), 1) for field in texts.joined[1:]]

@@ -7,11 +7,21 @@ back for that as long as they are few; of more keys it has to be said beforehand
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.format.base_file import BaseFileFooter, entries_for, footer_entries, key_range
-from hoodie.format.bloom import BloomBuilder, BloomFilter, build_bloom, builds_by_row, continued_bloom
+from hoodie.format.bloom import (
+    BloomBuilder,
+    BloomFilter,
+    bloom_of_chains,
+    bloom_size,
+    build_bloom,
+    builds_by_row,
+    continued_bloom,
+    hash_chains,
+)
 from hoodie.model.plans import FileOptions
 
 HELD_BYTES = 32 * 1024 * 1024
@@ -46,17 +56,20 @@ class FooterKeys:
         """So many rows of the file `before` have not come."""
         self._builder: BloomBuilder | None = None
         self._carried_on = False
+        self._chains: np.ndarray | None = None
         if before is not None and options.bloom_num_entries is None:
             self._builder = _carried_on(before, options)
             self._carried_on = self._builder is not None
 
-    def add(self, keys: pa.ChunkedArray, *, new: bool) -> None:
-        """Keys of further rows. Not `new`: all of them stand in the file `before`.
+    def add(self, keys: pa.ChunkedArray, *, new: bool, chains: np.ndarray | None = None) -> None:
+        """Keys of further rows. Not `new`: all of them stand in the file `before`. `chains`: `footer_chains` of all keys of
+        the file.
 
         Raises:
             KeyFieldError: a key is null or empty.
         """
         self._bounds.extend(key_range(keys) or ())
+        self._chains = chains
         self._missing -= 0 if new else len(keys)
         if self._builder is not None and (new or not self._carried_on):
             self._build(keys)
@@ -87,7 +100,9 @@ class FooterKeys:
 
     def metadata(self, avro_schema_json: str) -> dict[str, str]:
         """The footer's key-values."""
-        return footer_entries(self._filter(), key_range(pa.array(self._bounds, pa.string())), avro_schema_json)
+        bounds = self._bounds  # of each part the least and the greatest
+        found = (bounds[0], bounds[1]) if len(bounds) == 2 else key_range(pa.array(bounds, pa.string()))
+        return footer_entries(self._filter(), found, avro_schema_json)
 
     def _streams(self) -> bool:
         options = self._options
@@ -104,7 +119,22 @@ class FooterKeys:
         entries, most = options.bloom_num_entries, options.bloom_max_entries
         if entries is None:
             entries = most = entries_for(len(keys), options.bloom_fpp)
+        hashes, count = (0, 0) if self._chains is None else self._chains.shape
+        if (
+            self._chains is not None
+            and count == len(keys) <= entries
+            and bloom_size(entries, options.bloom_fpp)[1] <= hashes
+        ):
+            return bloom_of_chains(options.bloom_type, self._chains, num_entries=entries, fpp=options.bloom_fpp)
         return build_bloom(options.bloom_type, keys, num_entries=entries, fpp=options.bloom_fpp, max_entries=most)
+
+
+def footer_chains(keys: pa.Array, options: FileOptions) -> np.ndarray | None:
+    """What the filters of new files are made of, a column for each key; None where they are made of the keys themselves."""
+    if not builds_by_row(options.bloom_type):
+        return None
+    _, most = bloom_size(options.bloom_num_entries or entries_for(1, options.bloom_fpp), options.bloom_fpp)
+    return hash_chains(keys, most + 1)  # rounded up, the number of a larger file may be one more
 
 
 def _carried_on(before: BaseFileFooter, options: FileOptions) -> BloomBuilder | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from hoodie.filegroup.ordering import stored_ordering
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.avro_schema import record_type, schema_text
 from hoodie.format.log_block import encode_block
-from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
+from hoodie.format.log_content import encode_avro_contents, encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import join
@@ -25,7 +25,14 @@ _SAMPLE_ROWS = 1024
 
 
 def write_log_file(
-    storage: Storage, context: WriteContext, name: str, *, avro: Mapping[str, Any], data: pa.Table, deletes: pa.Table
+    storage: Storage,
+    context: WriteContext,
+    name: str,
+    *,
+    avro: Mapping[str, Any],
+    data: pa.Table,
+    deletes: pa.Table,
+    content: bytes | None = None,
 ) -> int:
     """Write data blocks, then a delete block, as one file in the staging folder; gives its size in bytes.
 
@@ -33,15 +40,14 @@ def write_log_file(
         avro: writer schema of the data, with the meta columns.
         data: rows with the meta columns, all of this instant and with one file name.
         deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering fields' columns (null: always wins).
+        content: of the one block that has the data, where it is encoded already.
     """
     header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: schema_text(avro)}
     gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule))
     same = _OF_ONE_WRITE if context.unstored is None else ()  # null, without `_hoodie_` columns
+    blocks = encode_blocks(data, gone, header=header, avro=avro, options=context.files, same=same, content=content)
     with open_staged(storage, join(context.staging, name), folder=context.staging) as file:
-        return sum(
-            file.write(block)
-            for block in encode_blocks(data, gone, header=header, avro=avro, options=context.files, same=same)
-        )
+        return sum(map(file.write, blocks))
 
 
 _OF_ONE_WRITE = (COMMIT_TIME, FILE_NAME)
@@ -64,12 +70,25 @@ def encode_blocks(
     avro: Mapping[str, Any],
     options: FileOptions,
     same: Sequence[str],
+    content: bytes | None = None,
 ) -> Iterator[bytes]:
     """Data blocks, then a delete block; without those that would be empty. `same`: columns that have one value in all rows."""
-    for content in _contents(data, avro, header[HeaderKey.SCHEMA], options, same):
-        yield encode_block(options.block_kind, header, content)
+    encoded: Iterable[bytes | memoryview] = (content,) if content else ()
+    if content is None:
+        encoded = _contents(data, avro, header[HeaderKey.SCHEMA], options, same)
+    for each in encoded:
+        yield encode_block(options.block_kind, header, each)
     if len(deletes.keys):
         yield encode_block(BlockKind.DELETE, header, encode_deletes(*deletes))
+
+
+def encode_contents(
+    context: WriteContext, avro: Mapping[str, Any], data: pa.Table, counts: Sequence[int]
+) -> list[bytes] | None:
+    """Of the data blocks of several logs, of so many rows each; None where they are not encoded together."""
+    if context.files.block_kind is not BlockKind.AVRO_DATA or data.nbytes > context.files.max_block_bytes:
+        return None
+    return encode_avro_contents(data, record_type(schema_text(avro)), counts)
 
 
 def _contents(

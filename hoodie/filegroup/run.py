@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -119,31 +119,50 @@ def new_attempt() -> int:
 
 
 def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendTask) -> WriteResult | None:
-    file_slice = task.slice
-    copies = context.row_copies is not RowCopies.NONE
-    matched = matched_rows(storage, task.pieces, task.updates, places=copies, share=task.share, of=task.of)
-    rows = _rows_of(storage, context, task, file_slice, matched)
+    rows = _rows_of(storage, context, task, task.slice)
     if rows is None:
         return None
-    live, deleted = _split(rows)
-    stamped = stamp(live, context, task.number, file_name=task.file_id)
+    live, deleted = split(rows)
+    rows = stamp(live, context, task.number, file_name=task.file_id)
     if context.unstored is not None:
-        stamped = context.unstored.stored(stamped)
+        rows = context.unstored.stored(rows)
+    return write_append(storage, context, attempt, task, LogRows(rows, live, deleted))
+
+
+class LogRows(NamedTuple):
+    """What goes into one log file."""
+
+    stamped: pa.Table
+    """With meta columns, as they are stored."""
+    live: pa.Table
+    """The same rows as prepared."""
+    deleted: pa.Table
+    content: bytes | None = None
+    """Of the data block, where it is encoded already."""
+    copied: pa.Table | None = None
+    """What a row copy has of them, where that is made already."""
+
+
+def write_append(storage: Storage, context: WriteContext, attempt: int, task: AppendTask, rows: LogRows) -> WriteResult:
+    """Write the log file of a task."""
+    file_slice = task.slice
     name = format_log_file(
         LogFileName(
             task.file_id, file_slice.base_instant, task.log_version, str(WriteToken(task.number, _STAGE, attempt))
         )
     )
     final = join(task.partition_path, name)
-    size = write_log_file(storage, context, name, avro=avro_of(context), data=stamped, deletes=deleted)
+    size = write_log_file(
+        storage, context, name, avro=avro_of(context), data=rows.stamped, deletes=rows.deleted, content=rows.content
+    )
     stat = WriteStat(
         file_id=task.file_id,
         partition_path=task.partition_path,
         path=final,
         prev_commit=file_slice.base_instant,
-        num_writes=live.num_rows,
-        num_updates=live.num_rows,
-        num_deletes=deleted.num_rows,
+        num_writes=rows.live.num_rows,
+        num_updates=rows.live.num_rows,
+        num_deletes=rows.deleted.num_rows,
         total_bytes=size,
         file_size_bytes=size,
         log_version=task.log_version,
@@ -153,12 +172,14 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
     result = WriteResult(
         stat,
         StagedFile(join(context.staging, name), final, "APPEND"),
-        ranges_of_rows(stamped, commit_time=None if context.unstored is not None else context.instant),
-        revives=task.after_deletes and revives(storage, context, file_slice, live),
+        ranges_of_rows(rows.stamped, commit_time=None if context.unstored is not None else context.instant),
+        revives=task.after_deletes and revives(storage, context, file_slice, rows.live),
     )
-    if not copies:
+    if context.row_copies is RowCopies.NONE:
         return result
-    copied = copied_rows(stamped, live, deleted, context.rule)
+    copied = rows.copied
+    if copied is None:
+        copied = copied_rows(rows.stamped, rows.live, rows.deleted, context.rule)
     if context.row_copies is RowCopies.HELD:
         return replace(result, rows=copied)
     return replace(result, copy=write_row_copy(storage, context, 1 + task.number, [(stat, copied)], attempt=attempt))
@@ -166,7 +187,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
 
 def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTask) -> WriteResult | None:
     file_slice = task.slice
-    rows = _rows_of(storage, context, task, file_slice, matched_rows(storage, task.pieces, task.updates))
+    rows = _rows_of(storage, context, task, file_slice)
     if rows is None:
         return None
     incoming = _Incoming.of(rows, context, task.number)
@@ -219,37 +240,46 @@ def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
 
 
 def _create(storage: Storage, context: WriteContext, attempt: int, task: CreateTask) -> WriteResult | None:
-    rows = _rows_of(storage, context, task, None, matched_rows(storage, task.pieces, task.updates))
+    rows = _rows_of(storage, context, task, None)
     if rows is None:
         return None
-    live, _ = _split(rows)
+    live, _ = split(rows)
     if not live.num_rows:
         return None
     if context.sort_by_key:
         live = taken(live, pc.sort_indices(live.column(RECORD_KEY)).to_numpy())
+    # Meta columns are nearly as large as the rows of a narrow table: a part at a time.
+    parts = (stamp(part, context, task.number, file_name="", first=first) for first, part in _slices(live))
+    return write_create(storage, context, attempt, task, parts)
+
+
+def write_create(
+    storage: Storage,
+    context: WriteContext,
+    attempt: int,
+    task: CreateTask,
+    stamped_rows: Iterable[pa.Table],
+    chains: np.ndarray | None = None,
+) -> WriteResult:
+    """Write the base file of a task; `chains`: see `FooterKeys.add`."""
     with NewBaseFile(
         storage, context, attempt, number=task.number, partition_path=task.partition_path, file_id=task.file_id
     ) as writer:
-        for part in _slices(live):  # meta columns are nearly as large as the rows of a narrow table: a part at a time
-            writer.out.write(stamp(part, context, task.number, file_name="", first=writer.out.rows))
-    result = base_result(writer, "CREATE", None, num_writes=live.num_rows, num_inserts=live.num_rows)
+        for part in stamped_rows:
+            writer.out.write(part, chains=chains)
+    result = base_result(writer, "CREATE", None, num_writes=writer.out.rows, num_inserts=writer.out.rows)
     return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
 
 
-def _slices(rows: pa.Table) -> Iterator[pa.Table]:
+def _slices(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     step = max(1, int(rows.num_rows * REWRITE_BYTES / max(1, rows.nbytes)))
     for start in range(0, rows.num_rows, step):
-        yield rows.slice(start, step)
+        yield start, rows.slice(start, step)
 
 
-def _rows_of(
-    storage: Storage, context: WriteContext, task: RowsTask, file_slice: FileSlice | None, matched: list[pa.Table]
-) -> pa.Table | None:
+def _rows_of(storage: Storage, context: WriteContext, task: RowsTask, file_slice: FileSlice | None) -> pa.Table | None:
     """The rows that the task writes, whole: those of its updates and its inserts; None when it has none."""
-    fresh: list[pa.Table] = []
-    if task.inserts is not None:
-        # A row's number in its chunk is what is known of a generated key before the instant is.
-        fresh = new_rows(storage, task.inserts, key_prefix=context.instant if context.generates_keys else None)
+    matched, fresh = task_rows(storage, context, task)
     if context.key_texts is not None and (context.combine or matched):
         # Rows of an insert that are not combined meet nobody: they stand beside each other.
         met = file_slice if matched else None
@@ -258,16 +288,32 @@ def _rows_of(
     return None if rows is None else completed_rows(storage, context, file_slice, rows)
 
 
+def task_rows(storage: Storage, context: WriteContext, task: RowsTask) -> tuple[list[pa.Table], list[pa.Table]]:
+    """(rows whose keys are stored, new ones), as prepared: a table for each chunk, in arrival order."""
+    matched = matched_rows(
+        storage,
+        task.pieces,
+        task.updates,
+        places=isinstance(task, AppendTask) and context.row_copies is not RowCopies.NONE,
+        share=task.share if isinstance(task, AppendTask) else 0,
+        of=task.of if isinstance(task, AppendTask) else 1,
+    )
+    if task.inserts is None:
+        return matched, []
+    # A row's number in its chunk is what is known of a generated key before the instant is.
+    return matched, new_rows(storage, task.inserts, key_prefix=context.instant if context.generates_keys else None)
+
+
 def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | None:
     """The rows as one table; several of one key are reduced to the one that counts, where the write asks for that."""
     if not tables:
         return None
-    rows = _in_schema(pa.concat_tables(tables), context)
+    rows = in_schema(pa.concat_tables(tables), context)
     if not context.combine:
         return rows
     if context.rule.merger is not None:
         return reduce_by_merger(rows, context.rule.merger)
-    ordering, is_delete, always = _deletes_of(rows, context, batch=True)
+    ordering, is_delete, always = deletes_of(rows, context, batch=True)
     rule = within_batch(context.rule)
     usable = usable_values(rows, rule)
     if not usable and not fills_by_event_time(context.rule):
@@ -286,7 +332,7 @@ def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | No
     return rows if len(folded.rows) == rows.num_rows else folded_rows(rows, folded, np.arange(len(folded.rows)))
 
 
-def _in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:
+def in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:
     """The rows with the columns that the table has now; it may have got more, or wider ones, since they were prepared."""
     prepared = (RECORD_KEY, PARTITION_PATH, DELETED, PLACE)
     fields = [rows.schema.field(name) for name in prepared if name in rows.column_names]
@@ -294,7 +340,7 @@ def _in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:
     return conform(rows, pa.schema(fields), path=f"the batch for table {context.table_name!r}", leaf=as_given)
 
 
-def _deletes_of(
+def deletes_of(
     rows: pa.Table, context: WriteContext, *, batch: bool = False
 ) -> tuple[pa.Array | None, np.ndarray, np.ndarray]:
     """The ordering column, which rows are deletes, and which of these win whatever they meet."""
@@ -306,7 +352,7 @@ def _deletes_of(
     return ordering, deleted, unconditional(deleted, ordering, within_batch(context.rule) if batch else context.rule)
 
 
-def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+def split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """(rows to store, rows to delete)"""
     if DELETED not in rows.column_names:
         return rows, rows.slice(0, 0)
@@ -317,14 +363,20 @@ def _split(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
 def stamp(rows: pa.Table, context: WriteContext, number: int, *, file_name: str, first: int = 0) -> pa.Table:
     """The rows with meta columns and in the table's schema; `first` counts the rows before them that have this number."""
     count = rows.num_rows
-    counters = pa.array(np.arange(first, first + count)).cast(pa.string())
-    prefix = pa.repeat(pa.scalar(f"{context.instant}_{number}"), count)
+    prefixes = pa.repeat(pa.scalar(f"{context.instant}_{number}"), count)
+    return stamped(rows, context, prefixes, np.arange(first, first + count), pa.repeat(pa.scalar(file_name), count))
+
+
+def stamped(
+    rows: pa.Table, context: WriteContext, prefixes: pa.Array, numbers: np.ndarray, file_names: pa.Array
+) -> pa.Table:
+    """The rows with meta columns; a sequence number is a prefix and a number."""
     meta = {
-        COMMIT_TIME: pa.repeat(pa.scalar(context.instant), count),
-        COMMIT_SEQNO: pc.binary_join_element_wise(prefix, counters, "_"),
+        COMMIT_TIME: pa.repeat(pa.scalar(context.instant), rows.num_rows),
+        COMMIT_SEQNO: pc.binary_join_element_wise(prefixes, pa.array(numbers).cast(pa.string()), "_"),
         RECORD_KEY: rows.column(RECORD_KEY),
         PARTITION_PATH: rows.column(PARTITION_PATH),
-        FILE_NAME: pa.repeat(pa.scalar(file_name), count),
+        FILE_NAME: file_names,
     }
     schema = context.full_schema
     columns = [meta[name] if name in meta else rows.column(name) for name in schema.names]
@@ -343,7 +395,7 @@ class _Incoming:
 
     @classmethod
     def of(cls, rows: pa.Table, context: WriteContext, number: int) -> _Incoming:
-        ordering, is_delete, always = _deletes_of(rows, context)
+        ordering, is_delete, always = deletes_of(rows, context)
         keys = rows.column(RECORD_KEY).combine_chunks()
         stamped = stamp(rows, context, number, file_name="").drop_columns([FILE_NAME])
         return cls(Newer(keys, stamped, ordering, is_delete, always), np.zeros(rows.num_rows, dtype=bool))

@@ -242,6 +242,30 @@ class BloomBuilder:
         return replace(self._start, rows=row.reshape(1, -1), newest_count=self._count)
 
 
+def hash_chains(keys: pa.Array[Any], hashes: int) -> _Words | None:
+    """So many hashes of each key, a column for each key: what a filter of any size is made of. None where a key is empty.
+
+    For the keys of many small files: for a few keys the calls into numpy cost more than the work.
+    """
+    text = _as_text(keys)
+    found = np.empty((hashes, len(text)), np.uint32)
+    hashed = 0
+    for block in _blocks(text, at_most=_BLOCK_KEYS):
+        hashed += len(block)
+        for row in found:
+            row[block.rows] = block.next_absolute()
+    return found if hashed == len(text) else None
+
+
+def bloom_of_chains(type_code: str, chains: _Words, *, num_entries: int, fpp: float) -> HudiBloomFilter:
+    """The filter of at most `num_entries` keys, of which these are the `hash_chains`; its type must be one that `builds_by_row`."""
+    bits, hashes = bloom_size(num_entries, fpp)
+    flags = np.zeros((bits + 7) // 8 * 8, np.bool_)
+    flags[chains[:hashes] % np.uint32(bits)] = True
+    row = np.packbits(flags, bitorder="little").reshape(1, -1)
+    return HudiBloomFilter(type_code, bits, hashes, row, num_entries, chains.shape[1])
+
+
 def builds_by_row(type_code: str) -> bool:
     """Whether a `BloomBuilder` makes filters of this type."""
     return type_code in (SIMPLE, DYNAMIC_V0)
@@ -408,10 +432,7 @@ class _Block:
 
     def next_places(self, bits: int) -> _Places:
         """The bit of each key under the next hash of its chain. The array is used again by the next call."""
-        self._next_hash()
-        other = self._other
-        # abs(h % m) with Java's % is abs(h) mod m; the one value without an absolute, -2**31, is right as unsigned too.
-        np.absolute(self._hash.view(np.int32), out=other.view(np.int32))
+        other = self.next_absolute()
         # A remainder in three steps, because numpy has a vectorised division and no vectorised remainder.
         size = np.uint32(bits)
         quotient = np.floor_divide(other, size)
@@ -419,6 +440,15 @@ class _Block:
         np.subtract(other, quotient, out=other)
         np.copyto(self._place, other)
         return self._place
+
+    def next_absolute(self) -> _Words:
+        """The next hash of each key, without its sign. The array is used again by the next call.
+
+        abs(h % m) with Java's % is abs(h) mod m; the one value without an absolute, -2**31, is right as unsigned too.
+        """
+        self._next_hash()
+        np.absolute(self._hash.view(np.int32), out=self._other.view(np.int32))
+        return self._other
 
     def _next_hash(self) -> None:
         h, other = self._hash, self._other

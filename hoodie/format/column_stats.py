@@ -119,10 +119,10 @@ def ranges_of_footer(
 
     `cut`: texts as they are written into commits.
     """
-    wanted = {field.name for field in fields if has_bounds(field.type)}
-    places = {}
+    wanted = {field.name for field in fields}
+    schema, places = metadata.schema, {}
     for number in range(metadata.num_columns):
-        column = metadata.schema.column(number)
+        column = schema.column(number)
         path = column.path
         if path in wanted and column.max_repetition_level == 0 and column.max_definition_level <= 1:
             places[path] = number
@@ -130,7 +130,7 @@ def ranges_of_footer(
     found = {}
     for field in fields:
         place = places.get(field.name)
-        known = UNKNOWN if place is None else _of_groups(groups, place, field.type)
+        known = UNKNOWN if place is None or not has_bounds(field.type) else _of_groups(groups, place, field.type)
         found[field.name] = _cut(known) if cut else known
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "decode_avro_data",
     "decode_deletes",
     "decode_parquet_data",
+    "encode_avro_contents",
     "encode_avro_data",
     "encode_deletes",
     "encode_parquet_data",
@@ -57,6 +59,22 @@ def encode_avro_data(table: pa.Table, record: AvroType) -> bytes:
         bounds = offsets_in(records)
         content.append(memoryview(data_of(records))[bounds[0] : bounds[-1]])
     return b"".join(content)
+
+
+def encode_avro_contents(table: pa.Table, record: AvroType, counts: Sequence[int]) -> list[bytes]:
+    """`encode_avro_data` of so many rows after each other; one that has none is empty."""
+    parts: list[memoryview] = []
+    ends: list[Ints] = [np.zeros(1, np.int64)]
+    for records in encode_batches(table, record, framed=True):
+        bounds = offsets_in(records)
+        parts.append(memoryview(data_of(records))[bounds[0] : bounds[-1]])
+        ends.append(bounds[1:] - bounds[0] + ends[-1][-1])
+    data = memoryview(b"".join(parts))
+    cuts = np.concatenate(ends)[np.cumsum([0, *counts])].tolist()
+    return [
+        b"".join((i32(VERSION), i32(count), data[start:end])) if count else b""
+        for count, (start, end) in zip(counts, pairwise(cuts), strict=True)
+    ]
 
 
 def field_names(schema_text: str) -> list[str]:

@@ -20,7 +20,7 @@ from hoodie.errors import CommitConflictError, SchemaError
 from hoodie.filegroup.equal_texts import key_texts
 from hoodie.filegroup.revived import can_revive
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
-from hoodie.filegroup.run import run_write
+from hoodie.filegroup.together import run_tasks
 from hoodie.format.plan_avro import encode_replace_plan
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
@@ -166,10 +166,10 @@ class Attempt:
         """Make the files that are not there yet, in the staging folder."""
         context, batch = self._context, self._batch
         tasks = [task for task in plan.tasks if task.number not in written.results]
-        run = partial(run_write, context.storage, self._write_context(transaction, plan))
+        how = self._write_context(transaction, plan)
         appends = all(isinstance(task, AppendTask) for task in tasks)  # of rows that are in memory anyway
         at_once = context.storage.can.at_once if appends else 1
-        found = batch.engine.run(run, tasks, label=self._label(Step.WRITE), at_once=at_once)
+        found = run_tasks(batch.engine, context.storage, how, tasks, label=self._label(Step.WRITE), at_once=at_once)
         written.results.update({task.number: result for task, result in zip(tasks, found, strict=True)})
 
     def _write_context(self, transaction: Transaction, plan: WritePlan) -> WriteContext:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hoodie.engine.base import Engine, Records
 from hoodie.engine.local import LocalEngine
-from hoodie.filegroup.run import run_write
+from hoodie.filegroup.together import run_tasks
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.model.enums import WriteOperation
 from hoodie.model.payloads import NEW_GROUPS_ONLY, CommitMetadata
@@ -139,8 +139,7 @@ def _write_rest(
         ),
     )
     tasks = [replace(task, number=first + task.number) for task in plan.tasks]
-    run = partial(run_write, context.storage, write_context)
-    return [r for r in engine.run(run, tasks, label=label) if r is not None]
+    return [r for r in run_tasks(engine, context.storage, write_context, tasks, label=label) if r is not None]
 
 
 def _require_writable(context: TableContext, looked_at: Snapshot, now: Snapshot) -> None:

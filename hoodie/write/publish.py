@@ -38,9 +38,12 @@ def ensure_partitions(storage: Storage, partition_paths: Iterable[str], instant:
 
     What another writer was first to make is the same but for its instant.
     """
-    storage.create_missing(
-        [(join(path, PARTITION_METADATA), partition_metadata(path, instant)) for path in partition_paths]
-    )
+    at_depth: dict[int, bytes] = {}
+    files = []
+    for path in partition_paths:
+        content = at_depth.get(depth_of(path)) or at_depth.setdefault(depth_of(path), partition_metadata(path, instant))
+        files.append((join(path, PARTITION_METADATA), content))
+    storage.create_missing(files)
 
 
 def partition_metadata(partition_path: str, instant: str) -> bytes:

@@ -429,3 +429,13 @@ def test_open_output_that_need_not_be_durable_is_whole_for_other_readers(storage
     assert storage.read("staging/rows") == b"123"
     with pytest.raises(FileExistsError), storage.open_output("staging/rows", durable=False):
         pass
+
+
+def test_files_of_the_same_bytes_that_are_made_together_have_lives_of_their_own(storage: Storage) -> None:
+    names = [f"folder{number}/file" for number in range(4)]
+    storage.create_missing([(name, b"same") for name in names] + [("folder0/other", b"other")])
+    storage.replace(names[0], b"new")
+    storage.delete(names[1])
+    storage.create_missing([(name, b"again") for name in names[:2]])
+    expected = [b"new", b"again", b"same", b"same", b"other"]
+    assert [storage.read(name) for name in (*names, "folder0/other")] == expected

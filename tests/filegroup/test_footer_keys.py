@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import KeyFieldError
-from hoodie.filegroup.footer_keys import FooterKeys
+from hoodie.filegroup.footer_keys import FooterKeys, footer_chains
 from hoodie.format.base_file import BLOOM, BaseFileFooter, entries_for, footer_metadata
 from hoodie.format.bloom import DYNAMIC_V0, SIMPLE, BloomBuilder, parse_bloom
 from hoodie.model.plans import FileOptions
@@ -169,3 +169,21 @@ def test_a_filter_too_large_for_a_byte_a_bit_is_the_same():
     made = builder.finished()
     assert made.rows.tobytes() == parse_bloom(SIMPLE, base64.b64decode(whole[BLOOM])).rows.tobytes()
     assert np.isfinite(made.rate)
+
+
+@pytest.mark.parametrize("kind", [SIMPLE, DYNAMIC_V0])
+@pytest.mark.parametrize("entries", [None, 3, 50])
+def test_filters_of_many_files_that_are_hashed_together_are_those_of_each(kind, entries):
+    asked = options(kind, entries)
+    together = pa.array([f"{n}" * (n % 5 + 1) + "é" * (n % 2) for n in range(60)])
+    chains = footer_chains(together, asked)
+    for start, count in ((0, 1), (1, 20), (21, 39)):
+        keys = pa.chunked_array([together.slice(start, count)])
+        found = []
+        for given in (None, chains[:, start : start + count]):
+            footer = FooterKeys(asked, at_most=count)
+            footer.add(keys, new=True, chains=given)
+            found.append(footer.metadata("{}"))
+        assert found[0] == found[1]
+    assert footer_chains(pa.array(["a", ""]), asked) is None
+    assert footer_chains(together, options("OURS")) is None

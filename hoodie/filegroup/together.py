@@ -1,0 +1,152 @@
+"""Small files of one write, made together: what it takes Arrow to begin with a few rows it takes once for a hundred files.
+
+Each file is as `run_write` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.engine.base import Engine
+from hoodie.filegroup.equal_texts import may_be_equal
+from hoodie.filegroup.footer_keys import footer_chains
+from hoodie.filegroup.hashing import key_hash
+from hoodie.filegroup.log_writer import encode_contents
+from hoodie.filegroup.ordering import bools, whole
+from hoodie.filegroup.row_copies import copied_rows
+from hoodie.filegroup.run import (
+    LogRows,
+    avro_of,
+    deletes_of,
+    in_schema,
+    new_attempt,
+    run_write,
+    split,
+    stamped,
+    task_rows,
+    write_append,
+    write_create,
+)
+from hoodie.filegroup.unused_memory import release_maps
+from hoodie.model.enums import RowCopies
+from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.plans import DELETED, AppendTask, CreateTask, WriteContext, WriteResult, WriteTask
+from hoodie.storage.base import Storage
+
+_SMALL_BYTES = 64 * 1024
+_MOST_TASKS = 100
+_MOST_ROWS = 8192
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+def parcels(tasks: Sequence[WriteTask]) -> list[list[WriteTask]]:
+    """The tasks in their order, in parcels of small ones of one kind; all others are alone."""
+    found: list[list[WriteTask]] = []
+    rows = 0
+    for task in tasks:
+        count = sum(m.count for m in task.updates) + (task.inserts.rows if task.inserts is not None else 0)
+        is_small = isinstance(task, (AppendTask, CreateTask)) and task.size_bytes <= _SMALL_BYTES
+        joins = is_small and rows and type(found[-1][-1]) is type(task) and len(found[-1]) < _MOST_TASKS
+        if joins and rows + count <= _MOST_ROWS:
+            found[-1].append(task)
+            rows += count
+        else:
+            found.append([task])
+            rows = count if is_small else 0
+    return found
+
+
+def run_tasks(
+    engine: Engine, storage: Storage, context: WriteContext, tasks: Sequence[WriteTask], *, label: str, at_once: int = 1
+) -> list[WriteResult | None]:
+    """What the tasks give, in their order. Where each waits for a far storage, or is sent to another process, they stay apart."""
+    if not engine.shares_memory or storage.can.at_once > 1:
+        return engine.run(partial(run_write, storage, context), tasks, label=label, at_once=at_once)
+    found = engine.run(partial(run_writes, storage, context), parcels(tasks), label=label)
+    return [result for each in found for result in each]
+
+
+def run_writes(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> list[WriteResult | None]:
+    """`run_write` of each."""
+    found = None
+    if len(tasks) > 1 and context.rule.merger is None and context.given is None and not context.sort_by_key:
+        try:
+            found = _written(storage, context, tasks)
+        finally:
+            release_maps()
+    return [run_write(storage, context, task) for task in tasks] if found is None else found
+
+
+def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> list[WriteResult | None] | None:
+    """None where rows of one file may have to do with each other, so that each file has to be looked at."""
+    tables = [[table for each in task_rows(storage, context, task) for table in each] for task in tasks]
+    task_of = np.repeat(np.arange(len(tasks)), [sum(table.num_rows for table in each) for each in tables])
+    if not len(task_of):
+        return [None] * len(tasks)
+    rows = in_schema(pa.concat_tables([table for each in tables for table in each]), context).combine_chunks()
+    if may_be_equal(rows, context, [task.partition_path for task in tasks]):
+        return None
+    if context.combine:
+        deletes_of(rows, context, batch=True)  # it refuses what cannot be ordered
+        if len(np.unique(key_hash(rows.column(RECORD_KEY)) ^ (task_of.astype(np.uint64) * _FACTOR))) < rows.num_rows:
+            return None
+    flags = bools(rows.column(DELETED)) if DELETED in rows.column_names else np.zeros(len(rows), dtype=bool)
+    live, deleted = split(rows)
+    of_live = task_of[~flags]
+    counts = np.bincount(of_live, minlength=len(tasks))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    gone = np.concatenate([[0], np.cumsum(np.bincount(task_of[flags], minlength=len(tasks)))])
+    places = pa.array(of_live)
+    numbers = np.arange(len(of_live)) - starts[of_live]
+    prefixes = pa.array([f"{context.instant}_{task.number}" for task in tasks], pa.string()).take(places)
+    is_log = isinstance(tasks[0], AppendTask)
+    names = pa.array([task.file_id if is_log else "" for task in tasks], pa.string()).take(places)
+    new = stamped(live, context, prefixes, numbers, names)
+    parts, lives = _cut(new, starts), _cut(live, starts)
+    if not is_log:
+        stores_keys = context.unstored is None or not context.unstored.keys
+        chains = footer_chains(whole(new.column(RECORD_KEY)), context.files) if stores_keys else None
+        return [
+            write_create(
+                storage,
+                context,
+                new_attempt(),
+                task,
+                [part],
+                chains if chains is None else chains[:, starts[n] : starts[n + 1]],
+            )
+            if part.num_rows
+            else None
+            for n, (task, part) in enumerate(zip(tasks, parts, strict=True))
+            if isinstance(task, CreateTask)
+        ]
+    if context.unstored is not None:
+        new = context.unstored.stored(new)
+        parts = _cut(new, starts)
+    contents: Sequence[bytes | None] = encode_contents(context, avro_of(context), new, counts.tolist()) or ()
+    copies: Sequence[pa.Table | None] = [None] * len(tasks)
+    if context.row_copies is not RowCopies.NONE and not deleted.num_rows:
+        copies = _cut(copied_rows(new, live, deleted, context.rule), starts)
+    deletes = _cut(deleted, gone)
+    return [
+        write_append(
+            storage,
+            context,
+            new_attempt(),
+            task,
+            LogRows(part, lives[n], deletes[n], contents[n] if contents else None, copies[n]),
+        )
+        if counts[n] or deletes[n].num_rows
+        else None
+        for n, (task, part) in enumerate(zip(tasks, parts, strict=True))
+        if isinstance(task, AppendTask)
+    ]
+
+
+def _cut(rows: pa.Table, bounds: np.ndarray) -> list[pa.Table]:
+    return [rows.slice(start, end - start) for start, end in pairwise(bounds.tolist())]
