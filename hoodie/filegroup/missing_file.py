@@ -15,6 +15,7 @@ from hoodie.model.names import (
     HOODIE,
     PROPERTIES,
     PROPERTIES_BACKUP,
+    ROW_COPIES,
     join,
     name_of,
     parse_base_file,
@@ -36,7 +37,7 @@ def missing_file_error(storage: Storage, path: str) -> HoodieError:
     clean = _cleaned_by(storage, path)
     if clean is not None:
         return MissingFileError(
-            f"{path} of table {storage.uri} was deleted by the clean of instant {clean}, while this query was still reading an older "
+            f"{path} of table {storage.uri} was deleted by {clean}, while this query was still reading an older "
             "state of the table. Query the table anew: a scan or a DataFrame keeps the state of the moment when it was made. For "
             "queries that take so long, keep more of the past: hoodie.clean.commits.retained, or "
             "hoodie.clean.policy=KEEP_LATEST_BY_HOURS"
@@ -55,12 +56,14 @@ def missing_file_error(storage: Storage, path: str) -> HoodieError:
 
 
 def _cleaned_by(storage: Storage, path: str) -> str | None:
-    """The instant of the clean whose plan names the file."""
+    """The clean whose plan names the file. Plans name no row copies: those go with their logs."""
+    if path.startswith(f"{ROW_COPIES}/"):
+        return "a clean" if any(True for _ in _plans(storage, {Action.CLEAN})) else None
     partition_path, _, name = path.rpartition("/")
     for plan, data, file in _plans(storage, {Action.CLEAN}):
         with suppress(CorruptFileError, UnsupportedTableError):
             if name in decode_clean_plan(data, path=file).files.get(partition_path, ()):
-                return plan.time
+                return f"the clean of instant {plan.time}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Errors of Spark about files of a table that are gone, as errors of ours: Spark advises a REFRESH TABLE that does not help."""
+"""Errors of queries as errors of ours: files that are gone, for which Spark advises a REFRESH TABLE, and what tasks of ours raise."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from urllib.parse import unquote
 
 from pyspark.errors import StreamingQueryException
 
+from hoodie import errors
 from hoodie.errors import HoodieError
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.storage.base import Storage
 
 _FILE = re.compile(r"[a-z][a-z0-9]*:/\S+?\.parquet")
 _SAYS = ("FILE_NOT_EXIST", "FileNotFoundException", "REFRESH TABLE")
+_RAISED = re.compile(r"^hoodie\.errors\.(\w+): (.+(?:\n(?!\s).+)*)", re.MULTILINE)
+"""The end of a traceback of a Python worker."""
 _tables: dict[str, Storage] = {}
 """Tables whose files Spark was given, by their root as Hadoop has it."""
 
@@ -25,8 +28,8 @@ def remember(root: str, storage: Storage) -> None:
     _tables[_plain(root)] = storage
 
 
-def error_of(text: str) -> HoodieError | None:
-    """The error to raise for what Spark says; None where it is about something else."""
+def error_of(text: str, *, refreshed: bool) -> HoodieError | None:
+    """The error to raise for what Spark says; None where it is about something else. `refreshed`: whether `refreshByPath` helps."""
     if not any(word in text for word in _SAYS):
         return None
     for file in dict.fromkeys(_FILE.findall(text)):
@@ -35,9 +38,8 @@ def error_of(text: str) -> HoodieError | None:
             relative = path.removeprefix(f"{root}/")
             if relative != path and not storage.exists(relative):
                 error = missing_file_error(storage, relative)
-                return type(error)(
-                    f"{error}; spark.catalog.refreshByPath({storage.uri!r}) does that for frames of the table"
-                )
+                hint = f"; spark.catalog.refreshByPath({storage.uri!r}) does that for frames of the table"
+                return type(error)(f"{error}{hint}") if refreshed else error
     return None
 
 
@@ -46,12 +48,38 @@ def converted(convert: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(convert)
     def call(error: Any) -> Any:
-        found = convert(error)
-        if isinstance(found, StreamingQueryException):
-            return found
-        return error_of(str(error.toString())) or found
+        return _ours(convert(error), lambda _: str(error.toString()), refreshed=True)
 
     return call
+
+
+def received(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of a Connect client, for what its server says."""
+
+    @wraps(convert)
+    def call(*args: Any, **named: Any) -> Any:
+        return _ours(convert(*args, **named), str, refreshed=False)
+
+    return call
+
+
+def _ours(found: Any, text_of: Callable[[Any], str], *, refreshed: bool) -> Any:
+    if isinstance(found, StreamingQueryException):
+        return found
+    text = text_of(found)
+    return error_of(text, refreshed=refreshed) or _raised(text) or found
+
+
+def _raised(text: str) -> HoodieError | None:
+    """The error of ours that a Python worker ended with."""
+    for name, message in reversed(_RAISED.findall(text)):
+        kind = getattr(errors, name, None)
+        while isinstance(kind, type) and issubclass(kind, HoodieError):
+            try:
+                return kind(message)
+            except TypeError:  # it wants more than a message, and its parent does not
+                kind = kind.__base__
+    return None
 
 
 def _plain(uri: str) -> str:

@@ -33,6 +33,8 @@ def enable(spark: SparkSession) -> None:
     hook.replace_method(catalog, "refreshTable", _and_views)
     if is_classic(spark):
         hook.replace_function("pyspark.errors.exceptions.captured", "convert_exception", gone_files.converted)
+    else:
+        hook.replace_function("pyspark.sql.connect.client.core", "convert_exception", gone_files.received)
 
 
 def with_live_sides(df: DataFrame) -> DataFrame:

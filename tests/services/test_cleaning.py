@@ -4,6 +4,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import CommitConflictError, InstantNotFoundError, MissingFileError, OptionError
+from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.format.service_plans import encode_clean_plan
 from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.instant import Instant
@@ -381,6 +382,7 @@ def test_row_copies_of_cleaned_logs_go_and_others_stay():
     there = {info.path for info in storage.list(copies)}
     assert not there & old
     assert young <= there
+    assert "was deleted by a clean, while this query" in str(missing_file_error(storage, min(old)))
 
 
 def test_a_clean_in_the_background_runs_beside_the_writer():

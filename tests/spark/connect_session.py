@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+import hoodie
 import pyspark_hoodie
 from tests.effort import SOAK
 from tests.spark.conftest import options_of
@@ -130,6 +131,23 @@ def sql_and_other_formats(at: Asker) -> None:
     at.step("parquet read", lambda: at.spark.read.parquet(at.path + "_plain").count())
 
 
+def outlived(at: Asker) -> None:
+    """DataFrames whose files a clean has taken."""
+    path = at.path + "_outlived"
+    table = hoodie.create_table(path, record_key="id", table_type=at.table_type)
+    for value in range(2):
+        table.upsert({"id": [1, 2], "v": [value] * 2})
+    handle = pyspark_hoodie.HoodieTable.for_path(at.spark, path)
+    changes = handle.changes(since=table.history()[0].instant, images="before_after")
+    frames = {"snapshot": handle.read(), "read optimized": handle.read(query="read_optimized"), "changes": changes}
+    for value in range(2, 5):
+        table.upsert({"id": [1, 2], "v": [value] * 2}, {"hoodie.clean.commits.retained": "1"})
+        if at.table_type == "MERGE_ON_READ":
+            table.compact()
+    for name, frame in frames.items():
+        at.step(f"outlived {name}", frame.collect)
+
+
 def served(table: pyspark_hoodie.HoodieTable) -> list[int]:
     """Rounds of a job in a thread of its own, and errors of them."""
     with table.services(every_s=1000, options={"hoodie.clean.commits.retained": "3"}) as job:
@@ -146,6 +164,7 @@ def ask(url: str, folder: Path, table_types: Sequence[str]) -> Mapping[str, Told
         saves_and_reads(at)
         verbs(at)
         sql_and_other_formats(at)
+        outlived(at)
     if SOAK:
         streams(askers[-1])
     pyspark_hoodie.disable()

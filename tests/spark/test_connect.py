@@ -120,6 +120,15 @@ def test_an_error_of_a_task_is_ours(told):
     assert len(text.splitlines()) <= 8
 
 
+@pytest.mark.parametrize("read", ["snapshot", "read optimized", "changes"])
+def test_a_frame_that_outlives_its_files_is_an_error_of_ours(told, read):
+    kind, text = told[f"outlived {read}"]
+    assert kind == "MissingFileError"
+    assert "was deleted by the clean of instant" in text or "was deleted by a clean" in text
+    assert "\n" not in text
+    assert "refreshByPath" not in text
+
+
 def test_other_formats_and_what_spark_finds_by_itself(told):
     assert (told["parquet"], told["parquet read"], told["without enable"]) == (None, 1, 1)
 

@@ -50,7 +50,7 @@ class Joined:
 
 @KINDS
 @pytest.mark.parametrize(
-    "way", long_but(["frame", "view"], ["frame", "view", "changed", "options", "subquery", "table"])
+    "way", long_but(["frame", "view"], ["frame", "view", "changed", "options", "subquery", "table", "cached"])
 )
 def test_the_static_side_of_a_stream_reads_the_newest_commit_of_its_batch(enabled, facts, dim, tmp_path, kind, way):
     stream, add = facts
@@ -71,6 +71,9 @@ def test_the_static_side_of_a_stream_reads_the_newest_commit_of_its_batch(enable
             side.createOrReplaceTempView("dim")
             stream.createOrReplaceTempView("facts")
             joined = enabled.sql("select d.v from facts join (select id, v from dim where v >= 0) d on k = d.id")
+        case "cached":
+            assert side.cache().count() == 2
+            joined = stream.join(side.select("id", "v"), F.expr("k = id"))
         case "table":
             side = pyspark_hoodie.HoodieTable.for_path(enabled, table.uri).read(["id", "v"], "id > 0")
             joined = stream.join(side, F.expr("k = id"))
@@ -119,7 +122,7 @@ def test_a_frame_that_outlives_its_files_says_so_and_can_be_refreshed(enabled, d
         if kind == "MERGE_ON_READ":
             table.compact()
     with pytest.raises(
-        MissingFileError, match=r"deleted by the clean of instant .*Query the table anew.*refreshByPath"
+        MissingFileError, match=r"deleted by (the clean of instant|a clean,) .*Query the table anew.*refreshByPath"
     ) as error:
         frame.collect()
     assert "REFRESH TABLE" not in str(error.value)
@@ -137,6 +140,31 @@ def test_a_frame_that_outlives_its_files_says_so_and_can_be_refreshed(enabled, d
         enabled.catalog.refreshTable("dim")
         assert enabled.table("dim").columns == ["id", "v"]
         assert enabled.sql("select max(v) from dim").collect()[0][0] == 4
+
+
+@KINDS
+def test_every_read_that_outlives_its_files_says_so(enabled, dim, kind):
+    table = dim(kind)
+    put(table, 0)
+    put(table, 1)
+    first, second = (commit.instant for commit in table.history())
+    handle = pyspark_hoodie.HoodieTable.for_path(enabled, table.uri)
+    frames = [
+        enabled.read.format("hoodie").option("as.of.instant", second).load(table.uri),
+        handle.read(query="read_optimized"),
+        handle.changes(since=first),
+        handle.changes(since=first, images="before_after"),
+    ]
+    for value in range(2, 5):
+        put(table, value)
+        if kind == "MERGE_ON_READ":
+            table.compact()
+    for frame in frames:
+        with pytest.raises(
+            MissingFileError, match=r"^\S+ of table \S+ was deleted by (the clean of|a clean,) .*Query the table anew"
+        ) as error:
+            frame.collect()
+        assert "\n" not in str(error.value)
 
 
 def test_refreshing_others_is_sparks_own(enabled, tmp_path):

@@ -8,9 +8,10 @@ import pytest
 
 import hoodie
 import pyspark_hoodie
-from hoodie.errors import KeyFieldError, OptionError, SchemaError
+from hoodie.errors import KeyFieldError, MissingFileError, OptionError, SchemaError
 from hoodie.model.enums import TableType, WriteOperation
 from tests.effort import long_but
+from tests.held_texts import holding
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -60,6 +61,21 @@ def test_appends_look_no_key_up(enabled, path):
     result = table.append(enabled.createDataFrame([("k0", "a", 5, 5)], DDL))
     assert (result.operation, result.inserted) == (WriteOperation.BULK_INSERT, 1)
     assert [row[2] for row in stored(path) if row[0] == "k0"] == [1, 5]
+
+
+def test_erased_rows_are_in_no_file(enabled, load, path):
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, path)
+    save(enabled.createDataFrame([("k0", "a", 2, 20), ("secret", "b", 1, 1)], DDL), path)
+    before = load(path)
+    done = table.erase(load(path).where("id = 'secret'").select("id"))
+    assert done, done
+    assert (done.deleted, holding(Path(path), "secret")) == (1, [])
+    assert table.erase(["k3", "unknown"])
+    assert holding(Path(path), "k3") == []
+    assert stored(path) == [("k0", "a", 2, 20), ("k1", "a", 1, 10), ("k2", "b", 1, 10)]
+    assert load(path).count() == 3
+    with pytest.raises(MissingFileError, match="deleted by the clean"):
+        before.collect()
 
 
 def test_moments_count_from_the_newest_commit(enabled, load, path):
