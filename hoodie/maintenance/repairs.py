@@ -28,8 +28,9 @@ class Repairs(OpenTable):
         """Find what is damaged beside the rows, and with `dry_run=False` mend it.
 
         "partition-metadata" are the files that make folders partitions: missing and damaged ones are written anew. "stray-files" are
-        data files that no completed instant explains: they are moved away, and `undo_repair` puts them back. "plans" are damaged
-        plans of cleans, rollbacks and compactions: they are removed, and planned anew the next time.
+        data files that no completed instant explains: they are moved away, and `undo_repair` puts them back. "plans" are plans of
+        cleans, rollbacks, begun restores and compactions that are damaged or name files that are gone: they are removed, and what is
+        still due is planned anew.
 
         Args:
             what: one of these, or several; None: all of them.

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine.local import LocalEngine
+from hoodie.errors import CorruptFileError
 from hoodie.filegroup.merge import beats_stored, key_codes, latest_of_each, positions_in, unconditional
 from hoodie.filegroup.ordering import missing_is_zero, ordering_of, whole
 from hoodie.filegroup.row_copies import DELETED_KEY, ROW
@@ -273,12 +274,23 @@ def _beat_stored(
             return
         schema = pa.schema([f for f in context.schema if f.name in context.rule.ordering_fields])
         rows = pa.Table.from_batches(read_base_file(storage, base, schema), schema)
-        stored = ordering_of(rows.take(pa.array(entries.places[winners[meets[start:stop]]])), context.rule)
+        places = entries.places[winners[meets[start:stop]]]
+        require_rows(base, rows.num_rows, places)
+        stored = ordering_of(rows.take(pa.array(places)), context.rule)
         mine = newer.slice(start, stop - start)
         result[meets[start:stop]] = beats_stored(mine, always[start:stop], stored, context.rule)
 
     LocalEngine().run(compare, range(len(logged)), label="compare ordering values", at_once=_few(storage))
     return result
+
+
+def require_rows(base: BaseFile, rows: int, places: np.ndarray) -> None:
+    """Raise where a row that logs replace is none of a base file: it is not the file that they were written for."""
+    if len(places) and rows <= int(places.max()):
+        raise CorruptFileError(
+            f"{base.path} has {rows:,} rows, and its log files replace row {int(places.max()) + 1:,}: it is not the file that was "
+            "written; restore it from a copy"
+        )
 
 
 def _few(storage: Storage) -> int:

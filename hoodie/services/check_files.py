@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hoodie.errors import HoodieError
+from hoodie.errors import HoodieError, UnsupportedTableError
 from hoodie.model.enums import Action, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.findings import RepairKind
+from hoodie.model.instant import sort_key
 from hoodie.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.results import format_count, format_size
+from hoodie.options.fits import check_writable
 from hoodie.services.archiving import archive
 from hoodie.services.cleaning import preview
 from hoodie.services.look import Hit, Look
 from hoodie.services.set_aside import set_aside_files, set_aside_names
+from hoodie.services.stray_files import Evidence, lost_instants
 from hoodie.view.context import Snapshot
 
 
@@ -22,6 +25,14 @@ def partition_metadata(look: Look) -> Iterator[Hit]:
     """Folders with rows that are no partitions, and files that do not say what they should."""
     for each in look.repairs.of(RepairKind.PARTITION_METADATA):
         yield Hit(f"{each.path}: {each.why}", each.path)
+
+
+def misplaced_metadata(look: Look) -> Iterator[Hit]:
+    """Folders in the place of partition metadata, where no file can be written."""
+    storage = look.context.storage
+    for each in look.repairs.of(RepairKind.PARTITION_METADATA):
+        if storage.exists(each.path) and storage.stat(each.path).is_folder:
+            yield Hit(f"a folder stands at {each.path}, where a file has to be", each.path)
 
 
 def data_files(look: Look) -> Iterator[Hit]:
@@ -52,6 +63,37 @@ def _partitions(snapshot: Snapshot) -> Sequence[str]:
         return snapshot.view.every_partition()
     except HoodieError:
         return snapshot.view.committed.partitions
+
+
+def lost_commits(look: Look) -> Iterator[Hit]:
+    """Instants on whose files commits build, and that are neither on the timeline nor undone."""
+    if look.unreadable or not look.is_written:
+        return
+    evidence = Evidence(look.context, look.snapshot)
+    said: set[str] = set()
+    for commit in look.snapshot.timeline.commits:
+        previous = {stat.prev_commit for stat in look.context.active.read_commit(commit).stats() if stat.prev_commit}
+        for time in lost_instants(evidence, previous - said):
+            said.add(time)
+            yield Hit(f"commit {commit.time} builds on files of instant {time}, which is on no timeline")
+
+
+def replaced_groups(look: Look) -> Iterator[Hit]:
+    """Replacecommits of file groups into which commits wrote later, or which are their own."""
+    if look.unreadable:
+        return
+    replaced = look.snapshot.view.committed.replaced
+    for commit in look.snapshot.timeline.commits if replaced else ():
+        for stat in look.context.active.read_commit(commit).stats():
+            by = replaced.get(FileGroupId(stat.partition_path, stat.file_id))
+            if by is not None and stat.path and sort_key(commit.time) >= sort_key(by):
+                path = next(look.context.active.path(i) for i in look.snapshot.timeline.commits if i.time == by)
+                yield Hit(
+                    f"{path} says that it replaced the file group of {stat.path}, which commit {commit.time} wrote: its rows do not "
+                    "count",
+                    path,
+                )
+                break
 
 
 def modification_times(look: Look) -> Iterator[Hit]:
@@ -154,6 +196,11 @@ def read_only(look: Look) -> Iterator[Hit]:
     """A table that is not written."""
     if not look.is_written:
         yield Hit(f"the table has version {int(look.context.config.version)}, which hoodie reads and does not write")
+        return
+    try:
+        check_writable(look.context.config)
+    except UnsupportedTableError as exc:
+        yield Hit(look.plain(exc))
 
 
 def metadata_table(look: Look) -> Iterator[Hit]:

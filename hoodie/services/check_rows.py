@@ -24,9 +24,11 @@ from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, REC
 from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import ReadContext, ReadTask
+from hoodie.model.results import format_count
 from hoodie.options.read import ReadOptions
 from hoodie.read.plan import plan_read
 from hoodie.services.look import Hit, Look
+from hoodie.services.stray_files import Evidence, lost_instants
 from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot
 
@@ -104,7 +106,7 @@ class _Wrong:
         self._check = check
         self._footer = footer
         self._bloom = footer.bloom()
-        self._rows = self._missed = self._elsewhere = self._late = 0
+        self._rows = self._missed = self._keyless = self._elsewhere = self._late = 0
         self._bounds: list[str] = []
         self._names: set[str] = set()
 
@@ -113,6 +115,7 @@ class _Wrong:
         names = batch.schema.names
         if RECORD_KEY in names and batch.num_rows:
             keys = batch.column(RECORD_KEY).drop_null()
+            self._keyless += batch.num_rows - len(keys) if self._check.says_meta else 0
             if self._bloom is not None:
                 self._missed += int(len(keys) - np.count_nonzero(self._bloom.might_contain(keys)))
             self._bounds += key_range(keys) or ()
@@ -132,6 +135,8 @@ class _Wrong:
         found = []
         if stated is not None and self._rows != stated.rows:
             found.append(f"{path} holds {self._rows:,} rows, and its commit says {stated.rows:,}")
+        if self._keyless:
+            found.append(f"{path} holds {format_count(self._keyless, 'row')} without a record key")
         if self._missed:
             found.append(f"the bloom filter of {path} denies {self._missed:,} of its keys: look-ups would miss them")
         bounds = key_range(pa.array(self._bounds)) if self._bounds else None
@@ -224,7 +229,8 @@ def duplicate_keys(look: Look) -> Iterator[Hit]:
     for check, keys in zip(found.checks, found.keys, strict=True):
         if isinstance(keys, _Keys) and keys.duplicates:
             yield Hit(
-                f"{keys.duplicates:,} record keys stand more than once in partition {check.partition_path!r}, such as "
+                f"{format_count(keys.duplicates, 'record key')} {'stands' if keys.duplicates == 1 else 'stand'} more than once in "
+                f"partition {check.partition_path!r}, such as "
                 f"{', '.join(map(repr, keys.examples))}",
                 check.partition_path,
             )
@@ -303,6 +309,23 @@ def archived_files(look: Look) -> Iterator[Hit]:
         instants = [each.base_instant for each in group.slices if each.base is not None] if group is not None else []
         if not any(sort_key(each) >= sort_key(time) for each in instants) and not _went(snapshot, key[0]):
             yield Hit(f"{path} is gone: archived commit {time} wrote it, and nothing since has taken its place", path)
+
+
+def lost_rows(look: Look) -> Iterator[Hit]:
+    """Rows in logs of the newest state whose instant is neither on the timeline nor undone, though later commits name the log."""
+    if not look.is_written:
+        return
+    evidence = Evidence(look.context, look.snapshot)
+    for each in look.snapshot.view.latest_slices():
+        committed = look.snapshot.view.committed.of(each.group.partition_path)
+        for log in each.logs:
+            if committed.log_size(log.path) is None:
+                continue  # no commit builds on it: a stray
+            lost = lost_instants(evidence, evidence.log(log.path).times, [other.path for other in each.logs])
+            if lost:
+                yield Hit(
+                    f"{log.path} has rows of instant {lost[0]}, which is on no timeline: they do not count", log.path
+                )
 
 
 def _replaced_by(commits: Iterable[CommitMetadata]) -> set[tuple[str, str]]:

@@ -6,10 +6,26 @@ import shlex
 from collections.abc import Iterator
 
 from hoodie.errors import CorruptFileError, HoodieError
+from hoodie.lock.file_lock import LOCK_PATH
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
 from hoodie.model.instant import Instant, parse_instant, sort_key
-from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, join, name_of, parse_instant_file
+from hoodie.model.names import (
+    COMPLETES_AS,
+    CONSUMERS,
+    HEARTBEATS,
+    HOODIE,
+    MARKERS,
+    METADATA_TABLE,
+    PRIVATE,
+    PROPERTIES_BACKUP,
+    ROW_COPIES,
+    SET_ASIDE,
+    STAGING,
+    join,
+    name_of,
+    parse_instant_file,
+)
 from hoodie.model.results import format_count
 from hoodie.options.table import PROPERTY_OF
 from hoodie.services.look import Hit, Look
@@ -60,6 +76,30 @@ def version(look: Look) -> Iterator[Hit]:
     if found is not None:
         key = PROPERTY_OF["version"]
         yield Hit(found, subject=shlex.quote(f"{key}={_UNKNOWN if look.context.config.version == 6 else 6}"))
+
+
+# -- folders and files -------------------------------------------------------------------------------------------------
+
+_FOLDERS = frozenset({PRIVATE, STAGING, ROW_COPIES, CONSUMERS, MARKERS, HEARTBEATS, METADATA_TABLE, SET_ASIDE})
+_FILES = frozenset({PROPERTIES_BACKUP, LOCK_PATH})
+
+
+def misplaced(look: Look) -> Iterator[Hit]:
+    """Files where a folder has to be, and folders where a file has to be: all that uses them fails."""
+    context = look.context
+    listed = list(context.storage.list(HOODIE))
+    if any(info.path == PRIVATE and info.is_folder for info in listed):
+        listed += context.storage.list(PRIVATE)
+    layout = 2 if context.config.version > 6 else 1
+    folders = _FOLDERS | {context.config.history_folder}
+    for info in listed:
+        is_instant = info.path.startswith(f"{context.config.timeline_folder}/") and bool(
+            parse_instant_file(info.name, layout)
+        )
+        if info.is_folder and (info.path in _FILES or is_instant):
+            yield Hit(f"a folder stands at {info.path}, where a file has to be", info.path)
+        elif not info.is_folder and info.path in folders:
+            yield Hit(f"a file stands at {info.path}, where a folder has to be", info.path)
 
 
 # -- instants ----------------------------------------------------------------------------------------------------------
@@ -139,12 +179,16 @@ def _saved(look: Look) -> list[Instant]:
 
 
 def savepoints(look: Look) -> Iterator[Hit]:
-    """Savepoints that do not say which files they hold, so that no clean runs."""
+    """Savepoints that do not say which files they hold, so that no clean runs, and those of a wrong clock."""
     for instant in _saved(look):
+        path = look.context.active.path(instant)
+        if look.context.clock.is_far_ahead(instant.time):
+            yield Hit(f"{path} lies ahead of the storage's clock, so that nobody can write", path, instant.time)
+            continue
         try:
             look.context.active.read_savepoint(instant)
         except HoodieError as exc:
-            yield Hit(look.plain(exc), look.context.active.path(instant), instant.time)
+            yield Hit(look.plain(exc), path, instant.time)
 
 
 def saved_files(look: Look) -> Iterator[Hit]:

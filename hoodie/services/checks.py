@@ -14,9 +14,18 @@ from hoodie.services import check_files, check_rows, check_timeline
 from hoodie.services.look import Check, Hit, Look
 
 _COPY = "Restore the file from a copy of the table: no other way brings its rows back"
+_MISPLACED = "Delete {path}: no writer makes it so"
+_LOST = "Restore the files of that instant in `.hoodie` from a copy of the table: readers leave its rows out"
 _ROLLBACK = "`hoodie rollback {table} --yes` undoes it, and so does the next write"
 
 CHECKS: tuple[Check, ...] = (
+    Check(
+        "misplaced",
+        Level.DAMAGE,
+        "a file stands where a folder has to be, or a folder where a file has to be",
+        _MISPLACED,
+        check_timeline.misplaced,
+    ),
     Check(
         "version",
         Level.DAMAGE,
@@ -69,8 +78,9 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "plans",
         Level.DAMAGE,
-        "the plan of a clean, a rollback or a compaction does not decode, or such an instant lies ahead of the clock",
-        "`hoodie repair {table} plans --yes` removes it, and it is planned anew",
+        "the plan of a clean, a rollback, a restore or a compaction does not decode or names files that are gone, or such an instant "
+        "lies ahead of the clock",
+        "`hoodie repair {table} plans --yes` removes it; what is still due is planned anew",
         check_timeline.plans,
     ),
     Check(
@@ -95,11 +105,32 @@ CHECKS: tuple[Check, ...] = (
         check_timeline.properties,
     ),
     Check(
+        "misplaced-metadata",
+        Level.DAMAGE,
+        "a folder stands where partition metadata have to be",
+        _MISPLACED,
+        check_files.misplaced_metadata,
+    ),
+    Check(
         "partition-metadata",
         Level.DAMAGE,
         "the file that makes a folder a partition is missing or damaged",
         "`hoodie repair {table} partition-metadata --yes` writes it anew",
         check_files.partition_metadata,
+    ),
+    Check(
+        "lost-commits",
+        Level.DAMAGE,
+        "a commit builds on files of an instant that is on no timeline, so that their rows do not count",
+        _LOST,
+        check_files.lost_commits,
+    ),
+    Check(
+        "replaced-groups",
+        Level.DAMAGE,
+        "commits wrote into a file group after a replacecommit had replaced it, so that their rows do not count",
+        "Restore {path} from a copy of the table, or write those rows once more",
+        check_files.replaced_groups,
     ),
     Check(
         "files",
@@ -118,7 +149,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "savepoints",
         Level.DAMAGE,
-        "a savepoint does not say which files it holds",
+        "a savepoint does not say which files it holds, or lies ahead of the clock",
         "`hoodie savepoint {table} {subject} --drop` lets it go",
         check_timeline.savepoints,
     ),
@@ -160,6 +191,14 @@ CHECKS: tuple[Check, ...] = (
         "a log file or a base file does not decode, or is that of another folder or file group",
         _COPY,
         check_rows.rows,
+        deep=True,
+    ),
+    Check(
+        "lost-rows",
+        Level.DAMAGE,
+        "a log file that later commits build on has rows of an instant that is on no timeline",
+        _LOST,
+        check_rows.lost_rows,
         deep=True,
     ),
     Check(
@@ -257,7 +296,7 @@ CHECKS: tuple[Check, ...] = (
         "`hoodie repair {table} properties --set {subject} --yes` states them",
         check_timeline.unstated,
     ),
-    Check("read-only", Level.NOTE, "the table has a version that hoodie does not write", "", check_files.read_only),
+    Check("read-only", Level.NOTE, "hoodie reads the table and does not write it", "", check_files.read_only),
     Check(
         "metadata-table",
         Level.NOTE,
@@ -293,6 +332,10 @@ def run_checks(look: Look, *, deep: bool, levels: frozenset[Level] = frozenset(L
             continue
         try:
             hits = list(check.look(look))
+        except (IsADirectoryError, NotADirectoryError):
+            if is_damaged:
+                continue
+            raise
         except HoodieError as exc:
             if is_damaged:
                 continue

@@ -1,4 +1,6 @@
-"""Plans on the timeline that do not decode: their planner died while it wrote them, on a storage that shows a file before it is whole.
+"""Plans on the timeline that do not decode, or name files that are gone.
+
+Their planner died while it wrote them, on a storage that shows a file before it is whole; or files went behind the timeline's back.
 
 Apache Hudi's `repair corrupted clean files` is the model. Cleans and rollbacks are planned anew when their damaged plan is gone. So
 are compactions, as long as nothing is named after them.
@@ -6,13 +8,13 @@ are compactions, as long as nothing is named after them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import Repair, RepairKind
 from hoodie.model.instant import Instant
-from hoodie.model.names import heartbeat_path, parse_base_file, parse_log_file
+from hoodie.model.names import heartbeat_path, join, parse_base_file, parse_log_file
 from hoodie.services.stray_files import Strays
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
@@ -21,15 +23,19 @@ from hoodie.view.context import TableContext
 
 _REDONE = (Action.CLEAN, Action.ROLLBACK)
 """Done once more from their plans where what they say in the end is lost."""
-_PLANNED = (Action.CLEAN, Action.ROLLBACK, Action.COMPACTION, Action.LOGCOMPACTION)
+_COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
+_PLANNED = (Action.CLEAN, Action.ROLLBACK, *_COMPACTIONS)
 
 
 def find_damaged_plans(
     context: TableContext, files: Mapping[str, Sequence[FileInfo]], timeline: Timeline, *, older_than_s: float
 ) -> Strays:
-    """Pending plans, and what completed cleans say, that do not decode; `files`: data files by folder, listed before the timeline."""
+    """Pending plans that do not decode or name files that are gone, and what completed cleans say; `files`: data files by folder,
+    listed before the timeline.
+    """
     found, left = [], []
-    for instant, path, why in _damaged(context, timeline):
+    there = {info.path for infos in files.values() for info in infos}
+    for instant, path, why in _damaged(context, timeline, there):
         repair = Repair(RepairKind.PLANS, path, why)
         reason = _in_the_way(context, instant, files)
         if reason is not None:
@@ -44,7 +50,7 @@ def find_damaged_plans(
 def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timeline: Timeline) -> None:
     """Take them off the timeline; call it under the table lock. Who dies on the way has left less of the same."""
     wanted = {each.path for each in repairs}
-    for instant, path, _ in list(_damaged(context, timeline)):
+    for instant, path, _ in list(_damaged(context, timeline, None)):
         if path not in wanted:
             continue
         # A completed one becomes a pending one that is carried out once more, if its plan is whole.
@@ -56,20 +62,40 @@ def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timel
         context.liveness.release(instant.time)
 
 
-def _damaged(context: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, str, str]]:
+def _damaged(
+    context: TableContext, timeline: Timeline, there: Collection[str] | None
+) -> Iterator[tuple[Instant, str, str]]:
+    """Instant, path and reason; `there`: files that are known to be there."""
     for instant in timeline:
         why: str | None
         if instant.action in _REDONE and context.clock.is_far_ahead(instant.time):
             why = "it lies ahead of the storage's clock, so that nobody can write"
         elif instant.is_completed and instant.action in _REDONE:
             why = _error(context, instant)
-        elif not instant.is_completed and instant.action in _PLANNED:
+        elif not instant.is_completed and (instant.action in _PLANNED or _is_begun_restore(instant)):
             why = _error(context, instant._replace(state=State.REQUESTED))
+            if why is None and instant.action in _COMPACTIONS:
+                why = _missing(context, instant, there or ())
         else:
             continue
         if why is not None:
             at = instant if instant.is_completed else instant._replace(state=State.REQUESTED)
             yield instant, context.active.path(at), why
+
+
+def _is_begun_restore(instant: Instant) -> bool:
+    """One that was only requested has done nothing, and the next write drops it."""
+    return instant.action is Action.RESTORE and instant.state is State.INFLIGHT
+
+
+def _missing(context: TableContext, instant: Instant, there: Collection[str]) -> str | None:
+    """Which file the plan of a compaction names that is gone."""
+    for operation in context.active.read_compaction_plan(instant.time, instant.action).operations:
+        for name in (operation.data_file, *operation.log_files):
+            path = join(operation.partition_path, name or "")
+            if name and path not in there and not context.storage.exists(path):
+                return f"the plan names {path}, which is not there"
+    return None
 
 
 def _error(context: TableContext, instant: Instant) -> str | None:
@@ -85,6 +111,8 @@ def _error(context: TableContext, instant: Instant) -> str | None:
                 active.read_clean_plan(instant.time)
             case Action.ROLLBACK:
                 active.read_rollback_plan(instant.time)
+            case Action.RESTORE:
+                active.read_restore_plan(instant.time)
             case _:
                 active.read_compaction_plan(instant.time, instant.action)
     except FileNotFoundError:
@@ -106,7 +134,7 @@ def _in_the_way(context: TableContext, instant: Instant, files: Mapping[str, Seq
     """Why the plan has to stay; None where it may go."""
     if not instant.is_completed and life_of(instant.time, context) is not Life.DEAD:
         return "its process lives"
-    if instant.action not in (Action.COMPACTION, Action.LOGCOMPACTION):
+    if instant.action not in _COMPACTIONS:
         return None
     for infos in files.values():
         for info in infos:

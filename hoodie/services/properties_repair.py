@@ -19,7 +19,15 @@ from hoodie.model.enums import TableType
 from hoodie.model.findings import PropertiesRepair, PropertySource, Repair, RepairKind
 from hoodie.model.instant import format_instant
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
-from hoodie.options.table import TableOptions, parse_table_config, table_checksum, table_properties
+from hoodie.options.table import (
+    DROP_COLUMNS,
+    HIVE_STYLE,
+    META_FIELDS,
+    TableOptions,
+    parse_table_config,
+    table_checksum,
+    table_properties,
+)
 from hoodie.services.properties_evidence import Evidence, Known, gather
 from hoodie.services.set_aside import keep_copy, new_name
 from hoodie.storage.base import Storage
@@ -41,6 +49,8 @@ _TIMEZONE = "hoodie.table.timeline.timezone"
 _ARCHIVE = "hoodie.archivelog.folder"
 _MERGE_MODE = "hoodie.record.merge.mode"
 _REQUIRED = (_NAME, _TYPE, _VERSION)
+_STAND_INS = {_NAME: "table", _TYPE: "COPY_ON_WRITE", _VERSION: "6"}
+"""For required properties, where the others are judged."""
 _USER = "you"
 
 
@@ -197,13 +207,31 @@ def _uncut(storage: Storage) -> dict[str, PropertySource] | None:
         values = parse_properties_file(data, path=PROPERTIES)
     except CorruptFileError:
         return None
-    if not all(values.get(key, "").strip() for key in _REQUIRED):
+    if _refused(values) - {_CHECKSUM} or not all(values.get(key, "").strip() for key in _REQUIRED):
         return None
     return {key: PropertySource(key, value, PROPERTIES) for key, value in values.items()}
 
 
-def _lines_left(storage: Storage) -> dict[str, PropertySource]:
-    """What can still be read: lines that ended, each by itself."""
+def _refused(values: Mapping[str, str]) -> frozenset[str]:
+    """Properties whose values are none that they can have: an error names each, so they are left out one after the other."""
+    left = {key: value for key, value in values.items() if value.strip()}
+    while True:
+        try:
+            parse_table_config({**_STAND_INS, **left}, uri="")
+        except CorruptFileError as exc:
+            named = {key for key in left if key in str(exc)}
+            if not named:
+                break
+            left = {key: value for key, value in left.items() if key not in named}
+        except HoodieError:
+            break  # sound, and of a table that this release does not read
+        else:
+            break
+    return frozenset(key for key, value in values.items() if key not in left and (value.strip() or key in _REQUIRED))
+
+
+def _lines_left(storage: Storage) -> tuple[dict[str, PropertySource], dict[str, str]]:
+    """What can still be read: lines that ended, each by itself; and those of them whose values are none that they can have."""
     found: dict[str, PropertySource] = {}
     for path in (PROPERTIES_BACKUP, PROPERTIES):
         data = _read(storage, path) or b""
@@ -216,12 +244,14 @@ def _lines_left(storage: Storage) -> dict[str, PropertySource]:
             # A line of noise is a property, too, for Java; ours have names like these.
             good = {k: v for k, v in values.items() if k.startswith("hoodie.") and k.isascii() and k.isprintable()}
             found |= {key: PropertySource(key, value, f"what is left of {path}") for key, value in good.items()}
-    return found
+    wrong = _refused({key: each.value for key, each in found.items()})
+    sound = {key: each for key, each in found.items() if key not in wrong}
+    return sound, {key: each.value for key, each in found.items() if key in wrong}
 
 
 def _gathered(storage: Storage, said: Mapping[str, str]) -> tuple[dict[str, PropertySource], tuple[str, ...]]:
     """The properties as far as they are known, and what nobody says."""
-    found = _lines_left(storage)
+    found, malformed = _lines_left(storage)
     evidence = gather(storage)
     unknown = []
 
@@ -244,6 +274,9 @@ def _gathered(storage: Storage, said: Mapping[str, str]) -> tuple[dict[str, Prop
     keys = settle(_KEY, evidence.record_key)
     partition = settle(_PARTITION, evidence.partition)
     ordering = settle(_ORDERING, Known(None, "no file says whether there is an ordering column"), _PRECOMBINE)
+    asked = {each.partition(":")[0] for each in unknown}
+    shown = {_NAME, _TYPE, _VERSION, _CHECKSUM, HIVE_STYLE, META_FIELDS, DROP_COLUMNS, *asked, *said, *found}
+    unknown += [f"{key}: {value!r} is none of its values" for key, value in malformed.items() if key not in shown]
     if unknown or None in (name, kind, version, keys, partition, ordering):
         return found, tuple(unknown)
     for key, known in _rest(

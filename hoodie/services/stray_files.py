@@ -69,7 +69,7 @@ def find_strays(
     Raises:
         CorruptFileError: metadata of an instant do not decode: nothing can be told without them.
     """
-    evidence = _Evidence(context, snapshot)
+    evidence = Evidence(context, snapshot)
     found, left = [], []
     young_since_s = context.storage.now_s() - older_than_s
     for folder in sorted(files):
@@ -139,7 +139,7 @@ def _times(blocks: Iterable[LogBlock], key: HeaderKey, but: BlockKind | None = N
 
 
 @dataclass(frozen=True)
-class _Evidence:
+class Evidence:
     """What explains files, read as far as it is asked for."""
 
     context: TableContext
@@ -210,7 +210,7 @@ class _Evidence:
         return self._logs[path]
 
 
-def _judge(evidence: _Evidence, folder: str, infos: Sequence[FileInfo]) -> Iterator[tuple[FileInfo, _Verdict]]:
+def _judge(evidence: Evidence, folder: str, infos: Sequence[FileInfo]) -> Iterator[tuple[FileInfo, _Verdict]]:
     there = {info.path for info in infos}
     for info in infos:
         name = info.name
@@ -227,7 +227,7 @@ def _judge(evidence: _Evidence, folder: str, infos: Sequence[FileInfo]) -> Itera
 
 
 def _judge_base(
-    evidence: _Evidence, folder: str, info: FileInfo, base: BaseFileName, there: set[str]
+    evidence: Evidence, folder: str, info: FileInfo, base: BaseFileName, there: set[str]
 ) -> _Verdict | None:
     """None where the file is as it should be, or a rollback to come takes it."""
     time, committed = base.instant, evidence.snapshot.view.committed.of(folder)
@@ -262,7 +262,7 @@ def _beside(time: str, instead: str | None, there: set[str]) -> _Verdict:
 
 
 def _judge_log(
-    evidence: _Evidence, folder: str, info: FileInfo, log: LogFileName, infos: Sequence[FileInfo]
+    evidence: Evidence, folder: str, info: FileInfo, log: LogFileName, infos: Sequence[FileInfo]
 ) -> _Verdict | None:
     committed = evidence.snapshot.view.committed.of(folder)
     if committed.log_size(info.path) is not None:
@@ -284,7 +284,7 @@ def _judge_log(
 
 
 def _judge_blocks(
-    evidence: _Evidence, info: FileInfo, log: LogFileName, time: str, infos: Sequence[FileInfo]
+    evidence: Evidence, info: FileInfo, log: LogFileName, time: str, infos: Sequence[FileInfo]
 ) -> _Verdict | None:
     """The blocks of one instant in a log file that no active commit names."""
     if time in evidence.snapshot.timeline.commit_at:
@@ -299,7 +299,7 @@ def _judge_blocks(
     return _Verdict(False, _unknown(time)) if evidence.is_before(time) else _Verdict(True, _no_instant(time))
 
 
-def _is_disarmed(evidence: _Evidence, log: LogFileName, time: str, infos: Sequence[FileInfo]) -> bool:
+def _is_disarmed(evidence: Evidence, log: LogFileName, time: str, infos: Sequence[FileInfo]) -> bool:
     """Whether a rollback block in the file slice tells every reader not to count the blocks of an instant."""
     for info in infos:
         other = parse_log_file(info.name)
@@ -308,6 +308,18 @@ def _is_disarmed(evidence: _Evidence, log: LogFileName, time: str, infos: Sequen
         if time in evidence.log(info.path).undone:
             return True
     return False
+
+
+def lost_instants(evidence: Evidence, times: Iterable[str], slice_logs: Sequence[str] = ()) -> Sequence[str]:
+    """Which of these instants are on no timeline, though nothing says that they were undone; `slice_logs` may say it."""
+    timeline, active = evidence.snapshot.timeline, evidence.context.active
+    known = {instant.time for instant in timeline} | evidence.pending
+    lost = sorted(time for time in {*times} - known if not evidence.is_before(time))
+    if lost:
+        undone = {time for log in slice_logs for time in evidence.log(log).undone}
+        undone |= {active.rollback_target(i) or "" for i in timeline if i.action is Action.ROLLBACK}
+        lost = [time for time in lost if time not in undone]
+    return lost
 
 
 def _no_instant(time: str) -> str:

@@ -21,7 +21,8 @@ from hoodie.keygen.generator import KeyGenerator, key_generator
 from hoodie.model.enums import MergeMode, TableType
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES, join, name_of, parse_base_file
-from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, flag_text
+from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, flag_text, infer_key_generator
+from hoodie.options.values import KeyGeneratorType, key_generator_class
 from hoodie.storage.cache import Kind
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
@@ -123,9 +124,14 @@ def _samples(context: TableContext, snapshot: Snapshot) -> Iterator[_Sample]:
                 continue
             tried.add(path)
             rows = _first_rows(context, path)
-            if rows is not None and rows.num_rows and _lies_right(rows, stat.partition_path):
+            if rows is not None and _has_keys(rows) and _lies_right(rows, stat.partition_path):
                 yield _Sample(path, stat.partition_path, rows)
             break
+
+
+def _has_keys(rows: pa.Table) -> bool:
+    """Whether there are rows, and each has a key; rows without one say that the file is damaged, not the properties."""
+    return bool(rows.num_rows) and not rows.column(RECORD_KEY).null_count
 
 
 def _lies_right(rows: pa.Table, folder: str) -> bool:
@@ -144,7 +150,7 @@ def _first_rows(context: TableContext, path: str) -> pa.Table | None:
                 return None
             batch = next(iter(read_batches(file, names, batch_rows=_ROWS, path=path)), None)
             return None if batch is None else pa.Table.from_batches([batch]).slice(0, _ROWS)
-    except (FileNotFoundError, HoodieError):
+    except (FileNotFoundError, IsADirectoryError, HoodieError):
         return None  # who reads the file says so
 
 
@@ -199,6 +205,13 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
                         key, f"{key} is {said}, and the rows of {sample.path} lie in {sample.folder!r}", value=value
                     )
                     return
+            if config.keygen is KeyGeneratorType.NON_PARTITION:
+                key = KEYGEN_TYPE if config.raw.get(KEYGEN_TYPE) else KEYGEN_CLASS
+                kind = infer_key_generator(config.record_key_fields, config.partition_fields)
+                value = kind.value if key == KEYGEN_TYPE else key_generator_class(kind)
+                what = f"{key} is that of tables without partitions, and the rows of {sample.path} lie in {sample.folder!r}"
+                yield Contradiction(key, what, value=value)
+                return
             columns = ", ".join(config.partition_fields) or "no partition column"
             made_path = "" if paths is None else f", such as {paths[0].as_py()!r}"
             yield Contradiction(

@@ -9,6 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 import hoodie
 from hoodie.model.instant import format_instant, parse_instant
 
@@ -172,6 +175,55 @@ def archive_file(table: Path) -> Path:
     return max((table / ".hoodie/history").glob(".commits*"), key=lambda path: path.stat().st_size)
 
 
+def lost_instant(table: Path, at: int) -> None:
+    time = newest(table, at=at).name[:17]
+    for path in (table / ".hoodie").glob(f"{time}.*"):
+        path.unlink()
+    for path in logs(table):
+        os.utime(path, (OLD_S, OLD_S))
+
+
+def plan_of_lost_files(table: Path) -> None:
+    """A compaction plan that names another log file than the one that is there."""
+    hoodie.open_table(table).schedule_compaction()
+    path = newest(table, action="compaction.requested")
+    path.write_bytes(path.read_bytes().replace(b".log.1_", b".log.7_"))
+    os.utime(path, (OLD_S, OLD_S))
+
+
+def replaces_what_lives(table: Path) -> None:
+    path = newest(table, action="replacecommit")
+    metadata = json.loads(path.read_text(encoding="utf-8"))
+    metadata["partitionToReplaceFileIds"].setdefault("rome", []).append(base(table).name.partition("_")[0])
+    path.write_text(json.dumps(metadata), encoding="utf-8")
+
+
+def folder_at(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def file_at(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    path.write_bytes(b"")
+
+
+def future_savepoint(table: Path) -> None:
+    for path in [*(table / ".hoodie").glob("*.savepoint*")]:
+        shutil.copyfile(path, path.with_name(FUTURE + path.name[17:]))
+
+
+def stated(key: str, value: str) -> Callable[[Path], None]:
+    """A property with another value than the table's."""
+
+    def do(table: Path) -> None:
+        path = table / PROPERTIES
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", text), encoding="utf-8")
+
+    return do
+
+
 def renamed_group(table: Path) -> None:
     replaced(newest(table), '"rome/', '"rona/')
 
@@ -195,6 +247,13 @@ DAMAGES = {
     "a base file is missing": Damage(lambda t: base(t).unlink(), r"rome/.*\.parquet is gone"),
     "a base file is cut": Damage(lambda t: cut(base(t)), r"rome/.*\.parquet"),
     "a base file is empty": Damage(lambda t: cut(base(t), 0), r"rome/.*\.parquet"),
+    "a folder in the place of a base file": Damage(lambda t: folder_at(base(t)), r"rome/.*\.parquet is gone"),
+    "a base file with fewer rows than its log files replace": Damage(
+        lambda t: rewritten(base(t), lambda rows: rows.slice(3)), r"rome/.*\.parquet", only_deep=True
+    ),
+    "a base file whose rows have no keys": Damage(
+        lambda t: rewritten(base(t), without_keys), "4 rows without a record key", only_deep=True
+    ),
     "the last byte of a base file is missing": Damage(
         lambda t: cut(base(t), base(t).stat().st_size - 1), r"rome/.*\.parquet"
     ),
@@ -203,7 +262,7 @@ DAMAGES = {
         lambda t: base(t).write_bytes(bytes(base(t).stat().st_size)), r"rome/.*\.parquet", only_deep=True
     ),
     "a base file of another folder": Damage(
-        lambda t: _padded(base(t), base(t, "bern")), r"rome/.*\.parquet", only_deep=True
+        lambda t: rewritten(base(t), lambda rows: pq.read_table(base(t, "bern"))), r"rome/.*\.parquet", only_deep=True
     ),
     "a base file of an archived commit is missing": Damage(
         lose_archived, r"oslo/.*\.parquet is gone", only_deep=True, is_silent=True
@@ -232,7 +291,20 @@ DAMAGES = {
     "partition metadata are garbage": Damage(
         lambda t: (t / "rome/.hoodie_partition_metadata").write_bytes(b"\xff\0"), "rome/.hoodie_partition_metadata"
     ),
+    "a folder in the place of partition metadata": Damage(
+        lambda t: folder_at(t / "rome/.hoodie_partition_metadata"), "a folder stands at rome/.hoodie_part"
+    ),
     # commits
+    "a commit that others build on is lost": Damage(lambda t: lost_instant(t, 0), "which is on no timeline"),
+    "a commit of a log file that others build on is lost": Damage(
+        lambda t: lost_instant(t, -2), "which is on no timeline", only_deep=True, is_silent=True
+    ),
+    "a replacecommit replaces a file group that lives": Damage(
+        replaces_what_lives, "its rows do not count", is_silent=True
+    ),
+    "a folder in the place of a commit": Damage(
+        lambda t: folder_at(newest(t)), "a folder stands at", undoes=1, is_silent=True
+    ),
     "the newest commit is cut": Damage(lambda t: cut(newest(t)), r"\.deltacommit", undoes=1),
     "the newest commit is empty": Damage(lambda t: cut(newest(t), 0), r"\.deltacommit", undoes=1),
     "the newest commit is garbage": Damage(lambda t: newest(t).write_bytes(b"garbage"), r"\.deltacommit", undoes=1),
@@ -279,10 +351,25 @@ DAMAGES = {
     ),
     "a clean plan is garbage": Damage(lambda t: plan(t, "clean.requested"), "clean.requested"),
     "a completed clean is cut": Damage(lambda t: _age(newest(t, action="clean"), cut), r"\d\.clean"),
+    "a compaction plan names files that are not there": Damage(
+        plan_of_lost_files, r"the plan names .*\.log\.7.*not there"
+    ),
+    "a restore was begun and its plan is gone": Damage(
+        lambda t: dead_write(t, ("inflight",), "restore"), r"the plan of \d+\.restore is gone"
+    ),
     "a rollback plan is garbage": Damage(lambda t: plan(t, "rollback.requested"), "rollback.requested"),
     "a restore plan is garbage": Damage(lambda t: plan(t, "restore.requested"), "restore.requested", is_damage=False),
     # what else lies in .hoodie
     "a savepoint is cut": Damage(lambda t: cut(newest(t, action="savepoint")), r"\.savepoint"),
+    "a savepoint of 2099": Damage(future_savepoint, FUTURE),
+    "a folder in the place of the lock": Damage(
+        lambda t: folder_at(t / ".hoodie/.hoodie_py/table.lock"), "a folder stands at"
+    ),
+    "a file in the place of the row copies": Damage(
+        lambda t: file_at(t / ".hoodie/.hoodie_py/rows"), "a file stands at"
+    ),
+    "a file in the place of the metadata table": Damage(lambda t: file_at(t / ".hoodie/metadata"), "a file stands at"),
+    "a file in the place of the markers": Damage(lambda t: file_at(t / ".hoodie/.temp"), "a file stands at"),
     "a file of a savepoint is gone": Damage(lambda t: saved_file(t).unlink(), "of savepoint"),
     "the place of a consumer is garbage": Damage(
         lambda t: (t / ".hoodie/.hoodie_py/consumers/reader.json").write_bytes(b"{"), "reader"
@@ -333,6 +420,13 @@ DAMAGES = {
     "a wrong table type": Damage(
         lambda t: replaced(t / PROPERTIES, "MERGE_ON_READ", "COPY_ON_WRITE"), "COPY_ON_WRITE", KNOWN
     ),
+    "a table name that is empty": Damage(stated("hoodie.table.name", ""), "has no hoodie.table.name", KNOWN),
+    "a version that is no number": Damage(stated("hoodie.table.version", "six"), "is no number", KNOWN),
+    "a table type that is none": Damage(stated("hoodie.table.type", "COPY"), "none of its values", KNOWN),
+    "a flag that is none": Damage(stated("hoodie.populate.meta.fields", "maybe"), "true or false", KNOWN),
+    "a key generator of tables without partitions": Damage(
+        stated("hoodie.table.keygenerator.type", "NON_PARTITION"), "keygenerator.type is that of", KNOWN
+    ),
     "a wrong version": Damage(lambda t: _of_version_8(t / PROPERTIES), "version 8", KNOWN),
 }
 
@@ -343,13 +437,16 @@ def _flip(path: Path, at: int) -> None:
     path.write_bytes(bytes(data))
 
 
-def _padded(path: Path, other: Path) -> None:
-    """Another file with room between its magic and its first page, so that it is as long as the commit states."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - for this one damage
+def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Other rows in a file that is as long as the commit states, or longer."""
+    pad = {b"pad": b"x" * path.stat().st_size}
+    rows = change(pq.read_table(path))
+    pq.write_table(rows.replace_schema_metadata({**(rows.schema.metadata or {}), **pad}), path)
 
-    size, table = path.stat().st_size, pq.read_table(other)
-    pad = {b"pad": b"x" * size}
-    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **pad}), path)
+
+def without_keys(rows: pa.Table) -> pa.Table:
+    at = rows.column_names.index("_hoodie_record_key")
+    return rows.set_column(at, "_hoodie_record_key", pa.nulls(rows.num_rows, pa.string()))
 
 
 def _age(path: Path, do: Callable[[Path], object] = lambda path: None) -> None:

@@ -66,7 +66,8 @@ def mend(path, whole, finding, values, capsys):
         shutil.copytree(whole, path)
     else:
         assert action.startswith(("Delete ", "Remove ")), action
-        (path / finding["path"]).unlink()
+        found = path / finding["path"]
+        shutil.rmtree(found) if found.is_dir() else found.unlink()
 
 
 def test_the_table_is_whole_before_anything_is_done(whole, capsys):

@@ -8,7 +8,7 @@ import pytest
 import hoodie
 from hoodie.cli.__main__ import main
 from hoodie.errors import OptionError, TableNotFoundError
-from hoodie.format.properties import parse_properties
+from hoodie.format.properties import format_properties, parse_properties
 from hoodie.lock.providers import coordinate
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE, join
 from hoodie.options.parse import parse_write_options
@@ -144,15 +144,38 @@ def test_a_wrong_checksum_is_computed_anew_and_nothing_else_changes(made):
     assert properties_of(storage) == before
 
 
-def test_a_malformed_value_is_asked_for(made):
+URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+
+
+@pytest.mark.parametrize(
+    ("key", "malformed"),
+    [
+        (NAME, ""),
+        (TYPE, "COPY"),
+        ("hoodie.table.version", "six"),
+        ("hoodie.populate.meta.fields", "tru"),
+        ("hoodie.datasource.write.hive_style_partitioning", "no"),
+        ("hoodie.table.checksum", "many"),
+    ],
+)
+def test_a_malformed_value_is_put_right_where_the_files_show_it(made, key, malformed):
     storage, clock, _ = made
-    text = storage.read(PROPERTIES).decode()
-    storage.replace(
-        PROPERTIES, text.replace("hoodie.populate.meta.fields=true", "hoodie.populate.meta.fields=tru").encode()
-    )
+    before = properties_of(storage)
+    storage.replace(PROPERTIES, format_properties({**before, key: malformed}, comment=()).encode())
+    repair(storage)
+    assert properties_of(storage) == before
+    assert opened(storage, clock).scan().count() == 8
+
+
+def test_a_malformed_value_is_asked_for_where_no_file_shows_it(made):
+    storage, clock, _ = made
+    before = properties_of(storage)
+    storage.replace(PROPERTIES, format_properties({**before, URL_ENCODE: "no"}, comment=()).encode())
+    assert [each.partition(":")[0] for each in plan_properties(storage).unknown] == [URL_ENCODE]
     with pytest.raises(OptionError, match="--set"):
-        plan_properties(storage)
-    repair(storage, {"hoodie.populate.meta.fields": "true"})
+        repair(storage)
+    repair(storage, {URL_ENCODE: "false"})
+    assert properties_of(storage) == before
     assert opened(storage, clock).scan().count() == 8
 
 

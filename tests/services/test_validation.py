@@ -90,7 +90,7 @@ def test_keys_that_stand_twice_and_missing_rows_are_found(made):
     path = next(p for p in bases(storage) if p.startswith("a/"))
     rewritten(storage, path, lambda t: with_keys(["k2", "k2", "k4"])(t.slice(1)), {b"pad": b"x" * 9000})
     found = problems(storage, clock)
-    assert any("stand more than once in partition 'a'" in what and "k2" in what for what in found)
+    assert any("stands more than once in partition 'a'" in what and "k2" in what for what in found)
     assert any("holds 3 rows, and its commit says 4" in what for what in found)
 
 
@@ -98,7 +98,7 @@ def test_inserts_without_look_up_that_made_duplicates_are_found_and_nothing_else
     storage, clock = made
     opened(storage, clock).bulk_insert(batch([Input("k0", "a", 1, 1)]))
     (what,) = problems(storage, clock)
-    assert "1 record keys stand more than once" in what
+    assert "1 record key stands more than once" in what
     assert not problems(storage, clock, deep=False)
 
 

@@ -156,7 +156,7 @@ def test_a_key_that_stands_twice_is_found(tmp_path):
     for _ in range(2):
         table.bulk_insert(rows((1, "a", 1, "x", 1)))
     (problem,) = table.validate(deep=True).problems
-    assert "1 record keys stand more than once" in str(problem)
+    assert "1 record key stands more than once" in str(problem)
 
 
 def test_what_files_hold_of_the_columns_does_not_count(tmp_path):
