@@ -1,12 +1,13 @@
 """What a table must say after any history of writes, in plain Python: no Arrow, no files, one dict entry a key.
 
 Hudi's merge-on-read merges in two stages, so the model knows of each key which rows stood in base files, from which
-instant on, and what logs said since. It is told by the table where a key went (file group; log or base file): that is
-the writer's choice. What the rows are, it works out by itself.
+instant on, and what logs said since. Writers see to it that no deleted row comes back by that, and the model that they
+do. It is told by the table where a key went (file group; log or base file): that is the writer's choice. What the rows
+are, it works out by itself.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tests.memory_tables import Input, Row
@@ -43,6 +44,10 @@ class History:
     def base_at(self, until: str | None) -> tuple[str, Entry | None]:
         return max((b for b in self.base if until is None or b[0] <= until), key=lambda b: b[0], default=("", None))
 
+    def store(self, time: str, row: Entry | None) -> None:
+        """In the base file of an instant."""
+        self.base = [*(each for each in self.base if each[0] != time), (time, row)]
+
     def logs_after(self, base_time: str, until: str | None, since: str | None = None) -> list[Entry]:
         """What readers of (since, until] merge. What a log compaction wrote stands for all before it, where any of that is seen."""
         first = max(base_time, since or "")
@@ -63,6 +68,8 @@ class Model:
         self.keys: dict[Key, History] = {}
         self.group: dict[Key, str] = {}
         """Key -> id of the file group that holds it, as the table says."""
+        self.told: frozenset[str] = frozenset()
+        """The commits that are not archived: the others do not say any more that they deleted rows."""
         self.planned: dict[str, frozenset[Key]] = {}
         """Pending compaction -> keys that were in its file groups when it was scheduled."""
 
@@ -114,21 +121,46 @@ class Model:
         for row in rows:
             entry = Entry(time, row.val, None if delete else row.ts, delete or bool(row.deleted))
             by_key.setdefault((row.id, row.part), []).append(entry)
+        known = {key for key in by_key if self.is_stored(key)}
+        before = self._rewrite(time, rewritten)
         for key, entries in by_key.items():
             entry = self.reduce(entries)
             assert entry is not None
             if key in stored_rows:
                 entry = entry._replace(ts=stored_rows[key][3])
-            stored = self.is_stored(key)
-            if not stored and entry.deleted:
-                continue
-            history = self.keys.setdefault(key, History())
-            if not stored:
-                history.base.append((time, entry))
-            elif self.merge_on_read and self.group[key] not in rewritten:
-                history.logs.append(entry)
-            else:
-                history.base.append((time, self.onto_base(entry, history.base_at(None)[1])))
+            if key in known:
+                self.change(time, key, entry, before)
+            elif not entry.deleted:
+                self.keys.setdefault(key, History()).store(time, entry)
+
+    def _rewrite(self, time: str, groups: frozenset[str]) -> dict[Key, History]:
+        """These file groups get new base files; gives what was known of their keys before."""
+        before = {key: history for key, history in self.keys.items() if self.group.get(key) in groups}
+        for key, history in before.items():
+            row = self._merged(history, before=time)
+            self.keys[key] = replace(history, base=[*history.base, (time, row)])
+        return before
+
+    def change(self, time: str, key: Key, entry: Entry, rewritten: Mapping[Key, History]) -> None:
+        """The entry meets what is stored under its key: in a log, or in a new base file."""
+        history = self.keys.setdefault(key, History())
+        plain = self._in_one_stage(rewritten.get(key, history), entry)
+        if key in rewritten or not self.merge_on_read:
+            history.store(time, plain)
+            return
+        told = all(each.time in self.told for each in history.logs_after(history.base_at(None)[0], None))
+        history.logs.append(entry)
+        if told and not any(key in keys for keys in self.planned.values()):
+            assert self._merged(history, before=None) == plain, "a deleted row came back"
+
+    def _in_one_stage(self, history: History, entry: Entry) -> Entry | None:
+        """The row of a key after an entry: a delete leaves nothing behind but its own ordering value, while it is in logs."""
+        base_time, _ = history.base_at(None)
+        last = self.reduce(history.logs_after(base_time, None), logs=True)
+        now = self._merged(history, before=None)
+        if now is None and last is not None and self.newer(entry, last, logs=True) is last:
+            return None
+        return self.onto_base(entry, now)
 
     def overwrite(self, time: str, rows: Iterable[Input], emptied: Iterable[str] | None) -> None:
         """The rows, of different keys, take the place of all in the partitions (None: of all in the table)."""
@@ -164,9 +196,10 @@ class Model:
                 history.merged.append(LogCompaction(time, max(times), entry))
         del self.planned[time]
 
-    def _merged(self, history: History, *, before: str) -> Entry | None:
+    def _merged(self, history: History, *, before: str | None) -> Entry | None:
         base_time, row = history.base_at(before)
-        winner = self.reduce((e for e in history.logs_after(base_time, None) if e.time < before), logs=True)
+        logs = history.logs_after(base_time, None)
+        winner = self.reduce((e for e in logs if before is None or e.time < before), logs=True)
         return row if winner is None else self.onto_base(winner, row)
 
     def restored(self, time: str) -> None:

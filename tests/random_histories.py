@@ -556,6 +556,7 @@ class Histories(RuleBasedStateMachine):
         table = self._table()
         timeline, active = table.timeline, table._context.active
         landed = []
+        self.model.told = frozenset(instant.time for instant in timeline.commits)
         for instant in timeline.pending(*_PLANNED):
             self._learn_plan(active, instant)
         for instant in timeline.commits:

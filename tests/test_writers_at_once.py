@@ -112,6 +112,11 @@ UP = {
         [Input("k", "a", 3, 3), Input("l", "a", 3, 3)],
         {"k": 3, "l": 3, "m": 1},
     ),
+    "deleted, then updated by an older row": (
+        [Input("k", "a", 2, None, True)],
+        [Input("k", "a", 3, 0), Input("l", "a", 3, 3)],
+        {"k": 3, "l": 3, "m": 1},
+    ),
     "inserted, then deleted": ([Input("n", "a", 2, 2)], [Input("n", "a", 3, 3, True)], {"k": 1, "l": 1, "m": 1}),
     "another partition": ([Input("m", "b", 2, 2)], [Input("l", "a", 3, 3)], {"k": 1, "l": 3, "m": 2}),
 }

@@ -1,22 +1,27 @@
-"""Upserts that bring values of deleted rows back.
+"""Upserts that would bring values of deleted rows back.
 
 On merge-on-read tables the log records of a key are merged first, and the result meets the stored row. Say that a delete stands
 in a log and an upsert of its key comes behind it. The logs then hold only the upsert, and the stored row, which was deleted, wins
-against it by a greater ordering value, or gives it values for nulls. Every reader merges so, and Apache Hudi is one: writers can
-only say it.
+against it by a greater ordering value, or gives it values for nulls. Every reader merges so, and Apache Hudi is one. A base file
+that was made of the slice holds nothing of the deleted row: so such an upsert makes one, in place of a log.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup.log_scan import read_log_records
-from hoodie.filegroup.merge import positions_in
+from hoodie.filegroup.fold import usable_values
+from hoodie.filegroup.log_blocks import live_blocks
+from hoodie.filegroup.log_scan import CollectedEntries, read_log_records
+from hoodie.filegroup.merge import beats_stored, positions_in
 from hoodie.filegroup.ordering import at_least, ordering_of, whole
 from hoodie.filegroup.partial import stored_rows
-from hoodie.model.enums import Fill, MergeMode
-from hoodie.model.files import FileSlice
+from hoodie.model.enums import BlockKind, MergeMode
+from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import MergeRule, WriteContext
 from hoodie.storage.base import Storage
@@ -27,35 +32,70 @@ def can_revive(rule: MergeRule) -> bool:
     return rule.merger is None and (rule.mode is MergeMode.EVENT_TIME_ORDERING or rule.fill is not None)
 
 
-def revives(storage: Storage, context: WriteContext, file_slice: FileSlice, rows: pa.Table) -> bool:
-    """Whether one of these rows, as a log record of the slice, brings something of a deleted row back."""
-    if file_slice.base is None or not rows.num_rows:
+def revives(
+    storage: Storage, context: WriteContext, file_slice: FileSlice, logs: Sequence[LogFile], rows: pa.Table
+) -> bool:
+    """Whether one of these rows, as a log record of the slice, brings something of a deleted row back.
+
+    Args:
+        logs: those of the slice in which deletes may stand. Only where they name a key of the rows is more read.
+    """
+    keys = rows.column(RECORD_KEY)
+    if not pc.any(pc.is_in(keys, value_set=_deleted_keys(storage, context, logs))).as_py():
         return False
+    rule = context.rule
+    dead, lost = _against_deletes(storage, context, file_slice, rows)
+    rows = rows.filter(pa.array(dead & ~lost))
+    stored = stored_rows(
+        storage, context, file_slice._replace(logs=()), whole(rows.column(RECORD_KEY)), _ordering_fields(context)
+    )
+    at = positions_in(rows.column(RECORD_KEY), whole(stored.column(RECORD_KEY)))
+    rows, stored = rows.filter(pa.array(at >= 0)), stored.take(pa.array(at[at >= 0]))
+    if usable_values(rows, rule):
+        return True  # a stored value takes the place of one that does not count
+    mine, theirs = ordering_of(rows, rule), ordering_of(stored, rule)
+    return mine is not None and theirs is not None and not beats_stored(mine, None, theirs, rule).all()
+
+
+def without_lost(storage: Storage, context: WriteContext, file_slice: FileSlice, rows: pa.Table) -> pa.Table:
+    """The rows but for those that are older than a delete in the logs of the slice: where the logs are merged without them, the
+    delete is forgotten.
+    """
+    if not file_slice.logs or not _obeys_ordering(context.rule):
+        return rows
+    _, lost = _against_deletes(storage, context, file_slice, rows)
+    return rows.filter(pa.array(~lost)) if lost.any() else rows
+
+
+def _deleted_keys(storage: Storage, context: WriteContext, logs: Sequence[LogFile]) -> pa.Array:
+    found = CollectedEntries(pa.schema([context.full_schema.field(RECORD_KEY)]), context.rule)
+    for block, path in live_blocks(storage, tuple(logs), context.visible).blocks:
+        if block.kind is BlockKind.DELETE:
+            found.add_deletes(block, path)
+    return pa.concat_arrays([pa.array([], pa.string()), *found.keys])
+
+
+def _against_deletes(
+    storage: Storage, context: WriteContext, file_slice: FileSlice, rows: pa.Table
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bool for each row: the logs end with a delete of its key; and whether the row loses against that."""
     rule, full = context.rule, context.full_schema
-    fields = [full.field(name) for name in rule.ordering_fields if name in full.names]
-    schema = pa.schema([full.field(RECORD_KEY), *fields])
+    schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in _ordering_fields(context))])
     logs = read_log_records(storage, file_slice, schema, rule=rule, visible=context.visible, unstored=context.unstored)
-    keys = whole(rows.column(RECORD_KEY))
-    dead = pc.is_in(keys, value_set=logs.keys.slice(logs.live))
-    if not pc.any(dead).as_py():
-        return False
-    rows = rows.filter(dead)
-    keys = whole(rows.column(RECORD_KEY))
-    ordering = ordering_of(rows, rule)
-    if not rule.payload and ordering is not None and logs.ordering is not None:
-        # A delete that obeys its ordering value, and wins by it, stays.
-        at = positions_in(keys, logs.keys)
-        counts = logs.commit_time_deletes[at] | at_least(ordering, logs.ordering.take(pa.array(at)))
-        rows, keys = rows.filter(pa.array(counts)), keys.filter(pa.array(counts))
-    stored = stored_rows(storage, context, file_slice._replace(logs=()), keys, [field.name for field in fields])
-    if not stored.num_rows:
-        return False
-    filled = rule.fill is not Fill.NULLS or any(rows.column(field.name).null_count for field in context.schema)
-    if rule.fill is not None and filled:
-        return True
-    if rule.mode is not MergeMode.EVENT_TIME_ORDERING:
-        return False
-    at = positions_in(keys, whole(stored.column(RECORD_KEY)))
-    met = rows.filter(pa.array(at >= 0))
-    mine, theirs = ordering_of(met, rule), ordering_of(stored.take(pa.array(at[at >= 0])), rule)
-    return mine is not None and theirs is not None and not at_least(mine, theirs).all()
+    at = positions_in(rows.column(RECORD_KEY), logs.keys)
+    dead, lost = at >= logs.live, np.zeros(len(at), dtype=bool)
+    mine = ordering_of(rows, rule)
+    if _obeys_ordering(rule) and mine is not None and logs.ordering is not None:
+        deletes = at[dead]
+        counts = at_least(mine.filter(pa.array(dead)), logs.ordering.take(pa.array(deletes)))
+        lost[dead] = ~(counts | logs.commit_time_deletes[deletes])
+    return dead, lost
+
+
+def _obeys_ordering(rule: MergeRule) -> bool:
+    """Whether a delete with an ordering value counts only by that."""
+    return rule.mode is MergeMode.EVENT_TIME_ORDERING and not rule.payload
+
+
+def _ordering_fields(context: WriteContext) -> list[str]:
+    return [name for name in context.rule.ordering_fields if name in context.full_schema.names]

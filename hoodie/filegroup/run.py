@@ -24,7 +24,7 @@ from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import completed_rows
 from hoodie.filegroup.picks import taken
-from hoodie.filegroup.revived import revives
+from hoodie.filegroup.revived import revives, without_lost
 from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, read_task
@@ -173,7 +173,7 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         stat,
         StagedFile(join(context.staging, name), final, "APPEND"),
         ranges_of_rows(rows.stamped, commit_time=None if context.unstored is not None else context.instant),
-        revives=task.after_deletes and revives(storage, context, file_slice, rows.live),
+        revives=bool(task.deletes) and revives(storage, context, file_slice, task.deletes, rows.live),
     )
     if context.row_copies is RowCopies.NONE:
         return result
@@ -187,10 +187,12 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
 
 def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTask) -> WriteResult | None:
     file_slice = task.slice
+    if file_slice.logs:  # in which rows of one key would be merged
+        context = replace(context, combine=True)
     rows = _rows_of(storage, context, task, file_slice)
     if rows is None:
         return None
-    incoming = _Incoming.of(rows, context, task.number)
+    incoming = _Incoming.of(without_lost(storage, context, file_slice, rows), context, task.number)
     with NewBaseFile(
         storage, context, attempt, number=task.number, file_slice=file_slice, more_rows=rows.num_rows
     ) as writer:

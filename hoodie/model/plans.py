@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, ChangeFormat, ChangePart, Fill, MergeMode, RowCopies
-from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import InstantRange, VisibleInstants
 from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.once import once
@@ -195,8 +195,10 @@ class AppendTask(RowsTask):
     """With"""
     of: int = 1
     """how many tasks the changed rows of a hot file group are spread over, by their keys: each writes a log file of its own."""
-    after_deletes: bool = False
-    """Deletes stand in the slice's logs, and a stored row may count in spite of them: say so where one does."""
+    deletes: tuple[LogFile, ...] = ()
+    """Logs of the slice with deletes that a stored row may outlive: say so where one does."""
+    busy: bool = False
+    """The slice is in a pending compaction or clustering, and gets no new base file."""
 
     @property
     def size_bytes(self) -> int:

@@ -30,6 +30,8 @@ class Footing:
     """Where it found keys to be absent (it inserts them, or need not delete them), or replaces all rows."""
     appended: Mapping[FileGroupId, int] = field(default_factory=dict)
     """Those of the groups that it only adds logs to, with nothing in them of what is stored -> the lowest version of these logs."""
+    heeds_deletes: bool = False
+    """What it adds to logs may bring a row back that a log before it deletes."""
 
 
 class Conflict(NamedTuple):
@@ -88,7 +90,8 @@ def find_conflict(
     """Why a write must not be published as it is, or None. Of several conflicts one that cannot be mended.
 
     Logs of two writes in one slice are no conflict when the later instant has the higher version: readers merge them in the order
-    of versions, and so in that of the timeline (as in Hudi's RFC-66, non-blocking concurrency control).
+    of versions, and so in that of the timeline (as in Hudi's RFC-66, non-blocking concurrency control). Deletes are one where the
+    later log may be in vain behind them (`filegroup/revived.py`).
 
     Args:
         instant: of the write.
@@ -125,7 +128,8 @@ def _conflicts(
             group = FileGroupId(stat.partition_path, stat.file_id)
             if group in footing.based_on:
                 version = footing.appended.get(group)
-                if earlier and version is not None and stat.log_version is not None and stat.log_version < version:
+                before = version is not None and stat.log_version is not None and stat.log_version < version
+                if earlier and before and not (footing.heeds_deletes and stat.num_deletes):
                     continue
                 # A compaction too: it may have dropped a deleted key that this write's log brings back. Such a key would be
                 # in no base file, and a look-up made between the two commits would take it for new.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.format.stood_for import stood_for
-from hoodie.model.enums import WriteOperation
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.instant import Instant
 from hoodie.model.log_names import names_since
@@ -33,8 +32,8 @@ class PartitionFiles:
     """File id -> the logs that the newest commit of the group names."""
     stands_for: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Log file that a log compaction wrote -> as `LogFile.stands_for`."""
-    deletes: dict[str, bool] = field(default_factory=dict)
-    """Each file whose commits deleted rows -> whether a delete operation was among them: its deletes heed no ordering value."""
+    deletes: set[str] = field(default_factory=set)
+    """The files of commits that deleted rows by them."""
 
     def copy(self) -> PartitionFiles:
         return PartitionFiles(
@@ -47,7 +46,7 @@ class PartitionFiles:
             self.deletes.copy(),
         )
 
-    def add(self, stat: WriteStat, instant: str, operation: WriteOperation) -> None:
+    def add(self, stat: WriteStat, instant: str) -> None:
         """One more file, of a commit that is not older than those before."""
         path, count = stat.path, stat.num_writes + stat.num_deletes
         if path:
@@ -55,7 +54,7 @@ class PartitionFiles:
             if count:
                 self.entries[path] = (*self.entries.get(path, ()), (instant, count))
             if stat.num_deletes:
-                self.deletes[path] = operation is WriteOperation.DELETE or self.deletes.get(path, False)
+                self.deletes.add(path)
             if stat.base_file is not None:
                 self.onto[path] = stat.base_file
         if stat.log_files:
@@ -84,7 +83,7 @@ class FoldedCommits:
         for partition_path, stats in metadata.write_stats.items():
             files = self.partitions.setdefault(partition_path, PartitionFiles())
             for stat in stats:
-                files.add(stat, commit.time, metadata.operation)
+                files.add(stat, commit.time)
             files.stands_for.update(stood_for(metadata, partition_path))
         if commit.action == "replacecommit":
             for partition_path, file_ids in metadata.replaced_file_ids.items():

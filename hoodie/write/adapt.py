@@ -42,7 +42,7 @@ def _contents(task: WriteTask, logs_stand_alone: bool) -> Hashable:
             return "merge", task.slice.group, _files(task.slice, logs=True), task.concat, rows
         case AppendTask():
             files = _files(task.slice, logs=not logs_stand_alone)
-            return "append", task.slice.group, files, task.share, task.of, rows
+            return "append", task.slice.group, files, task.deletes, task.share, task.of, rows
 
 
 def _files(file_slice: FileSlice, *, logs: bool) -> Hashable:

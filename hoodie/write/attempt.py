@@ -24,7 +24,7 @@ from hoodie.filegroup.together import run_tasks
 from hoodie.format.plan_avro import encode_replace_plan
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
-from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import sort_key
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
@@ -44,7 +44,7 @@ from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled, steps_of
 from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.placement import Located, placement_of
-from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan
+from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan, rewriting
 from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.schema import Leave, reconcile
 from hoodie.write.stage import leave_of
@@ -108,6 +108,8 @@ class Attempt:
         self._schema = _schema_after(context, batch, leave_of(context, self._rules, options), snapshot)
         self._options = options.for_text_ordering() if orders_texts(context, self._schema) else options
         self._placement = placement_of(context.config, self._rules, options)
+        self._rewritten: frozenset[FileGroupId] = frozenset()
+        """File groups that get a new base file, for a log would bring deleted rows back."""
         self.located = known
         """What was found out last about the places of the rows: before this try, or by it."""
         self._label = partial(labelled, batch.operation, context.config.name, steps=steps_of(self._placement.step))
@@ -128,7 +130,7 @@ class Attempt:
             for turn in count(1):
                 try:
                     transaction.before_writing(self._footing(plan))
-                    self.write(transaction, plan, written)
+                    plan = self.write(transaction, plan, written)
                     transaction.before_publishing(self._footing(plan))
                     self.publish(transaction, plan, written)
                     break
@@ -162,8 +164,35 @@ class Attempt:
             seen=self._snapshot.view,
         )
 
-    def write(self, transaction: Transaction, plan: WritePlan, written: Written) -> None:
-        """Make the files that are not there yet, in the staging folder."""
+    def write(self, transaction: Transaction, plan: WritePlan, written: Written) -> WritePlan:
+        """Make the files that are not there yet, in the staging folder; gives the plan that they are of.
+
+        Where logs would bring values of deleted rows back, their file groups get new base files in place of them.
+        """
+        kept = frozenset(written.results)
+        self._run(transaction, plan, written)
+        revived = frozenset(
+            task.slice.group
+            for task in plan.tasks
+            if isinstance(task, AppendTask) and not task.busy and _revives(written.results[task.number])
+        )
+        if not revived:
+            return plan
+        self._rewritten |= revived
+        logs = {t.number for t in plan.tasks if isinstance(t, AppendTask) and t.slice.group in revived}
+        if logs & kept:  # of a hot file group
+            raise CommitConflictError(
+                f"instant {transaction.instant} of table {self._context.storage.uri} has written some of the logs of a file group "
+                "from which another writer has deleted rows meanwhile; nothing of this write is visible, run it again"
+            )
+        for number in logs:
+            del written.results[number]
+        plan = rewriting(plan, revived)
+        transaction.announced = _described(plan, self._batch.operation)
+        self._run(transaction, plan, written)
+        return plan
+
+    def _run(self, transaction: Transaction, plan: WritePlan, written: Written) -> None:
         context, batch = self._context, self._batch
         tasks = [task for task in plan.tasks if task.number not in written.results]
         how = self._write_context(transaction, plan)
@@ -257,9 +286,9 @@ class Attempt:
         stats = [result.stat for result in results]
         if any(result.revives for result in results):
             log.warning(
-                "commit %s of table %s wrote rows again whose deletes still stand in logs: merge-on-read brings values of the deleted "
-                "rows back, by a greater ordering value or for nulls. Compact between a delete and such an upsert "
-                "(docs/MERGING.md, Two stages)",
+                "commit %s of table %s wrote rows again whose deletes still stand in logs, while a compaction or clustering of their "
+                "file groups is pending: merge-on-read brings values of the deleted rows back, by a greater ordering value or for "
+                "nulls. Run what is pending before such an upsert (docs/MERGING.md, Two stages)",
                 transaction.instant,
                 self._context.storage.uri,
             )
@@ -277,13 +306,18 @@ class Attempt:
             if isinstance(task, AppendTask):
                 group = task.slice.group
                 appended[group] = min(task.log_version, appended.get(group, task.log_version))
-        return Footing(plan.based_on, plan.absent_in, appended)
+        return Footing(plan.based_on, plan.absent_in, appended, self._heeds_deletes)
 
     @property
     def _logs_stand_alone(self) -> bool:
         """Whether what is written to logs came with the batch, all of it, and nothing is of stored rows."""
         fills = self._rules.partial and not set(self._schema.names) <= set(self._batch.given.names)
         return not fills and self._batch.found_on is None
+
+    @property
+    def _heeds_deletes(self) -> bool:
+        """Whether a row that it adds to a log may bring a deleted one back."""
+        return not self._rules.deletes and can_revive(self._context.rule)
 
     @property
     def _replaces(self) -> bool:
@@ -339,7 +373,7 @@ class Attempt:
                 f"another writer changed table {name!r} while keys were looked up; run the write again"
             )
         slices = [s._replace(logs=tuple(log for log in s.logs if log.path not in own)) for s in slices]
-        plan = located.plan(self._target(now, slices, ahead))
+        plan = rewriting(located.plan(self._target(now, slices, ahead)), self._rewritten)
         if self._batch.found_on is not None:
             _require_same_rows(self._context, self._batch.found_on, now, plan)
         self._refuse_clustered(now, plan)
@@ -362,21 +396,6 @@ class Attempt:
                 time,
             )
 
-    def _after_deletes(self, now: Snapshot, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-        """Where deletes in logs may be in vain, by what commits state of these logs. Archived ones state nothing any more.
-
-        Deletes that are rows of a batch obey their ordering values, so that a lower one does not come behind them.
-        """
-        rule = self._context.rule
-        if self._rules.deletes or not can_revive(rule):
-            return frozenset()
-        groups = set()
-        for each in slices:
-            deletes = now.view.committed.of(each.group.partition_path).deletes
-            if any(rule.payload or deletes[log.path] for log in each.logs if log.path in deletes):
-                groups.add(each.group)
-        return frozenset(groups)
-
     def _target(self, now: Snapshot, slices: Sequence[FileSlice], ahead: Ahead) -> Target:
         config, options = self._context.config, self._options
         # Only hoodie can run a merger of the user's own, so no record is left in a log for readers to merge.
@@ -393,10 +412,28 @@ class Attempt:
             ),
             busy=frozenset(now.view.pending_compactions()) | frozenset(now.view.pending_clusterings()),
             log_versions=ahead.log_versions(),
-            after_deletes=self._after_deletes(now, slices),
+            deletes=_logs_with_deletes(now, slices) if self._heeds_deletes else {},
             packs=self._rules.packs,
             table=self._context.storage.uri,
         )
+
+
+def _logs_with_deletes(now: Snapshot, slices: Sequence[FileSlice]) -> dict[FileGroupId, tuple[LogFile, ...]]:
+    """By what commits state of the logs. Archived ones state nothing any more.
+
+    All logs of such a commit in the slice: where Apache Hudi's writer goes on to another file, the first one's count says it all.
+    """
+    found = {}
+    for each in slices:
+        deletes = now.view.committed.of(each.group.partition_path).deletes
+        instants = {time for log in each.logs if log.path in deletes for time, _ in log.committed_entries}
+        if each.base is not None and instants:
+            found[each.group] = tuple(log for log in each.logs if any(i in instants for i, _ in log.committed_entries))
+    return found
+
+
+def _revives(result: WriteResult | None) -> bool:
+    return result is not None and result.revives
 
 
 def _schema_after(context: TableContext, batch: Batch, leave: Leave, snapshot: Snapshot) -> pa.Schema:

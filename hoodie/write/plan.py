@@ -11,11 +11,11 @@ rows only while that costs a small multiple of them, so a round of inserts never
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 from hoodie.model.enums import TableType
-from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.names import new_file_id
 from hoodie.model.once import once
 from hoodie.model.plans import (
@@ -100,8 +100,8 @@ class Target:
     """File groups in a pending compaction or clustering; they get no new base file for rows that may go elsewhere."""
     log_versions: Mapping[FileGroupId, int] = field(default_factory=dict)
     """The highest that other writes, which are under way, are going to use."""
-    after_deletes: frozenset[FileGroupId] = frozenset()
-    """File groups with deletes in their logs, where a stored row may count in spite of them."""
+    deletes: Mapping[FileGroupId, tuple[LogFile, ...]] = field(default_factory=dict)
+    """The logs with deletes that a stored row may outlive."""
     packs: bool = True
     """New rows may fill small files (not so for bulk_insert)."""
     table: str = ""
@@ -154,13 +154,30 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
 def append_of(rows: RowsTask, file_slice: FileSlice, target: Target) -> list[AppendTask]:
     """The rows in a log file; where they are many in several, by tasks with numbers and log versions that follow each other."""
     version = max(next_log_version(file_slice), 1 + target.log_versions.get(file_slice.group, 0))
-    looks = file_slice.group in target.after_deletes
-    task = AppendTask(**vars(rows), slice=file_slice, log_version=version, after_deletes=looks)
+    task = AppendTask(
+        **vars(rows),
+        slice=file_slice,
+        log_version=version,
+        deletes=target.deletes.get(file_slice.group, ()),
+        busy=file_slice.group in target.busy,
+    )
     of = max(1, -(-task.size_bytes // target.sizing.append_bytes))
     return [
         replace(task, number=task.number + share, log_version=task.log_version + share, share=share, of=of)
         for share in range(of)
     ]
+
+
+def rewriting(plan: WritePlan, groups: Collection[FileGroupId]) -> WritePlan:
+    """The plan with a new base file of these file groups in place of logs."""
+    tasks: list[WriteTask] = []
+    for task in plan.tasks:
+        if not isinstance(task, AppendTask) or task.busy or task.slice.group not in groups:
+            tasks.append(task)
+        elif task.share == 0:
+            common = {each.name: getattr(task, each.name) for each in fields(RowsTask)}
+            tasks.append(merge_of(RowsTask(**common), task.slice))
+    return replace(plan, tasks=tuple(tasks))
 
 
 def merge_of(rows: RowsTask, file_slice: FileSlice, *, concat: bool = False) -> MergeTask:

@@ -23,6 +23,8 @@ CHANGES = [
     Input("new1", "c/d", 105, 20),  # a partition that is not there yet
 ]
 OVERWRITES = [Input("k0", "a", 300, 1), Input("new0", "c/d", 301, 1)]
+AGAIN = [Input("k6", "a", 400, 5), Input("k1", "b", 401, 20)]
+"""The first of them was deleted, and is older than the stored row."""
 MORE = [Input("k4", "a", 200, 30), Input("k5", "b", 201, 30)]
 
 
@@ -235,6 +237,7 @@ ACTIONS = {
     for action in (
         Action("copy-on-write upsert", _prepare("COPY_ON_WRITE"), lambda table: table.upsert(batch(CHANGES))),
         Action("merge-on-read upsert", _prepare_logs, lambda table: table.upsert(batch(CHANGES))),
+        Action("upsert of deleted rows", _prepare_logs, lambda table: table.upsert(batch(AGAIN))),
         Action(
             "upsert with gathered markers", _prepare_logs, lambda table: table.upsert(batch(CHANGES), GATHERED_MARKERS)
         ),

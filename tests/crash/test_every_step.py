@@ -30,6 +30,7 @@ from tests.placed import EVERY, SERVER
 CALLS = {
     "copy-on-write upsert": 19,
     "merge-on-read upsert": 24,
+    "upsert of deleted rows": 18,
     "upsert with gathered markers": 22,
     "insert_overwrite": 16,
     "load in one pass": 21,
@@ -55,6 +56,7 @@ CALLS = {
 CALLS_IN_A_BUCKET = {
     "copy-on-write upsert": 19,
     "merge-on-read upsert": 24,
+    "upsert of deleted rows": 18,
     "upsert with gathered markers": 22,
     "insert_overwrite": 16,
     "load in one pass": 21,

@@ -46,7 +46,7 @@ WRITES = [
     [Input("k0", "a", 500, 30), Input("k5", "b", 501, 35)],
 ]
 GONE = [Input("k6", "a"), Input("k4", "a")]
-LAST = [Input("k2", "a", 600, 50), Input("k4", "a", 601, 1), Input("k1", "b", 602, 25)]
+LAST = [Input("k2", "a", 600, 50), Input("k4", "a", 601, 12), Input("k1", "b", 602, 25)]
 FREELY = {"hoodie.compact.inline.max.delta.commits": "1"}
 """For archives: commits do not stay so that a compaction can count them."""
 PARQUET = {"hoodie.logfile.data.block.format": "parquet"}

@@ -102,6 +102,9 @@ def test_deletes_by_keys_alone(enabled, path, most_bytes):
     with pytest.raises(KeyFieldError, match="record key column 'id' is not in the data"):
         table.delete(enabled.createDataFrame([("a",)], "part string"))
     assert stored(path) == [("k2", "b", 1, 10)]
+    # Older than the deleted row, of which nothing comes back.
+    save(enabled.createDataFrame([("k1", "a", 7, 5)], DDL), path, hoodie__python__driver__max__bytes=most_bytes)
+    assert stored(path) == [("k1", "a", 7, 5), ("k2", "b", 1, 10)]
 
 
 def test_overwrites_of_partitions(door, path):

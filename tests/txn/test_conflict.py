@@ -117,6 +117,16 @@ def test_what_was_changed_under_a_smaller_instant_can_be_mended():
     assert not found(others=[(earlier, same_group), (LATER, same_group)]).mends
 
 
+def test_deletes_in_an_earlier_log_are_a_conflict_where_a_row_may_be_in_vain_behind_them():
+    earlier = Instant("20260101000000005", Action.DELTACOMMIT, State.COMPLETED)
+    slices = {GROUP: FileSlice(GROUP, BASE, None, ())}
+    for deletes, heeds, mends in ((1, True, True), (1, False, None), (0, True, None)):
+        theirs = CommitMetadata(write_stats={"a": (stat(GROUP, num_deletes=deletes, log_version=1),)})
+        footing = Footing({GROUP: BASE}, appended={GROUP: 2}, heeds_deletes=heeds)
+        conflict = find_conflict(OURS, footing, current=slices, others=[(earlier, theirs)])
+        assert (conflict and conflict.mends) is mends
+
+
 def test_logs_in_the_order_of_instants_are_no_conflict():
     earlier = Instant("20260101000000005", Action.DELTACOMMIT, State.COMPLETED)
 

@@ -8,9 +8,9 @@ from hoodie.index.bloom import pieces_by_partition
 from hoodie.model.enums import TableType
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import LookupResult, Matches
+from hoodie.model.plans import AppendTask, LookupResult, Matches, MergeTask
 from hoodie.write.adapt import adapted
-from hoodie.write.plan import Sizing, Tagged, Target, plan_write
+from hoodie.write.plan import Sizing, Tagged, Target, plan_write, rewriting
 
 COW, MOR = TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ
 T, LATER = "20260101000000000", "20260101000000001"
@@ -28,7 +28,7 @@ def file_slice(file_id="f-0", *, base_instant=T, logs=()):
     return FileSlice(FileGroupId("p", file_id), base_instant, base, tuple(logs))
 
 
-def plan(kind, found, *, versions=None, inserts=True):
+def plan(kind, found, *, versions=None, inserts=True, deletes=None):
     """The plan for slices with the rows that were found in each of them: numbers, or the name of a file with them."""
     lookups = [
         LookupResult(
@@ -37,7 +37,7 @@ def plan(kind, found, *, versions=None, inserts=True):
         for each, rows in found
     ]
     sizing = Sizing(10**9, 0)
-    target = Target([each for each, _ in found], kind, sizing, log_versions=versions or {})
+    target = Target([each for each, _ in found], kind, sizing, log_versions=versions or {}, deletes=deletes or {})
     return plan_write(Tagged(PIECES, lookups, inserts=inserts), target)
 
 
@@ -75,6 +75,23 @@ def test_rows_whose_numbers_are_staged_are_the_same_only_in_the_same_file():
     before = plan(MOR, [(file_slice(), "staged/1")], inserts=False)
     assert kept(before, plan(MOR, [(file_slice(), "staged/1")], inserts=False)) == [True]
     assert kept(before, plan(MOR, [(file_slice(), "staged/2")], inserts=False)) == [False]
+
+
+def test_a_log_does_not_stay_behind_deletes_that_came_meanwhile():
+    now, deletes = file_slice(logs=[log(1)]), {FileGroupId("p", "f-0"): (log(1),)}
+    before = plan(MOR, [(file_slice(), [1])], inserts=False, versions={FileGroupId("p", "f-0"): 1})
+    assert kept(before, plan(MOR, [(now, [1])], inserts=False)) == [True]
+    assert kept(before, plan(MOR, [(now, [1])], inserts=False, deletes=deletes)) == [False]
+
+
+def test_a_new_base_file_takes_the_place_of_all_logs_of_its_file_group_and_stays_the_same():
+    groups = {FileGroupId("p", "f-0")}
+    logs = plan(MOR, [(file_slice(logs=[log(1)]), [1]), (file_slice("g-0"), [2])], inserts=False)
+    before = rewriting(logs, groups)
+    assert [type(task) for task in before.tasks] == [MergeTask, AppendTask]
+    assert kept(before, rewriting(logs, groups)) == [True, True]
+    more = plan(MOR, [(file_slice(logs=[log(1), log(2)]), [1]), (file_slice("g-0"), [2])], inserts=False)
+    assert kept(before, rewriting(more, groups)) == [False, True]
 
 
 def test_a_log_stays_where_its_version_is_above_those_of_the_others():

@@ -47,15 +47,16 @@ class BucketModel(Model):
         for key in entries.keys() & stored_rows.keys():
             entries[key] = entries[key]._replace(ts=stored_rows[key][3])
         began = {bucket_of(key) for key, entry in entries.items() if not entry.deleted} - self.begun
+        ids = {bucket_of(key): group for key, group in self.group.items()}
+        self.group.update({key: ids[bucket_of(key)] for key in entries if bucket_of(key) in ids})
+        for key in entries:
+            self.keys.setdefault(key, History())
+        before = self._rewrite(time, rewritten)
         for key, entry in entries.items():
-            history = self.keys.setdefault(key, History())
-            if bucket_of(key) not in self.begun:
-                if not entry.deleted:
-                    history.base.append((time, entry))
-            elif self.merge_on_read:
-                history.logs.append(entry)
-            else:
-                history.base.append((time, self.onto_base(entry, history.base_at(None)[1])))
+            if bucket_of(key) in self.begun:
+                self.change(time, key, entry, before)
+            elif not entry.deleted:
+                self.keys[key].base.append((time, entry))
         self.begun |= began
         self._begun_at.append((time, set(self.begun)))
 

@@ -82,25 +82,40 @@ def said_what_the_model_says(mode: str, table_type: str, steps: list[Step]) -> N
     first = table.timeline.commits[-1].time
     base: dict[str, Record | None] = {key: Record(key, first, "0", 1, 2) for key in KEYS}
     logs: dict[str, Record] = {}
+
+    def row_of(key: str) -> Record | None:
+        stored, entry = base[key], logs.get(key)
+        merged = entry if stored is None or entry is None else model.merge(entry, stored, logs=False)
+        found = stored if entry is None else merged
+        return None if found is None or found.dead else found
+
     for kind, cells in steps:
         rows = batch(*((*cell, "D" if kind == "marked" else "U") for cell in cells))
         result = table.delete(rows.select(["id"])) if kind == "delete" else table.upsert(rows)
+        stats = table._context.active.read_commit(table.timeline.commits[-1]).stats()
+        if any(stat.log_version is None for stat in stats) and table_type == "MERGE_ON_READ":
+            base, deletes_in_logs, logs = {key: row_of(key) for key in KEYS}, logs, {}
+            merges = True
+        else:
+            deletes_in_logs, merges = logs, table_type == "COPY_ON_WRITE"
         deletes = kind == "delete" or (kind == "marked" and mode in {"dms", "marker"})
         for key, a, b, ts in cells:
             entry = Record(
                 key, str(result.instant), a, b, None if kind == "delete" else ts, "block" if deletes else "row"
             )
-            if table_type == "MERGE_ON_READ":
-                logs[key] = model.merge(entry, logs[key], logs=True) if key in logs else entry
+            stored, delete = row_of(key), deletes_in_logs.get(key)
+            deleted = stored is None and delete is not None
+            if delete is not None and deleted and not model.newer_counts(entry, delete, logs=True):
+                merged = delete
+            else:
+                merged = entry if stored is None else model.merge(entry, stored, logs=False)
+            if merges:
+                base[key] = None if merged.dead else merged
                 continue
-            stored = base[key]
-            merged = entry if stored is None else model.merge(entry, stored, logs=False)
-            base[key] = None if merged.dead else merged
-    found = dict(base)
-    for key, entry in logs.items():
-        stored = base[key]
-        merged = model.merge(entry, stored, logs=False) if stored is not None else entry
-        found[key] = None if merged.dead else merged
+            logs[key] = model.merge(entry, logs[key], logs=True) if key in logs else entry
+            if deleted:
+                assert row_of(key) == (None if merged.dead else merged), "a deleted row came back"
+    found = {key: row_of(key) for key in KEYS}
     wanted = {key: (r.a, r.b, r.ts, r.time) for key, r in found.items() if r is not None}
     assert snapshot(table) == wanted
     if table_type == "MERGE_ON_READ":
