@@ -35,6 +35,9 @@ def _remains(context: TableContext, before: str | None) -> Iterator[str]:
             speaks_of_others = any(stat.path not in newest for stat in metadata.stats())
             if sort_key(commit.time) < sort_key(before) and COLUMN_STATS in metadata.extra and speaks_of_others:
                 yield f"commit {commit.time}: it states bounds of columns and is not archived"
+        archived = snapshot.archived.read_commits(snapshot.archived.commits)
+        for time in sorted(time for time, metadata in archived.items() if COLUMN_STATS in metadata.extra):
+            yield f"archived commit {time}: it states bounds of columns, as Apache Hudi or an older version of hoodie archived it"
         for instant, paths in row_copies_of(storage).items():
             yield from (f"{path}: copies of log rows" for path in paths if sort_key(instant) < sort_key(before))
     yield from (f"{SET_ASIDE}/{name}: files that a repair took out" for name in set_aside_names(storage))
