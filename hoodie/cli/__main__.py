@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 
 import hoodie
 from hoodie.cli.arguments import Parser
@@ -55,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as exit_:  # argparse has printed help (0) or what is wrong with the command line (2)
         return exit_.code if isinstance(exit_.code, int) else USAGE
     if program:
-        _go_without_pandas()
+        import_module("hoodie.engine.late_pandas").put_pandas_off()
     try:
         options = {name: value for name, value in args.options if name.startswith(OPTION_PREFIX)}
         reached_by = {name: value for name, value in args.options if not name.startswith(OPTION_PREFIX)}
@@ -74,24 +73,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("hoodie: interrupted", file=sys.stderr)
         return FAILED
     return FAILED if report.failed else DONE
-
-
-def _go_without_pandas() -> None:
-    """Pyarrow imports pandas, where it is installed, before it makes its first array of Python's values: in case they are its.
-
-    It asks once. Nobody has frames in a program of ours, so it is told that there is no pandas.
-    """
-    sys.meta_path.insert(0, _NoPandas())
-    try:
-        import_module("pyarrow").array([])
-    finally:
-        del sys.meta_path[0]
-
-
-class _NoPandas(MetaPathFinder):
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError(fullname)
 
 
 def parser_of(modules: Iterable[str]) -> argparse.ArgumentParser:

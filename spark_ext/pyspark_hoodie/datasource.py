@@ -25,6 +25,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from hoodie.engine.late_pandas import put_pandas_off
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError, OptionError
 from hoodie.filegroup.conform import conform
@@ -102,6 +103,7 @@ class DefaultSource(DataSource):
         return BatchStager(*self._target(), given_schema(schema), complete=overwrite)
 
     def _target(self) -> tuple[str, dict[str, str]]:
+        put_pandas_off()
         options = dict(self.options.items())
         path = options.pop("path", None)
         if not path:
@@ -147,6 +149,7 @@ class SliceReader(DataSourceReader):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None or partition.value is None:  # what Spark makes of no partitions, before 4.2 and since
             return
+        put_pandas_off()
         for task in partition.value:
             for batch in run_read(self._storage, self._context, task):
                 yield conform(batch, self._schema, path="a file slice")
@@ -193,6 +196,7 @@ class StagingWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedChunks:  # type: ignore[override]
         if self._preparation is None:
             return StagedChunks()
+        put_pandas_off()
         rows = conformed(iterator, self._schema)
         try:
             return StagedChunks(tuple(run_prepare(self._preparation, self._storage, self._folder, rows)))
@@ -202,6 +206,7 @@ class StagingWriter(DataSourceArrowWriter):
     @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Runs once, with the message of the one attempt of each task that counts."""
+        put_pandas_off()
         staged = [each for each in messages if isinstance(each, StagedChunks)]
         for each in staged:
             if each.error is not None:

@@ -22,6 +22,7 @@ from pyspark import SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.engine.base import StageBatches
+from hoodie.engine.late_pandas import put_pandas_off
 from hoodie.engine.packing import WORTH_A_GROUP_BYTES, groups_for, packed, slices_in_order
 from hoodie.engine.progress import EVERY_S, LOG, Progress
 from hoodie.errors import HoodieError
@@ -109,6 +110,7 @@ class SparkEngine:
         texts = [pickle.dumps(group) for group in groups]
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            put_pandas_off()
             for number in _numbers(batches):
                 for task in pickle.loads(texts[number]):
                     for batch in fn(task):
@@ -212,6 +214,7 @@ def _once(fn: Callable[[T], R], text: bytes) -> list[R]:
 
 def _attempt(number: int, work: Callable[[], Sequence[Any]]) -> pa.RecordBatch:
     """What a task gives, or the error of ours that it ended with, as rows of a result."""
+    put_pandas_off()
     try:
         values = [pickle.dumps(value) for value in work()]
     except HoodieError as error:

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from hoodie.engine.late_pandas import put_pandas_off
 from hoodie.errors import KeyFieldError, OptionError, TableChangedError
 from hoodie.kv import BucketReader, BucketWriter, KeyValueStore, open_store
 from hoodie.kv.binary import KEYS
@@ -187,6 +188,7 @@ class _Write:
     is_stream: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        put_pandas_off()
         store = self.place.open()
         wait_s = max(WAIT_S, 4 * float(self.place.how.get("heartbeat_s", 0.0)))
         counts: dict[int, int] = {}
@@ -232,6 +234,7 @@ class _Lookup:
     into: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        put_pandas_off()
         store = self.place.open()
         readers: dict[int, BucketReader] = {}
         for batch in batches:
@@ -256,6 +259,7 @@ class _Read:
     place: _Place
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        put_pandas_off()
         store = self.place.open()
         for batch in batches:
             for number in np.asarray(batch["id"]).tolist():

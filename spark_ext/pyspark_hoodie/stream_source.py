@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from hoodie.engine.late_pandas import put_pandas_off
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError
 from hoodie.filegroup.conform import conform
@@ -142,6 +143,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None or partition.value is None:  # what Spark makes of no partitions, before 4.2 and since
             return
+        put_pandas_off()
         context, group = partition.value
         for task in group:
             for batch in run_read(self._storage, pickle.loads(context), task):

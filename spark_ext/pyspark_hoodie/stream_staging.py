@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyspark.sql.datasource
 from pyspark.sql.datasource import WriterCommitMessage
 
+from hoodie.engine.late_pandas import put_pandas_off
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.names import join, name_of, staging_folder
@@ -80,6 +81,7 @@ class BatchStager(_ArrowWriter or object):  # type: ignore[misc]
     @short_errors
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Runs with the message of the one attempt of each task that counts; again for a batch that Spark repeats."""
+        put_pandas_off()
         staged = [each for each in messages if isinstance(each, StagedRows)]
         for each in staged:
             if each.error is not None:
