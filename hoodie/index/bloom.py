@@ -71,11 +71,15 @@ _BATCH_KEYS = 1024 * 1024
 
 
 def pieces_by_partition(chunks: Sequence[Chunk]) -> dict[str, list[ChunkPiece]]:
-    """Partition path -> the pieces of all chunks that lie in it, in arrival order."""
+    """Partition path -> the pieces of all chunks that lie in it, in arrival order.
+
+    A piece travels with its task, and its chunk in it: the chunk's other ranges, one for each partition of the batch, stay here.
+    """
     found: dict[str, list[ChunkPiece]] = {}
     for number, chunk in enumerate(chunks):
+        alone = replace(chunk, ranges=())
         for span in chunk.ranges:
-            found.setdefault(span.partition_path, []).append(ChunkPiece(number, chunk, span))
+            found.setdefault(span.partition_path, []).append(ChunkPiece(number, alone, span))
     return found
 
 

@@ -1,5 +1,7 @@
 """Which file takes which rows: values in, tasks out."""
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -325,3 +327,19 @@ def test_planning_goes_over_the_lookups_once_however_many_partitions_there_are(k
         assert {task.partition_path for task in found.tasks} == {f"p{n}" for n in range(partitions)}
         rounds.add(lookups.rounds)
     assert len(rounds) == 1
+
+
+def test_a_task_is_as_large_in_a_batch_of_many_partitions_as_in_one_of_few():
+    """It travels with its rows' place in the batch, and not with that of all other partitions."""
+
+    def largest_bytes(partitions):
+        storage = new_storage(FakeClock())
+        storage.mkdirs("staged")
+        paths = [f"p{n:04}" for n in range(partitions)]
+        rows = pa.table({RECORD_KEY: paths, PARTITION_PATH: paths})
+        chunks = [make_chunk(rows, storage=storage, stage_to="staged") for _ in range(3)]
+        tasks = plan_write(Tagged(pieces_by_partition(chunks)), Target((), MOR, Sizing(1_000_000, 0))).tasks
+        assert len(tasks) == partitions
+        return max(len(pickle.dumps(task)) for task in tasks)
+
+    assert largest_bytes(500) < 1.1 * largest_bytes(5)
