@@ -13,6 +13,7 @@ from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.write.schema import storable
 from pyspark_hoodie import HoodieTable, dataframe, native
 from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.settings import changed_setting
 from tests.effort import long_but
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of, options_of
@@ -286,3 +287,18 @@ def test_days_that_the_julian_calendar_lacks_are_found(enabled, old_days, column
         frame = enabled.read.format("hoodie").option("where", where).load(old_days.uri)
         found = [row["id"] for row in frame.select("id").collect()]
         assert sorted(found) == sorted(old_days.scan(["id"], where).to_arrow()["id"].to_pylist()), where
+
+
+FILTERS = ("= '1582-10-10'", ">= '1582-10-10'", "< '1582-10-10'", "in ('1582-10-05', '0001-01-01')")
+
+
+@pytest.mark.parametrize("column", ["d", "t"])
+def test_sparks_own_filter_finds_them_by_its_newer_dates(enabled, old_days, column):
+    frame = enabled.read.format("hoodie").load(old_days.uri)
+    with changed_setting(enabled, "spark.sql.datetime.java8API.enabled", "true"):
+        found = {
+            text: [row["id"] for row in frame.where(f"{column} {text}").select("id").collect()] for text in FILTERS
+        }
+    assert {text: sorted(ids) for text, ids in found.items()} == {
+        text: sorted(old_days.scan(["id"], f"{column} {text}").to_arrow()["id"].to_pylist()) for text in FILTERS
+    }
