@@ -44,7 +44,7 @@ from hoodie.model.service_results import ExpiryResult, ServiceRound, ServiceRun
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
-from hoodie.options.table import TableOptions
+from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions
 from hoodie.read.scan import Scan
 from hoodie.read.where import Where

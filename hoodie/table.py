@@ -43,13 +43,14 @@ from hoodie.options.arguments import (
 )
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.fits import check_against, check_operation
-from hoodie.options.keys import PARTIAL_UPSERT
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
 from hoodie.options.not_done import warn
+from hoodie.options.option import option_name
 from hoodie.options.parse import parse_view_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.registry import remembered_names
-from hoodie.options.table import TableConfig, TableOptions
+from hoodie.options.table import TableConfig
+from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.scan import Scan
 from hoodie.read.where import Where
@@ -207,7 +208,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
         Example:
             >>> table.upsert([{"id": "a", "fare": 9.5, "ts": 2}])
         """
-        said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
+        said = {} if partial is None else {option_name(WriteOptions, "partial"): str(partial)}
         return self.write(data, WriteOperation.UPSERT, {**parse_options(options), **said})
 
     def insert(self, data: Rows, options: Mapping[str, str] | None = None) -> CommitResult:

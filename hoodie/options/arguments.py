@@ -13,12 +13,8 @@ from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
 from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.hive import HiveSyncOptions
-from hoodie.options.keys import (
-    COMBINE_BEFORE_INSERT,
-    DROP_DUPLICATES,
-    DUPLICATE_POLICY,
-)
 from hoodie.options.option import key_of, option_name
+from hoodie.options.write import WriteOptions
 
 _TAKE_ROWS = (
     WriteOperation.UPSERT,
@@ -86,7 +82,8 @@ def is_text(value: str) -> bool:
 
 def append_options() -> dict[str, str]:
     """A bulk insert of the rows as they are: none is looked for, in the table or among the others."""
-    return {COMBINE_BEFORE_INSERT.name: "false", DROP_DUPLICATES.name: "false", DUPLICATE_POLICY.name: "none"}
+    options = {"combine_before_insert": "false", "drop_duplicates": "false", "duplicates": "none"}
+    return {option_name(WriteOptions, field): text for field, text in options.items()}
 
 
 def check_seconds(value: object, what: str, *, or_none: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import CleanPolicy
-from hoodie.options.option import fixed, option, option_name
+from hoodie.options.option import Keys, fixed, option, option_name
 from hoodie.options.values import boolean, one_of, whole
 
 
@@ -37,7 +37,7 @@ class CleaningOptions:
     """Files and commits that a named consumer of the change feed has not read yet are kept by cleans and archiving for so many
     hours after they were committed. 0: not at all."""
 
-    OTHERS: ClassVar = (
+    OTHERS: ClassVar[Keys] = (
         fixed("hoodie.clean.trigger.strategy", "NUM_COMMITS", "there is no other", "What decides when a clean is due."),
     )
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import PartitionFilter, RowOrder, UpdateStrategy
-from hoodie.options.option import combined, first_set, fixed, key, option, option_name
+from hoodie.options.option import Keys, combined, first_set, fixed, key, option, option_name
 from hoodie.options.values import boolean, choice, fields, one_of, paths, regex, text, whole
 
 NO_LIMIT = 2**63 - 1
@@ -119,7 +119,7 @@ class ClusteringOptions:
     partitions: frozenset[str] | None = None
     """Only these, by a condition; None: all."""
 
-    OTHERS: ClassVar = (
+    OTHERS: ClassVar[Keys] = (
         key(
             "hoodie.clustering.execution.strategy.class",
             one_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hoodie.options.option import key, option
+from hoodie.options.option import Keys, key, option
 from hoodie.options.values import (
     ConcurrencyMode,
     Durability,
@@ -76,7 +76,7 @@ class ConcurrencyOptions:
     zookeeper_connection_s: float = option("hoodie.write.lock.zookeeper.connection_timeout_ms", milliseconds(1), 15_000)
     """Milliseconds to wait for a connection to ZooKeeper."""
 
-    OTHERS: ClassVar = (
+    OTHERS: ClassVar[Keys] = (
         key(
             "hoodie.write.concurrency.mode",
             one_of(ConcurrencyMode, known=("NON_BLOCKING_CONCURRENCY_CONTROL",)),

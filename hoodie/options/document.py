@@ -8,22 +8,21 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
-from hoodie.options import keys
-from hoodie.options.keys import MERGE_SCHEMA, OVERWRITE_MODE, TIMESTAMP_AS_OF
 from hoodie.options.not_done import NOT_DONE
-from hoodie.options.option import Key, keys_of
+from hoodie.options.option import key_of, keys_of
 from hoodie.options.other_systems import OTHER_SYSTEMS
+from hoodie.options.read import MERGE_SCHEMA, TIMESTAMP_AS_OF
 from hoodie.options.registry import GROUPS, VALUES
 from hoodie.options.without_effect import REASONS
+from hoodie.options.write import WriteOptions
 
 OPTIONS_PAGE = Path("docs/OPTIONS.md")
 DEFAULTS_PAGE = Path("conf/hoodie-defaults.conf")
 
-_HONOURED = (*OVERWRITE_MODE.also, TIMESTAMP_AS_OF.name, MERGE_SCHEMA.name)
+_HONOURED = (*key_of(WriteOptions, "overwrite_mode").also, TIMESTAMP_AS_OF.name, MERGE_SCHEMA.name)
 _INTRODUCTION = """\
 # Options
 
@@ -61,7 +60,7 @@ def options_page() -> str:
         lines += [f"## {title}", "", "| option | default | values | meaning |", "|---|---|---|---|"]
         for key in group:
             names = "<br>".join([f"`{key.name}`", *(f"also `{name}`" for name in key.names[1:])])
-            lines.append(f"| {names} | {_default(key) or '(unset)'} | {key.kind.allowed} | {texts[key.name]} |")
+            lines.append(f"| {names} | {key.shown or '(unset)'} | {key.kind.allowed} | {texts[key.name]} |")
         lines.append("")
     return "\n".join([*lines, *_not_done(), *_without_effect(), *_other_systems()])
 
@@ -107,7 +106,7 @@ def defaults_page() -> str:
         for key in group:
             lines += textwrap.wrap(texts[key.name], 116, initial_indent="# ", subsequent_indent="# ")
             lines += textwrap.wrap(f"Values: {key.kind.allowed}", 116, initial_indent="# ", subsequent_indent="# ")
-            lines += [f"#{key.name}={_default(key)}", ""]
+            lines += [f"#{key.name}={key.shown}", ""]
     return "\n".join(lines)
 
 
@@ -122,23 +121,6 @@ def _texts() -> dict[str, str]:
                     for key in keys_of(value, only=name):
                         texts[key.name] = texts[key.name] or " ".join(text.split())
     return texts
-
-
-def _default(key: Key[object]) -> str:
-    if key.shown:
-        return key.shown
-    value = key.default
-    if value is None or value == {}:
-        return ""
-    if key is keys.COMPRESSION:
-        return "zstd"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    if isinstance(value, StrEnum):
-        return value.lower() if value.value not in key.kind.allowed else value.value
-    return str(value)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from hoodie.model.enums import MergeMode, TableType, TableVersion, WriteOperatio
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.buckets import compared
 from hoodie.options.keygen import compared_settings
-from hoodie.options.keys import OPERATION, PAYLOAD_CLASS
 from hoodie.options.mergers import is_registered, not_registered
 from hoodie.options.merging import PAYLOAD, STRATEGY
+from hoodie.options.option import key_of
 from hoodie.options.table import (
     CDC,
     DROP_COLUMNS,
@@ -20,13 +20,14 @@ from hoodie.options.table import (
     META_FIELDS,
     METADATA,
     TableConfig,
-    TableOptions,
     flag_text,
     names_of,
     no_dropped_columns,
     no_virtual_keys,
 )
+from hoodie.options.table_options import PAYLOAD_CLASS, TableOptions
 from hoodie.options.values import SUPPORTED_KEY_GENERATORS, KeyGeneratorType
+from hoodie.options.write import WriteOptions
 
 _RECORD_INDEX = "record_index"
 _SHOWN = 4
@@ -136,7 +137,7 @@ def check_operation(called: WriteOperation, asked: WriteOperation, options: Iter
     Raises:
         OptionError: names the option.
     """
-    telling = OPERATION.names + (PAYLOAD_CLASS.names if asked is WriteOperation.DELETE else ())
+    telling = key_of(WriteOptions, "operation").names + (PAYLOAD_CLASS.names if asked is WriteOperation.DELETE else ())
     named = {key.lower() for key in options} & {name.lower() for name in telling}
     if named and asked is not called:
         raise OptionError(

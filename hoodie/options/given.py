@@ -12,11 +12,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
 from hoodie.errors import HoodieError, OptionError, UnsupportedTableError
-from hoodie.options import keys, registry
+from hoodie.options import registry
 from hoodie.options.hudi_names import newest_names
 from hoodie.options.not_done import names_not_done, not_done, refusals
 from hoodie.options.option import Key, built
 from hoodie.options.other_systems import of_another_system
+from hoodie.options.streams import COMMIT_ENTRIES
 from hoodie.options.values import did_you_mean
 
 T = TypeVar("T")
@@ -103,7 +104,7 @@ class GivenOptions:
                 self.ignored.append(name)
             else:
                 unknown.append(name)
-        prefix = (self.get(keys.COMMIT_ENTRIES) or keys.COMMIT_ENTRIES.default).lower()
+        prefix = (self.get(COMMIT_ENTRIES) or COMMIT_ENTRIES.default).lower()
         self.notes = [name for name in unknown if _is_note(name, prefix)]
         """Options of the user's own, for the metadata of the commit."""
         if len(unknown) > len(self.notes):
@@ -130,6 +131,10 @@ class GivenOptions:
         given = self.find(key)
         return None if given is None else cast(T, given.value)
 
+    def make(self, cls: type[T], **known: object) -> T:
+        """A value of what was set, without defaults; `known`: those fields that are made otherwise."""
+        return built(cls, self.values, self.attempt, **known)
+
     def attempt(self, make: Callable[[], T]) -> T:
         return self._faults.attempt(make)
 
@@ -155,7 +160,7 @@ class Layers:
 
     def make(self, cls: type[T], **known: object) -> T:
         """A value whose fields are options; `known`: those fields that are made otherwise."""
-        return built(cls, self.get, self.faults.attempt, **known)
+        return built(cls, self._set, self.faults.attempt, **known)
 
     def ignored(self, *, reading: bool) -> tuple[str, ...]:
         """Of the defaults only what no door understands: they are written for all doors at once."""

@@ -9,7 +9,7 @@ from operator import not_
 from typing import Any, ClassVar, TypeAlias
 
 from hoodie.errors import OptionError
-from hoodie.options.option import Key, combined, fixed, key, option
+from hoodie.options.option import Key, Keys, combined, fixed, key, option
 from hoodie.options.values import (
     Extractor,
     HiveViews,
@@ -167,7 +167,7 @@ class HiveSyncOptions:
     timeout_s: float = option("hoodie.python.hive_sync.timeout", whole(1), 60)
     """Seconds that a registration waits for the metastore in all; then it fails, and the commit stands."""
 
-    OTHERS: ClassVar = (
+    OTHERS: ClassVar[Keys] = (
         key(
             f"{_HIVE_SYNC}filter_pushdown_enabled",
             boolean(),

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from hoodie.errors import OptionError
 from hoodie.options.hudi_names import other_names
@@ -59,12 +59,17 @@ class Key(Generic[T_co]):
             raise OptionError(f"option {name or self.name}={value!r} {error}") from None
 
 
+Keys: TypeAlias = tuple[Key[Any], ...]
+
+
 @overload
-def key(name: str, kind: Kind[T], default: None, doc: str, also: tuple[str, ...] = ()) -> Key[T | None]: ...
+def key(name: str, kind: Kind[T], default: None, doc: str = "", *, also: tuple[str, ...] = ()) -> Key[T | None]: ...
 @overload
-def key(name: str, kind: Kind[T], default: str | float, doc: str, also: tuple[str, ...] = ()) -> Key[T]: ...
-def key(name: str, kind: Kind[T], default: str | float | None, doc: str, also: tuple[str, ...] = ()) -> Key[T | None]:
-    """An option without a field of its own: several fields read it, or one field reads several."""
+def key(name: str, kind: Kind[T], default: str | float, doc: str = "", *, also: tuple[str, ...] = ()) -> Key[T]: ...
+def key(
+    name: str, kind: Kind[T], default: str | float | None, doc: str = "", *, also: tuple[str, ...] = ()
+) -> Key[T | None]:
+    """An option that is not a field by itself: several fields read it, or one field reads several."""
     if default is None:
         return Key(name, cast(Kind[T | None], kind), None, doc, also)
     shown = str(default).lower() if isinstance(default, bool) else str(default)
@@ -73,7 +78,7 @@ def key(name: str, kind: Kind[T], default: str | float | None, doc: str, also: t
 
 def fixed(name: str, value: str, why: str, doc: str, also: tuple[str, ...] = ()) -> Key[str]:
     """An option that would change what is stored or read, accepted only where it says what happens here anyway."""
-    return key(name, only(value, why), value, doc, also)
+    return key(name, only(value, why), value, doc, also=also)
 
 
 @overload
@@ -82,7 +87,7 @@ def option(name: str, kind: Kind[T], default: None, *, also: tuple[str, ...] = (
 def option(name: str, kind: Kind[T], default: str | float, *, also: tuple[str, ...] = ()) -> T: ...
 def option(name: str, kind: Kind[T], default: str | float | None, *, also: tuple[str, ...] = ()) -> T | None:
     """A field that is one option."""
-    return shared(key(name, kind, cast(str, default), "", also))
+    return shared(key(name, kind, cast(str, default), also=also))
 
 
 def shared(key: Key[T], *, repr: bool = True) -> T:
@@ -99,6 +104,16 @@ def combined(make: Callable[..., T], *keys: Key[Any], repr: bool = True) -> T:
     return cast(T, field(default_factory=lambda: default, metadata=metadata, repr=repr))
 
 
+def remembered(key: Key[T]) -> T | None:
+    """A field of what is asked of a table, which remembers it: None where nothing is said."""
+    return cast(T, field(default=None, metadata={_KEYS: (key,), _MAKE: _alone}))
+
+
+def listed(*keys: Key[Any]) -> Any:
+    """A field that is made of these options by whoever makes the value: None where nothing is said."""
+    return field(default=None, metadata={_KEYS: keys})
+
+
 def group(cls: type[T]) -> T:
     """A field that is a value with options of its own."""
     return field(default_factory=cls, metadata={_GROUP: cls})
@@ -113,23 +128,22 @@ def _alone(value: T) -> T:
     return value
 
 
-def built(
-    cls: type[T], get: Callable[[Key[Any]], Any], attempt: Callable[[Callable[[], Any]], Any], **known: object
-) -> T:
-    """The value whose fields are as `get` says of their options; `known`: fields that are not made so.
+def built(cls: type[T], given: Mapping[str, object], attempt: Callable[[Callable[[], Any]], Any], **known: object) -> T:
+    """The value of the options that were set, by their names; `known`: fields that are not made so.
 
     Where the class has a method `check`, it is called to refuse options that contradict each other. Several fields may fail:
     `attempt` calls what makes one, and may go on after an error.
     """
     made = dict(known)
     for each in fields(cast(Any, cls)):
+        keys, inside = each.metadata.get(_KEYS, ()), each.metadata.get(_GROUP)
         if each.name in known:
             continue
-        if make := each.metadata.get(_MAKE):
-            values = [get(key) for key in each.metadata[_KEYS]]
-            made[each.name] = attempt(partial(make, *values))
-        elif kind := each.metadata.get(_GROUP):
-            made[each.name] = built(kind, get, attempt)
+        if inside is not None:
+            made[each.name] = built(inside, given, attempt)
+        elif _MAKE in each.metadata and any(key.name in given for key in keys):
+            values = [given.get(key.name, key.default) for key in keys]
+            made[each.name] = attempt(partial(each.metadata[_MAKE], *values))
     return cast(T, attempt(partial(_checked, cls, made)))
 
 
@@ -140,13 +154,13 @@ def _checked(cls: type[T], made: Mapping[str, Any]) -> T:
     return value
 
 
-def keys_of(cls: type, *, only: str = "") -> tuple[Key[Any], ...]:
+def keys_of(cls: type, *, only: str = "") -> Keys:
     """The options of a value by the order of its fields, without those of the value it extends; `only`: those of one field.
 
     `OTHERS` of a class are options that belong to it and have no field.
     """
     inherited = {each.name for base in cls.__mro__[1:] if is_dataclass(base) for each in fields(base)}
-    own = [each for each in fields(cls) if each.name not in inherited and only in ("", each.name)]
+    own = [each for each in fields(cls) if (each.name == only if only else each.name not in inherited)]
     listed = [key for each in own for key in each.metadata.get(_KEYS, ())]
     return (*listed, *(() if only else cls.__dict__.get("OTHERS", ())))
 

@@ -9,121 +9,38 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from hoodie.options import keys
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
-from hoodie.options.compaction import MEMORY_LIMIT, CompactionOptions, LogCompactionOptions
+from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.expiry import ExpiryOptions
+from hoodie.options.files import FileSettings
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.hudi_names import hudi_names
-from hoodie.options.option import Key, keys_of
+from hoodie.options.index import IndexOptions
+from hoodie.options.option import Key, key_of, keys_of
+from hoodie.options.read import MERGE_SCHEMA, ReadOptions, StreamReadOptions
+from hoodie.options.streams import StreamRetries, StreamSettings
+from hoodie.options.table_options import TableOptions
 from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
+from hoodie.options.write import WriteOptions
 
 PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
 """A key that begins so is ours or Apache Hudi's, and no note for the commit's metadata."""
 _SECRET_WORDS = ("key", "secret", "token", "password", "credential")
-_TOPICS: Mapping[str, tuple[Key[object] | type, ...]] = {
-    "Table": (
-        *(
-            keys.TABLE_NAME,
-            keys.DATABASE_NAME,
-            keys.TABLE_TYPE,
-            keys.RECORD_KEY,
-            keys.PARTITION_PATH,
-            keys.ORDERING,
-            keys.KEYGEN_TYPE,
-            keys.KEYGEN_CLASS,
-        ),
-        *(
-            keys.HIVE_STYLE,
-            keys.URL_ENCODE,
-            keys.META_FIELDS,
-            keys.DROP_COLUMNS,
-            keys.TIMESTAMPS_AS_TEXT,
-            keys.SLASH_DATES,
-            *keys.TIMEBASED,
-        ),
-        *(keys.CREATE_VERSION, keys.AUTO_UPGRADE, keys.MERGE_MODE, keys.PAYLOAD_CLASS, keys.MERGE_STRATEGY),
-        *(keys.PYTHON_MERGER, keys.DELETE_FIELD, keys.DELETE_MARKER),
-        *(keys.MOR_INSERTS, *keys.TABLE_CHECKS),
-    ),
-    "Writing": (
-        *(
-            keys.OPERATION,
-            keys.COMBINE_BEFORE_UPSERT,
-            keys.COMBINE_BEFORE_INSERT,
-            keys.COMBINE_BEFORE_DELETE,
-            keys.COMPLEX_NEW_ENCODING,
-        ),
-        *(keys.DROP_DUPLICATES, keys.DUPLICATE_POLICY, keys.ALLOW_DUPLICATES, keys.SORT_MODE, keys.PARTIAL_UPSERT),
-        *(keys.NULL_FOR_MISSING, keys.RECONCILE_SCHEMA, keys.INTEGERS_TO_FLOATING),
-        *(keys.OVERWRITE_MODE, keys.STATIC_OVERWRITE, keys.PARTITIONS_TO_DELETE),
-        *(
-            keys.UPSERT_PARALLELISM,
-            keys.INSERT_PARALLELISM,
-            keys.BULK_PARALLELISM,
-            keys.DELETE_PARALLELISM,
-            keys.DRIVER_MAX_BYTES,
-        ),
-        MEMORY_LIMIT,
-        keys.ROW_COPIES,
-    ),
-    "Files": (
-        *(keys.MAX_FILE_SIZE, keys.SMALL_FILE_LIMIT, keys.COMPRESSION, keys.RECORD_SIZE),
-        *(keys.LOG_MAX_SIZE, keys.LOG_BLOCK_FORMAT, keys.LOG_BLOCK_MAX_SIZE, *keys.FILE_CHECKS),
-    ),
-    "Index": (
-        *(
-            keys.INDEX_TYPE,
-            keys.BLOOM_FPP,
-            keys.BLOOM_ENTRIES,
-            keys.BLOOM_TYPE,
-            keys.BLOOM_MAX_ENTRIES,
-            keys.BLOOM_PRUNE,
-        ),
-        *(keys.BUCKET_COUNT, keys.BUCKET_FIELDS, *keys.BUCKET_CHECKS),
-    ),
+_TOPICS: Mapping[str, tuple[type, ...]] = {
+    "Table": (TableOptions,),
+    "Writing": (WriteOptions,),
+    "Files": (FileSettings,),
+    "Index": (IndexOptions,),
     "Services and concurrency": (
-        *(
-            keys.SERVICES_ENABLED,
-            CompactionOptions,
-            LogCompactionOptions,
-            CleaningOptions,
-            ArchivingOptions,
-            ExpiryOptions,
-        ),
-        *(ClusteringOptions, keys.METADATA_ENABLE, ConcurrencyOptions),
+        *(CompactionOptions, LogCompactionOptions, CleaningOptions, ArchivingOptions, ExpiryOptions),
+        *(ClusteringOptions, ConcurrencyOptions),
     ),
     "Registration in a Hive metastore": (HiveSyncOptions,),
-    "Streams that are written": (
-        *(
-            keys.STREAM_ID,
-            keys.STREAM_BATCH,
-            keys.STREAM_IDENTIFIER,
-            keys.STREAM_RETRIES,
-            keys.STREAM_RETRY_INTERVAL,
-            *keys.STREAM_CHECKS,
-        ),
-        keys.COMMIT_ENTRIES,
-    ),
-    "File system view": (ViewOptions, RemoteOptions, EmbeddedOptions, keys.MARKERS_TYPE),
-    "Reading": (
-        keys.QUERY_TYPE,
-        keys.BEGIN_INSTANT,
-        keys.END_INSTANT,
-        keys.INCREMENTAL_FORMAT,
-        keys.FULL_SCAN_FALLBACK,
-        keys.AS_OF,
-        keys.TIMESTAMP_AS_OF,
-        keys.WHERE,
-        keys.COLUMNS,
-        keys.START_OFFSET,
-        keys.MAX_COMMITS,
-        keys.MAX_BYTES,
-        keys.MERGE_SCHEMA,
-        *keys.READ_CHECKS,
-    ),
+    "Streams that are written": (StreamSettings, StreamRetries),
+    "File system view": (ViewOptions, RemoteOptions, EmbeddedOptions),
+    "Reading": (ReadOptions, StreamReadOptions),
 }
 
 
@@ -132,19 +49,19 @@ def _groups() -> dict[str, tuple[Key[object], ...]]:
     found: dict[str, tuple[Key[object], ...]] = {}
     seen: set[str] = set()
     for title, topics in _TOPICS.items():
-        listed = {key.name: key for each in topics for key in ((each,) if isinstance(each, Key) else keys_of(each))}
+        listed = {key.name: key for each in topics for key in keys_of(each)}
         found[title] = tuple(key for name, key in listed.items() if name not in seen)
         seen.update(listed)
     return found
 
 
-VALUES = tuple(each for topics in _TOPICS.values() for each in topics if isinstance(each, type))
+VALUES = tuple(each for topics in _TOPICS.values() for each in topics)
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(_groups())
 VIEW_KEYS = (*keys_of(ViewOptions), *keys_of(RemoteOptions))
-READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS, keys.METADATA_ENABLE)
+READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS, key_of(WriteOptions, "metadata_enable"))
 WRITE_KEYS: tuple[Key[object], ...] = (
     *(key for title, group in GROUPS.items() if title != "Reading" for key in group),
-    keys.MERGE_SCHEMA,
+    MERGE_SCHEMA,
 )
 
 

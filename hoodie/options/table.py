@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
@@ -22,11 +22,11 @@ from hoodie.options.keygen import (
     PartitionKind,
     key_properties,
     parse_key_settings,
-    partition_columns,
     timestamp_settings,
 )
 from hoodie.options.mergers import is_registered, not_registered
 from hoodie.options.merging import PAYLOAD, creation_mode, merge_rule, merging_properties, special_payload
+from hoodie.options.table_options import TableOptions
 from hoodie.options.values import (
     KEY_GENERATOR_CLASSES,
     KEY_GENERATOR_TYPES,
@@ -92,61 +92,6 @@ PROPERTY_OF: Mapping[str, str] = {
 
 _LAYOUT_VERSIONS = {TableVersion.V6: 1, TableVersion.V8: 2, TableVersion.V9: 2}
 _NUMBER_DIGITS = 10
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """What is asked of a table. None: not said. An empty tuple: said to be none."""
-
-    name: str | None = None
-    database_name: str | None = None
-    table_type: TableType | None = None
-    version: TableVersion | None = None
-    record_key_fields: tuple[str, ...] | None = None
-    partition_fields: tuple[str, ...] | None = None
-    ordering_fields: tuple[str, ...] | None = None
-    keygen: KeyGeneratorType | None = None
-    hive_style: bool | None = None
-    url_encode: bool | None = None
-    populate_meta_fields: bool | None = None
-    drops_partition_columns: bool | None = None
-    merge_mode: MergeMode | None = None
-    payload: str | None = None
-    """A payload class that says more than a merge mode does; empty: one that does not."""
-    merger: str | None = None
-    """Name of a merger of the user's own."""
-    delete_marker: DeleteMarker | None = None
-    mor_inserts: MorInserts | None = None
-    index: IndexType | None = None
-    bucket_count: int | None = None
-    bucket_fields: tuple[str, ...] | None = None
-    timebased: Mapping[str, str] | None = None
-    """Options of the timestamp key generator by their newer names."""
-    timestamps_as_text: bool | None = None
-    slash_dates: bool | None = None
-
-    @property
-    def partition_columns(self) -> tuple[str, ...]:
-        """Names only; `partition_fields` may be `column:KIND`."""
-        return partition_columns(self.partition_fields or ())[0]
-
-    @property
-    def key_settings(self) -> KeySettings:
-        """What is said of the making of keys, beside the columns."""
-        kinds = partition_columns(self.partition_fields or ())[1]
-        return KeySettings(self.timebased or {}, kinds, self.timestamps_as_text, self.slash_dates)
-
-    @property
-    def drops_columns_here(self) -> bool:
-        """Apache Hudi turns the option off when it upserts into a merge-on-read table, and later writes contradict its table."""
-        return bool(self.drops_partition_columns) and self.table_type is not TableType.MERGE_ON_READ
-
-    def over(self, other: TableOptions) -> TableOptions:
-        """These options, and those of `other` where nothing is said here."""
-        chosen = {
-            each.name: getattr(other if getattr(self, each.name) is None else self, each.name) for each in fields(self)
-        }
-        return TableOptions(**chosen)
 
 
 @dataclass(frozen=True)

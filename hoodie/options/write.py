@@ -4,36 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import or_
 
 from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
-from hoodie.model.streams import StreamBatch
-from hoodie.options import keys
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.compaction import MEMORY_LIMIT, CompactionOptions, LogCompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.expiry import ExpiryOptions
+from hoodie.options.files import FileSettings
 from hoodie.options.hive import HiveSyncOptions
+from hoodie.options.index import IndexOptions
 from hoodie.options.keygen import KeySettings
-from hoodie.options.table import TableOptions
+from hoodie.options.option import combined, group, key, option, shared
+from hoodie.options.streams import StreamSettings
+from hoodie.options.table_options import MOR_INSERTS, TableOptions
 from hoodie.options.values import (
     DuplicatePolicy,
-    IndexType,
     LogBlockFormat,
     MarkersType,
     MorInserts,
     OverwriteMode,
     SortMode,
+    boolean,
+    choice,
+    one_of,
+    paths,
+    whole,
 )
-from hoodie.options.view import EMBEDDED, VIEW, EmbeddedOptions, ViewOptions
+from hoodie.options.view import VIEW, EmbeddedOptions, ViewOptions
 
-_PARALLELISM = {
-    WriteOperation.UPSERT: keys.UPSERT_PARALLELISM.default,
-    WriteOperation.INSERT: keys.INSERT_PARALLELISM.default,
-    WriteOperation.BULK_INSERT: keys.BULK_PARALLELISM.default,
-    WriteOperation.DELETE: keys.DELETE_PARALLELISM.default,
-}
+_BY_ITSELF = "Accepted, without effect: there is a task for each file, and nothing is shuffled."
+
+
+def _by_operation(upsert: int, insert: int, bulk_insert: int, delete: int) -> Mapping[WriteOperation, int]:
+    return {
+        WriteOperation.UPSERT: upsert,
+        WriteOperation.INSERT: insert,
+        WriteOperation.BULK_INSERT: bulk_insert,
+        WriteOperation.DELETE: delete,
+    }
 
 
 _BLOCK_KINDS = {LogBlockFormat.AVRO: BlockKind.AVRO_DATA, LogBlockFormat.PARQUET: BlockKind.PARQUET_DATA}
@@ -43,98 +54,126 @@ MOST_MARKER_FILES = 100
 
 
 @dataclass(frozen=True)
-class IndexOptions:
-    type: IndexType = keys.INDEX_TYPE.default
-    asked: IndexType | None = None
-    """None: not said, the table's own counts. With the two below for a table whose properties do not say its layout."""
-    bucket_count: int | None = None
-    bucket_fields: tuple[str, ...] | None = None
-    bloom_fpp: float = keys.BLOOM_FPP.default
-    bloom_num_entries: int | None = keys.BLOOM_ENTRIES.default
-    """None: the number of records of the file."""
-    bloom_type: str = keys.BLOOM_TYPE.default
-    bloom_max_entries: int = keys.BLOOM_MAX_ENTRIES.default
-    prune_by_ranges: bool = keys.BLOOM_PRUNE.default
-
-
-@dataclass(frozen=True)
-class StreamRetries:
-    """How a streaming sink writes a batch that failed for a reason that may pass."""
-
-    tries: int = keys.STREAM_RETRIES.default
-    interval_s: float = keys.STREAM_RETRY_INTERVAL.default / 1000
-    """Before the second try; doubled before each further one."""
-
-
-@dataclass(frozen=True)
-class WriteOptions:
+class WriteOptions(FileSettings, StreamSettings):
     """How one write goes about its work; nothing here is remembered by the table."""
 
-    operation: WriteOperation = keys.OPERATION.default
-    combine_before_upsert: bool = keys.COMBINE_BEFORE_UPSERT.default
-    combine_before_insert: bool = keys.COMBINE_BEFORE_INSERT.default
-    combine_before_delete: bool = keys.COMBINE_BEFORE_DELETE.default
-    duplicates: DuplicatePolicy = keys.DUPLICATE_POLICY.default
-    """What an insert does with rows whose key is stored."""
-    drop_duplicates: bool = keys.DROP_DUPLICATES.default
-    """The older word for the policy DROP; it also reduces the rows of one key in the batch to one."""
-    allow_duplicates_in_merge: bool = keys.ALLOW_DUPLICATES.default
-    """Whether an insert into a small file leaves the rows there that have the same key."""
-    sort_mode: SortMode = keys.SORT_MODE.default
-    partial: bool = keys.PARTIAL_UPSERT.default
-    """Upserts: columns that the batch lacks keep their stored values."""
-    null_for_missing: bool = keys.NULL_FOR_MISSING.default
-    """Columns that the batch lacks are null in its rows; else that is an error."""
-    integers_to_floating: bool = keys.INTEGERS_TO_FLOATING.default
-    """A batch may make an integer column a floating one."""
-    overwrite_mode: OverwriteMode | None = keys.OVERWRITE_MODE.default
-    static_partitions: tuple[str, ...] | None = keys.STATIC_OVERWRITE.default
-    """Partition paths that an insert_overwrite replaces; None, or none: those of its rows."""
-    partitions_to_delete: tuple[str, ...] | None = keys.PARTITIONS_TO_DELETE.default
-    """Partition paths, with `*` for any text; None: those of the rows."""
-    complex_key_new_encoding: bool | None = keys.COMPLEX_NEW_ENCODING.default
-    """COMPLEX keys of one column without its name; None: as the table's files have it."""
+    operation: WriteOperation = option(
+        "hoodie.datasource.write.operation",
+        choice(
+            {
+                "upsert": WriteOperation.UPSERT,
+                "insert": WriteOperation.INSERT,
+                "bulk_insert": WriteOperation.BULK_INSERT,
+                "delete": WriteOperation.DELETE,
+                "insert_overwrite": WriteOperation.INSERT_OVERWRITE,
+                "insert_overwrite_table": WriteOperation.INSERT_OVERWRITE_TABLE,
+                "delete_partition": WriteOperation.DELETE_PARTITION,
+            },
+            known=(
+                *("bootstrap", "cluster", "compact", "log_compact", "index", "alter_schema", "bucket_rescale"),
+                *("insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped"),
+            ),
+        ),
+        "upsert",
+    )
+    """What is done with the rows. insert_overwrite replaces the partitions that they are in, insert_overwrite_table all of them;
+    delete_partition empties partitions."""
+    combine_before_upsert: bool = option("hoodie.combine.before.upsert", boolean(), True)
+    """Reduce the rows of one key in a batch to one before an upsert."""
+    combine_before_insert: bool = option("hoodie.combine.before.insert", boolean(), False)
+    """The same before an insert, a bulk_insert or an overwrite."""
+    combine_before_delete: bool = option("hoodie.combine.before.delete", boolean(), True)
+    """The same before a delete."""
+    duplicates: DuplicatePolicy = option("hoodie.datasource.insert.dup.policy", one_of(DuplicatePolicy), "none")
+    """What an insert does with rows whose key is stored: keep both, drop the row, or fail. drop and fail look the keys up (a
+    bulk_insert too, where Apache Hudi ignores them), and an upsert becomes an insert. Rows of one new key all stay."""
+    drop_duplicates: bool = option("hoodie.datasource.write.insert.drop.duplicates", boolean(), False)
+    """Leave rows out of an insert whose key is stored, and reduce the rows of one key in the batch to one. As in Apache Hudi an
+    upsert becomes an insert then, and a key that only a log has deleted counts as stored until that log is compacted."""
+    allow_duplicates_in_merge: bool = option("hoodie.merge.allow.duplicate.on.inserts", boolean(), True)
+    """Whether an insert that fills up a small file keeps the rows of that file that have the same key. false: they are replaced as
+    by an upsert, and rows of one key in the batch are reduced to one; rows of other files stay in any case."""
+    sort_mode: SortMode = option("hoodie.bulkinsert.sort.mode", one_of(SortMode), "NONE")
+    """Order of a bulk_insert or an overwrite: PARTITION_SORT sorts each file by record key; GLOBAL_SORT also gives the files of a
+    partition ranges of keys that do not overlap (but where rows of one key are combined), so that a later look-up opens few of
+    them. The other two are as NONE: every file holds one partition."""
+    partial: bool = option("hoodie.python.upsert.partial", boolean(), False)
+    """Upsert only the columns that the batch has: rows of stored keys keep the others, new rows have null there."""
+    null_for_missing: bool = combined(
+        or_,
+        key(
+            "hoodie.write.set.null.for.missing.columns",
+            boolean(),
+            False,
+            "Columns of the table that a batch lacks are null in its rows, whatever was stored there. Otherwise such a "
+            "batch is an error.",
+        ),
+        key(
+            "hoodie.datasource.write.reconcile.schema",
+            boolean(),
+            False,
+            "The same by Apache Hudi's older word. Columns that the batch has more are added in any case, and types only widen.",
+        ),
+    )
+    integers_to_floating: bool = option("hoodie.python.write.integers.to.floating", boolean(), False)
+    """A batch of floating point numbers makes an integer column of the table a floating one, for good; beyond 2^53 integers are
+    rounded then. Otherwise whole numbers are stored as the integers they are, and a fraction is an error. Key columns keep their
+    types."""
+    overwrite_mode: OverwriteMode | None = option(
+        "hoodie.datasource.overwrite.mode", one_of(OverwriteMode), None, also=("partitionOverwriteMode",)
+    )
+    """What Spark's mode("overwrite") replaces unless the operation says so: the whole table, or (DYNAMIC) the partitions of the
+    rows. Unset: as `spark.sql.sources.partitionOverwriteMode` of the session says, and STATIC without `enable`, where the session
+    is not seen. A table without partitions is replaced as a whole."""
+    static_partitions: tuple[str, ...] | None = option("hoodie.static.overwrite.partition.paths", paths(), None)
+    """insert_overwrite replaces exactly these partition paths, wherever its rows go. Unset: the partitions of the rows."""
+    partitions_to_delete: tuple[str, ...] | None = option("hoodie.datasource.write.partitions.to.delete", paths(), None)
+    """delete_partition: paths of partitions; `*` stands for any text, also for `/`. Paths that are not there do not matter. Unset:
+    the partitions of the rows."""
+    complex_key_new_encoding: bool | None = option("hoodie.write.complex.keygen.new.encoding", boolean(), None)
+    """COMPLEX keys of a single column as `value` (true, as Hudi 0.14.1 to 1.0.2) or `column:value` (false). Unset: as the table's
+    files have it, `column:value` in a new table."""
     key_settings: KeySettings = field(default_factory=KeySettings)
     """For tables that do not remember how their keys and paths are made."""
-    parallelism: Mapping[WriteOperation, int] = field(default_factory=_PARALLELISM.copy)
+    parallelism: Mapping[WriteOperation, int] = combined(
+        _by_operation,
+        key("hoodie.upsert.shuffle.parallelism", whole(0), 0, _BY_ITSELF),
+        key("hoodie.insert.shuffle.parallelism", whole(0), 0, _BY_ITSELF),
+        key("hoodie.bulkinsert.shuffle.parallelism", whole(0), 0, _BY_ITSELF),
+        key("hoodie.delete.shuffle.parallelism", whole(0), 0, _BY_ITSELF),
+    )
     """Tasks by operation; 0: derived."""
     delete_marker: DeleteMarker | None = None
     """Of this write, for tables that do not store one."""
-    driver_max_bytes: int = keys.DRIVER_MAX_BYTES.default
-    memory_limit_bytes: int = MEMORY_LIMIT.default * 1024 * 1024
-    max_file_size_bytes: int = keys.MAX_FILE_SIZE.default
-    small_file_limit_bytes: int = keys.SMALL_FILE_LIMIT.default
-    compression: str = keys.COMPRESSION.default
-    """As pyarrow names it."""
-    record_size_estimate_bytes: int = keys.RECORD_SIZE.default
-    log_max_size_bytes: int = keys.LOG_MAX_SIZE.default
-    log_block_format: LogBlockFormat = keys.LOG_BLOCK_FORMAT.default
-    log_block_max_size_bytes: int = keys.LOG_BLOCK_MAX_SIZE.default
-    mor_inserts: MorInserts | None = keys.MOR_INSERTS.default
+    driver_max_bytes: int = option("hoodie.python.driver.max.bytes", whole(0), 128 * 1024 * 1024)
+    """Spark: the driver itself writes batches of at most so many bytes, as Arrow. If the optimizer expects at most a quarter of
+    it, the rows come to the driver in one job; else executors stage them. 0: executors write everything."""
+    memory_limit_bytes: int = combined(lambda mb: mb * 1024 * 1024, MEMORY_LIMIT)
+    mor_inserts: MorInserts | None = shared(MOR_INSERTS)
     """None: as the table remembers it."""
-    row_copies: bool | None = keys.ROW_COPIES.default
-    """None: beside Avro blocks; see `copies_rows`."""
-    metadata_enable: bool | None = keys.METADATA_ENABLE.default
-    index: IndexOptions = field(default_factory=IndexOptions)
-    services_enabled: bool = keys.SERVICES_ENABLED.default
-    """Whether services follow this write."""
-    compaction: CompactionOptions = field(default_factory=CompactionOptions)
-    log_compaction: LogCompactionOptions = field(default_factory=LogCompactionOptions)
-    cleaning: CleaningOptions = field(default_factory=CleaningOptions)
-    archiving: ArchivingOptions = field(default_factory=ArchivingOptions)
-    expiry: ExpiryOptions = field(default_factory=ExpiryOptions)
-    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
-    concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
+    row_copies: bool | None = option("hoodie.python.mor.row.copies", boolean(), None)
+    """Merge-on-read: rows that go to logs are written once more, as Parquet in a folder of our own, so that Spark reads them
+    natively. False: less is written, and Spark's queries with logs are slower. Unset: true beside Avro log blocks, false beside
+    Parquet ones, which are chosen for few bytes (docs/FORMAT.md, "Avro or Parquet in log blocks")."""
+    metadata_enable: bool | None = option("hoodie.metadata.enable", boolean(), None)
+    """The metadata table is neither read nor written; true is a warning at each write. One that Apache Hudi made is dropped by the
+    next write."""
+    index: IndexOptions = group(IndexOptions)
+    services_enabled: bool = option("hoodie.table.services.enabled", boolean(), True)
+    """Services after a write, and beside it. false: the writer does none, whatever other options say; a services job does them."""
+    compaction: CompactionOptions = group(CompactionOptions)
+    log_compaction: LogCompactionOptions = group(LogCompactionOptions)
+    cleaning: CleaningOptions = group(CleaningOptions)
+    archiving: ArchivingOptions = group(ArchivingOptions)
+    expiry: ExpiryOptions = group(ExpiryOptions)
+    clustering: ClusteringOptions = group(ClusteringOptions)
+    concurrency: ConcurrencyOptions = group(ConcurrencyOptions)
     view: ViewOptions = VIEW
-    embedded: EmbeddedOptions = EMBEDDED
-    markers: MarkersType | None = keys.MARKERS_TYPE.default
-    """None: by the number of files, see `gathers_markers`."""
-    hive_sync: HiveSyncOptions = field(default_factory=HiveSyncOptions)
-    stream: StreamBatch | None = None
-    """The batch of a stream that is written: skipped where the table holds it already."""
-    stream_retries: StreamRetries = field(default_factory=StreamRetries)
-    commit_entries: Mapping[str, str] = field(default_factory=dict)
-    """Options of the user's own that the commit's metadata keep."""
+    embedded: EmbeddedOptions = group(EmbeddedOptions)
+    markers: MarkersType | None = option("hoodie.write.markers.type", one_of(MarkersType), None)
+    """Mark each file that a commit is about to name by a file, or all by lines of one, as Apache Hudi's timeline server does. Ours
+    need no server for that. Unset: by lines where a commit names more than 100 files. Apache Hudi: TIMELINE_SERVER_BASED."""
+    hive_sync: HiveSyncOptions = group(HiveSyncOptions)
 
     def gathers_markers(self, files: int) -> bool:
         """Whether so many files are marked by lines of one: a file and a folder for each are a seventh of what a small one costs."""

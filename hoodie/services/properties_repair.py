@@ -23,11 +23,11 @@ from hoodie.options.table import (
     DROP_COLUMNS,
     HIVE_STYLE,
     META_FIELDS,
-    TableOptions,
     parse_table_config,
     table_checksum,
     table_properties,
 )
+from hoodie.options.table_options import TableOptions
 from hoodie.services.properties_evidence import Evidence, Known, gather
 from hoodie.services.set_aside import keep_copy, new_name
 from hoodie.storage.base import Storage

@@ -14,7 +14,8 @@ from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import key_generator
 from hoodie.model.commands import hoodie_command
 from hoodie.model.names import PROPERTIES, name_of
-from hoodie.options.table import DROP_COLUMNS, TableOptions, parse_table_config, table_properties
+from hoodie.options.table import DROP_COLUMNS, parse_table_config, table_properties
+from hoodie.options.table_options import TableOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.neighbours import enclosing_table, other_format
 from hoodie.view.context import lost_properties

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
 from hoodie.filegroup.conform import as_type, decoded, null_mask, offsets_of
-from hoodie.options.keys import INTEGERS_TO_FLOATING
+from hoodie.options.option import option_name
+from hoodie.options.write import WriteOptions
 from hoodie.write.schema import storable_type
 
 Array = Any
@@ -65,7 +66,8 @@ def exactly(column: Array, kind: pa.DataType) -> Array:
 def _told(field: pa.Field, given: pa.DataType, unfit: UnfitError, table: str) -> str:
     fix = "round or cast the column"
     if pa.types.is_integer(unfit.kind):
-        fix += f". Where integers are to become floating point numbers for good (not in keys): {INTEGERS_TO_FLOATING.name}=true"
+        switch = option_name(WriteOptions, "integers_to_floating")
+        fix += f". Where integers are to become floating point numbers for good (not in keys): {switch}=true"
     return (
         f"column {field.name!r} of table {table!r} is {field.type}, and the batch ({given}) holds {unfit.what}, which "
         f"{_why(unfit.kind, unfit.what)}; nothing was written\n  fix: {fix}"

@@ -25,9 +25,10 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.options.buckets import asked_layout, layout_properties
 from hoodie.options.fits import check_against, check_writable
-from hoodie.options.table import TableConfig, TableOptions
+from hoodie.options.index import IndexOptions
+from hoodie.options.table import TableConfig
+from hoodie.options.table_options import TableOptions
 from hoodie.options.values import IndexType
-from hoodie.options.write import IndexOptions
 from hoodie.storage.base import FileInfo
 from hoodie.storage.many import together
 from hoodie.txn.same_table import require_same_table

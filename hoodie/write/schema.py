@@ -10,7 +10,8 @@ import pyarrow as pa
 from hoodie.errors import SchemaError
 from hoodie.model.meta_fields import IS_DELETED, without_meta_fields
 from hoodie.model.nested import nullable_columns
-from hoodie.options.keys import NULL_FOR_MISSING, PARTIAL_UPSERT
+from hoodie.options.option import option_name
+from hoodie.options.write import WriteOptions
 
 _INTEGERS = (pa.int32(), pa.int64())
 _FLOATING = (pa.float32(), pa.float64())
@@ -238,11 +239,13 @@ def _misfit(table_name: str, lines: Sequence[str], leave: Leave) -> str:
     fixes = []
     if any(line.startswith("MISSING") for line in lines):
         stored = (
-            f"partial=True ({PARTIAL_UPSERT.name}) keeps what is stored in them, "
+            f"partial=True ({option_name(WriteOptions, 'partial')}) keeps what is stored in them, "
             if leave.upserts and not leave.partial
             else ""
         )
-        fixes.append(f"  fix: add the missing columns; {stored}{NULL_FOR_MISSING.name}=true makes them null")
+        fixes.append(
+            f"  fix: add the missing columns; {stored}{option_name(WriteOptions, 'null_for_missing')}=true makes them null"
+        )
     if any(line.startswith("CASE") for line in lines):
         fixes.append("  fix: rename the columns as the table has them")
     if not all(line.startswith(("MISSING", "CASE")) for line in lines):

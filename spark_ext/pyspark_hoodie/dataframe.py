@@ -28,8 +28,8 @@ from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.fits import check_against
-from hoodie.options.keys import AS_OF, BEGIN_INSTANT, END_INSTANT
 from hoodie.options.not_done import warn
+from hoodie.options.option import option_name
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig
@@ -372,7 +372,7 @@ def bytes_of(spark: SparkSession, path: str, options: Mapping[str, str]) -> int:
 
 def parse_query(context: TableContext, options: Mapping[str, str], spark: SparkSession | None = None) -> ReadOptions:
     """The options of a read; instants with an offset are taken to the table's time zone. None: the session is not seen."""
-    moments = {AS_OF.name, BEGIN_INSTANT.name, END_INSTANT.name}
+    moments = {option_name(ReadOptions, each) for each in ("as_of", "begin", "end")}
     said = {
         name: _of_instant(context, value, name) if name.lower() in moments else value for name, value in options.items()
     }

@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame
 
 from hoodie.model.enums import QueryType
-from hoodie.options.keys import AS_OF, QUERY_TYPE, TIMESTAMP_AS_OF
+from hoodie.options.option import key_of
+from hoodie.options.read import AS_OF, TIMESTAMP_AS_OF, ReadOptions
 
 _TAG = "hoodie"
 """Name of the mark, in `live_frames.java` as well."""
@@ -41,7 +42,7 @@ def is_classic(spark: Any) -> bool:
 def _is_of_now(options: Mapping[str, str]) -> bool:
     named = {key.lower(): text.strip().lower() for key, text in options.items()}
     pinned = [name for key in (AS_OF, TIMESTAMP_AS_OF) for name in key.names]
-    queries = [named[name.lower()] for name in QUERY_TYPE.names if name.lower() in named]
+    queries = [named[name.lower()] for name in key_of(ReadOptions, "query").names if name.lower() in named]
     return not any(name.lower() in named for name in pinned) and QueryType.INCREMENTAL not in queries
 
 

@@ -21,7 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.errors import OptionError
-from hoodie.options.keys import QUERY_TYPE
+from hoodie.options.option import option_name
+from hoodie.options.read import ReadOptions
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.frame_marks import marked
 
@@ -48,7 +49,7 @@ def at_hand(spark: Any, names: Iterable[Sequence[str]], options: Mapping[str, st
     catalog = spark._jsparkSession.sessionState().catalog()
     try:
         for table in _tables(spark, names):
-            query = {QUERY_TYPE.name: "read_optimized"} if table.read_optimized else {}
+            query = {option_name(ReadOptions, "query"): "read_optimized"} if table.read_optimized else {}
             query |= options or {}
             frame = marked(spark, dataframe.read(spark, table.path, query), table.path, query)
             with _guard:

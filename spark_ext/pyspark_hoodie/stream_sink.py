@@ -20,7 +20,7 @@ from hoodie.errors import CommitConflictError, HoodieError, LockError, OptionErr
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import StreamBatch
-from hoodie.options.keys import STREAM_ID, STREAM_IDENTIFIER
+from hoodie.options.streams import STREAM_ID, STREAM_IDENTIFIER
 from hoodie.options.values import OverwriteMode
 from hoodie.options.write import WriteRequest
 from hoodie.storage.base import Storage

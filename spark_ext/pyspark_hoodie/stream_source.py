@@ -25,8 +25,8 @@ from hoodie.filegroup.run import run_read
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.instant import InstantRange, sort_key
 from hoodie.model.plans import ReadPlan
-from hoodie.options import keys
 from hoodie.options.moments import BEGINNING, parse_begin_option
+from hoodie.options.option import key_of, option_name
 from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.read.plan import plan_read
 from hoodie.timeline.clock import zone_of
@@ -79,7 +79,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
                 self._pinned = True
             else:
                 zone = zone_of(self._context.config.timezone)
-                self._initial = parse_begin_option(start, name=keys.START_OFFSET.name, zone=zone)
+                self._initial = parse_begin_option(start, name=option_name(StreamReadOptions, "start"), zone=zone)
             self._start = self._initial
         return format_offset(self._initial)
 
@@ -158,30 +158,31 @@ def stream_query(context: TableContext, options: Mapping[str, str]) -> ReadOptio
             an incremental query, as in Apache Hudi.
     """
     named = {key.lower() for key in options}
-    for key in (keys.BEGIN_INSTANT, keys.END_INSTANT, keys.AS_OF):
+    for key in (key_of(ReadOptions, each) for each in ("begin", "end", "as_of")):
         if any(name.lower() in named for name in key.names):
             raise OptionError(
                 f"option {key.name} does not go with a stream, which goes on from its checkpoint; where it begins without one says "
-                f"{keys.START_OFFSET.name}"
+                f"{option_name(StreamReadOptions, 'start')}"
             )
     here = _limit(context.snapshot()) or BEGINNING
     asked = parse_query(context, with_begin(options, here))
     if asked.query is QueryType.READ_OPTIMIZED:
         raise OptionError("a stream reads what commits changed: query type read_optimized does not go with it")
     if asked.query is QueryType.SNAPSHOT and asked.changes is not ChangeFormat.LATEST_STATE:
-        raise OptionError(
-            f"{keys.INCREMENTAL_FORMAT.name}={asked.changes} goes with {keys.QUERY_TYPE.name}=incremental only: set that as well"
-        )
+        changes, query = (option_name(ReadOptions, each) for each in ("changes", "query"))
+        raise OptionError(f"{changes}={asked.changes} goes with {query}=incremental only: set that as well")
     return replace(asked, query=QueryType.INCREMENTAL, begin=here, end=None if here == BEGINNING else here)
 
 
 def with_begin(options: Mapping[str, str], position: str) -> dict[str, str]:
     """The options with a begin where an incremental query has none: those of a stream do not say it."""
     named = {key.lower(): value for key, value in options.items()}
-    incremental = any(named.get(name.lower(), "").lower() == QueryType.INCREMENTAL for name in keys.QUERY_TYPE.names)
-    if not incremental or keys.BEGIN_INSTANT.name.lower() in named:
+    incremental = any(
+        named.get(name.lower(), "").lower() == QueryType.INCREMENTAL for name in key_of(ReadOptions, "query").names
+    )
+    if not incremental or option_name(ReadOptions, "begin").lower() in named:
         return dict(options)
-    return {**options, keys.BEGIN_INSTANT.name: position}
+    return {**options, option_name(ReadOptions, "begin"): position}
 
 
 def source_plan_options(context: TableContext, options: Mapping[str, str]) -> dict[str, str]:

@@ -18,8 +18,9 @@ from hoodie.model.files import FileSlice
 from hoodie.model.results import CommitResult, History
 from hoodie.options.arguments import append_options, parse_options
 from hoodie.options.fits import check_against, check_operation
-from hoodie.options.keys import COLUMNS, PARTIAL_UPSERT, QUERY_TYPE, WHERE
 from hoodie.options.moments import Moment
+from hoodie.options.option import option_name
+from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.where import Where
@@ -180,7 +181,7 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             CommitConflictError: other writers changed the same files first, ten times in a row.
             CommitOutcomeUnknownError: the storage did not say whether the commit landed: look before you write again.
         """
-        said = {} if partial is None else {PARTIAL_UPSERT.name: str(partial)}
+        said = {} if partial is None else {option_name(WriteOptions, "partial"): str(partial)}
         return self._write(df, WriteOperation.UPSERT, {**parse_options(options), **said})
 
     def insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
@@ -366,8 +367,11 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
             or names.split(",") != scan.plan.output.names
         ):
             return frame
-        said = {} if where is None else {WHERE.name: where}
-        said |= self._reach | {QUERY_TYPE.name: str(query), COLUMNS.name: names}
+        said = {} if where is None else {option_name(ReadOptions, "where"): where}
+        said |= self._reach | {
+            option_name(ReadOptions, "query"): str(query),
+            option_name(ReadOptions, "columns"): names,
+        }
         return marked(self._spark, frame, self.uri, said)
 
     scan = read

@@ -8,7 +8,7 @@ from hoodie.filegroup.chunks import make_chunk
 from hoodie.index.bloom import pieces_by_partition, plan_lookup, run_lookups
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import LookupPack
-from hoodie.options.table import TableOptions
+from hoodie.options.table_options import TableOptions
 from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import create_at, open_at

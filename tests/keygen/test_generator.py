@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hoodie.errors import KeyFieldError, UnsupportedTableError
 from hoodie.keygen.columns import column
 from hoodie.keygen.generator import KeyGenerator, key_generator
-from hoodie.options.table import TableOptions, parse_table_config, table_properties
+from hoodie.options.table import parse_table_config, table_properties
+from hoodie.options.table_options import TableOptions
 from hoodie.options.values import KeyGeneratorType
 from tests.golden_tables import FOLDER, golden_names
 

@@ -6,7 +6,6 @@ import pytest
 import hoodie
 from hoodie.errors import OptionError
 from hoodie.model.enums import MergeMode, PartitionFilter, TableVersion
-from hoodie.options import keys
 from hoodie.options.class_names import one_name
 from hoodie.options.compaction import CompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
@@ -14,19 +13,20 @@ from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.merging import PAYLOADS, merge_rule
 from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
+from hoodie.options.table_options import KEYGEN_CLASS, PAYLOAD_CLASS
 
 LOCKS, STRATEGIES = key_of(ConcurrencyOptions, "lock_provider"), key_of(CompactionOptions, "strategies")
 EXTRACTOR = key_of(HiveSyncOptions, "extractor")
 HUDI = "org.apache.hudi."
 DMS = f"{HUDI}common.model.AWSDmsAvroPayload"
 OLDER = [
-    (keys.PAYLOAD_CLASS, f"{HUDI}payload.AWSDmsAvroPayload", DMS),
-    (keys.PAYLOAD_CLASS, f"{HUDI}OverwriteWithLatestAvroPayload", f"{HUDI}common.model.OverwriteWithLatestAvroPayload"),
-    (keys.PAYLOAD_CLASS, "com.uber.hoodie.OverwriteWithLatestAvroPayload", f"{HUDI}common.model.OverwriteWithLatestAvroPayload"),
-    (keys.KEYGEN_CLASS, f"{HUDI}SimpleKeyGenerator", f"{HUDI}keygen.SimpleKeyGenerator"),
-    (keys.KEYGEN_CLASS, f"{HUDI}ComplexKeyGenerator", f"{HUDI}keygen.ComplexKeyGenerator"),
-    (keys.KEYGEN_CLASS, "com.uber.hoodie.NonpartitionedKeyGenerator", f"{HUDI}keygen.NonpartitionedKeyGenerator"),
-    (keys.KEYGEN_CLASS, f"{HUDI}utilities.keygen.TimestampBasedKeyGenerator", f"{HUDI}keygen.TimestampBasedKeyGenerator"),
+    (PAYLOAD_CLASS, f"{HUDI}payload.AWSDmsAvroPayload", DMS),
+    (PAYLOAD_CLASS, f"{HUDI}OverwriteWithLatestAvroPayload", f"{HUDI}common.model.OverwriteWithLatestAvroPayload"),
+    (PAYLOAD_CLASS, "com.uber.hoodie.OverwriteWithLatestAvroPayload", f"{HUDI}common.model.OverwriteWithLatestAvroPayload"),
+    (KEYGEN_CLASS, f"{HUDI}SimpleKeyGenerator", f"{HUDI}keygen.SimpleKeyGenerator"),
+    (KEYGEN_CLASS, f"{HUDI}ComplexKeyGenerator", f"{HUDI}keygen.ComplexKeyGenerator"),
+    (KEYGEN_CLASS, "com.uber.hoodie.NonpartitionedKeyGenerator", f"{HUDI}keygen.NonpartitionedKeyGenerator"),
+    (KEYGEN_CLASS, f"{HUDI}utilities.keygen.TimestampBasedKeyGenerator", f"{HUDI}keygen.TimestampBasedKeyGenerator"),
     (LOCKS, f"{HUDI}hive.HiveMetastoreBasedLockProvider", f"{HUDI}hive.transaction.lock.HiveMetastoreBasedLockProvider"),
     (LOCKS, f"{HUDI}core.transaction.lock.InProcessLockProvider", f"{HUDI}client.transaction.lock.InProcessLockProvider"),
     (STRATEGIES, f"{HUDI}io.compact.strategy.BoundedIOCompactionStrategy", "bounded_io"),

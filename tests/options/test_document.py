@@ -1,14 +1,16 @@
 """The option pages say what the code does."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
-from hoodie.options import keys, registry
+from hoodie.options import registry
 from hoodie.options.defaults_file import parse_defaults
 from hoodie.options.document import DEFAULTS_PAGE, OPTIONS_PAGE, defaults_page, options_page
+from hoodie.options.option import keys_of
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
-from hoodie.options.table import TableOptions
+from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -40,13 +42,19 @@ def test_the_written_defaults_are_the_defaults():
     assert request.write == WriteOptions()
     assert parse_read_options({}, defaults=defaults) == ReadOptions()
     assert request.ignored == ()
-    said = {key.name: key.default for key in registry.GROUPS["Table"]}
-    assert request.table_defaults == TableOptions(
-        table_type=said[keys.TABLE_TYPE.name],
-        version=said[keys.CREATE_VERSION.name],
-        hive_style=said[keys.HIVE_STYLE.name],
-        url_encode=said[keys.URL_ENCODE.name],
-        populate_meta_fields=said[keys.META_FIELDS.name],
-        drops_partition_columns=said[keys.DROP_COLUMNS.name],
-        index=keys.INDEX_TYPE.default,
-    )
+    asked = {
+        each.name: key.default
+        for each in fields(TableOptions)
+        for key in keys_of(TableOptions, only=each.name)
+        if key.default is not None
+    }
+    assert request.table_defaults == TableOptions(**asked, index=WriteOptions().index.type)
+    assert len(asked) > 5
+
+
+def test_every_option_has_a_text_and_a_default_that_is_a_value_of_it():
+    for line in options_page().splitlines():
+        assert not line.startswith("| `hoodie.") or not line.endswith("|  |"), line
+    for group in registry.GROUPS.values():
+        for key in group:
+            assert not key.shown or key.parse(key.shown) == key.default, key.name

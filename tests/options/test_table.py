@@ -10,13 +10,8 @@ from hoodie.model.enums import Fill, MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker, MergeRule
 from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keygen import KeySettings, PartitionKind
-from hoodie.options.table import (
-    TableOptions,
-    infer_key_generator,
-    parse_table_config,
-    table_checksum,
-    table_properties,
-)
+from hoodie.options.table import infer_key_generator, parse_table_config, table_checksum, table_properties
+from hoodie.options.table_options import TableOptions
 from hoodie.options.values import (
     KEY_GENERATOR_CLASSES,
     SUPPORTED_KEY_GENERATORS,

@@ -6,7 +6,7 @@ import pytest
 from hoodie.errors import SchemaError
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.instant import Instant
-from hoodie.options.table import TableOptions
+from hoodie.options.table_options import TableOptions
 from hoodie.storage.faults import FaultStorage
 from hoodie.table import create_at
 from hoodie.txn.conflict import find_schema_conflict

@@ -10,7 +10,7 @@ import pytest
 from hoodie.errors import KeyFieldError, OptionError, UnsupportedTableError
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES
-from hoodie.options.table import TableOptions
+from hoodie.options.table_options import TableOptions
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import create_at, open_at
 from tests.memory_tables import FakeClock, new_storage, opened

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.model.enums import TableType
-from hoodie.options.table import TableOptions
+from hoodie.options.table_options import TableOptions
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import create_at, open_at
 

@@ -1,0 +1,48 @@
+"""Base files and log files: how large, and how they are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hoodie.options.option import Keys, fixed, option
+from hoodie.options.values import LogBlockFormat, choice, one_of, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSettings:
+    max_file_size_bytes: int = option("hoodie.parquet.max.file.size", whole(1), 120 * 1024 * 1024)
+    """Bytes that a base file should have."""
+    small_file_limit_bytes: int = option("hoodie.parquet.small.file.limit", whole(0, clamp=True), 100 * 1024 * 1024)
+    """Base files of fewer bytes get new rows first; 0: never."""
+    compression: str = option(
+        "hoodie.parquet.compression.codec",
+        choice(
+            # As pyarrow names them.
+            {"zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "uncompressed": "none", "lz4_raw": "lz4"},
+            known=("lzo", "lz4", "brotli"),
+        ),
+        "zstd",
+    )
+    """Compression of base files (Apache Hudi's default: gzip)."""
+    record_size_estimate_bytes: int = option("hoodie.copyonwrite.record.size.estimate", whole(1), 1024)
+    """Accepted, without effect: the size of a record is taken from the files of its partition, else from the batch."""
+    log_max_size_bytes: int = option("hoodie.logfile.max.size", whole(1), 1024**3)
+    """Accepted, without effect: every write makes new log files."""
+    log_block_format: LogBlockFormat = option(
+        "hoodie.logfile.data.block.format", one_of(LogBlockFormat, known=("hfile", "lance")), "avro"
+    )
+    """Merge-on-read: format of the data blocks of log files; each write says its own, and slices may have both. `parquet` is
+    compressed as base files are: an upsert writes little more than its batch as Parquet. `avro` is not: 2 to 3 times as much.
+    Tables with a text as ordering column get `avro` all the same: Apache Hudi misreads Parquet blocks of those."""
+    log_block_max_size_bytes: int = option("hoodie.logfile.data.block.max.size", whole(1), 256 * 1024 * 1024)
+    """Bytes of a log data block at most."""
+
+    OTHERS: ClassVar[Keys] = (
+        fixed(
+            "hoodie.parquet.outputtimestamptype",
+            "TIMESTAMP_MICROS",
+            "timestamps are stored as they come, in the units that Arrow and Spark give them",
+            "How timestamps stand in base files.",
+        ),
+    )

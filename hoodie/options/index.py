@@ -1,0 +1,77 @@
+"""How keys are found in files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hoodie.options.option import Keys, fixed, key, option, shared
+from hoodie.options.values import IndexType, boolean, fields, fraction, one_of, whole
+
+INDEX_TYPE = key(
+    "hoodie.index.type",
+    one_of(
+        IndexType,
+        known=(
+            *("GLOBAL_BLOOM", "GLOBAL_SIMPLE", "INMEMORY", "FLINK_STATE", "HBASE"),
+            *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
+        ),
+    ),
+    "BLOOM",
+    "How keys are found in files. SIMPLE is served by the same look-up as BLOOM. BUCKET is a layout: it is chosen when the table "
+    "is created (or written first), and later writes need no option; the hash of a key then says where it stands.",
+)
+BUCKET_COUNT = key(
+    "hoodie.bucket.index.num.buckets",
+    whole(1),
+    None,
+    "With index type BUCKET: file groups of a partition; it cannot be changed later. Unset: 256 in a new table (Apache Hudi's "
+    "default), in one that Apache Hudi wrote as its files say.",
+)
+BUCKET_FIELDS = key(
+    "hoodie.bucket.index.hash.field",
+    fields(),
+    None,
+    "With index type BUCKET: record key columns whose values are hashed. Unset: all of them.",
+)
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    type: IndexType = shared(INDEX_TYPE)
+    asked: IndexType | None = None
+    """None: not said, the table's own counts. With the two below for a table whose properties do not say its layout."""
+    bucket_count: int | None = None
+    bucket_fields: tuple[str, ...] | None = None
+    bloom_fpp: float = option("hoodie.index.bloom.fpp", fraction(), 1e-6)
+    """False positive rate of the bloom filters in base files (Apache Hudi's default: 1e-9, half as much again in size and
+    time)."""
+    bloom_num_entries: int | None = option("hoodie.index.bloom.num_entries", whole(1), None)
+    """Keys that a bloom filter is sized for. Unset: the records of the file (Apache Hudi's default: 60000)."""
+    bloom_type: str = option(
+        "hoodie.bloom.index.filter.type",
+        one_of(("DYNAMIC_V0", "SIMPLE", "PYBLOOM_LIVE")),
+        "DYNAMIC_V0",
+    )
+    """Kind of bloom filter. PYBLOOM_LIVE is for tables that only hoodie reads and needs the extra `pybloom`."""
+    bloom_max_entries: int = option("hoodie.bloom.index.filter.dynamic.max.entries", whole(1), 100_000)
+    """Keys up to which a DYNAMIC_V0 filter grows; with more keys false positives become frequent."""
+    prune_by_ranges: bool = option("hoodie.bloom.index.prune.by.ranges", boolean(), True)
+    """Skip files whose key range does not hold the key."""
+
+    OTHERS: ClassVar[Keys] = (
+        BUCKET_COUNT,
+        BUCKET_FIELDS,
+        fixed(
+            "hoodie.index.bucket.engine",
+            "SIMPLE",
+            "consistent hashing moves keys between file groups by metadata of its own, which would have to be kept up to date",
+            "With index type BUCKET: the kind of bucket index.",
+        ),
+        fixed(
+            "hoodie.bucket.index.partition.expressions",
+            "",
+            "every partition has the same number of buckets",
+            "With index type BUCKET: numbers of buckets by partition.",
+        ),
+    )
