@@ -30,12 +30,11 @@ _OTHER_PLANS = [
         *("FlinkSizeBasedClusteringPlanStrategy", "SparkStreamCopyClusteringPlanStrategy"),
     )
 ]
-_FILTER = key(
-    "hoodie.clustering.plan.partition.filter.mode",
-    one_of(PartitionFilter, known=("DAY_ROLLING",)),
-    "NONE",
-    "Which partitions are clustered: all, the last ones by their names, or those between two names.",
-)
+_FILTER = key("hoodie.clustering.plan.partition.filter.mode", one_of(PartitionFilter, known=("DAY_ROLLING",)), "NONE")
+"""Which partitions are clustered: all, the last ones by their names, or those between two names."""
+_PLAN = key("hoodie.clustering.plan.strategy.class", choice(_PLANS, known=_OTHER_PLANS), None)
+"""How files are chosen: small ones of a partition together, up to a size. RecentDays and SelectedPartitions are older words for
+the filter modes of partitions."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +75,7 @@ class ClusteringOptions:
     """Groups of files of one plan. Unset: 30, and no limit for `cluster()`."""
     single_files: bool = option(f"{_CLUSTERING}single.group.clustering.enabled", boolean(), True)
     """Also plan a group of one file, where rows are sorted or logs merged by that."""
-    partition_filter: PartitionFilter = combined(
-        first_set,
-        key(
-            "hoodie.clustering.plan.strategy.class",
-            choice(_PLANS, known=_OTHER_PLANS),
-            None,
-            "How files are chosen: small ones of a partition together, up to a size. RecentDays and SelectedPartitions are older "
-            "words for the filter modes of partitions.",
-        ),
-        _FILTER,
-    )
+    partition_filter: PartitionFilter = combined(first_set, _PLAN, _FILTER)
     regex: str | None = option(f"{_CLUSTERING}partition.regex.pattern", regex(), None)
     """Only partitions whose whole path fits this regular expression. Unset: all."""
     selected: tuple[str, ...] = option(f"{_CLUSTERING}partition.selected", paths(), "")

@@ -74,18 +74,22 @@ def strategies() -> Kind[tuple[Strategy, ...]]:
     return Kind(f"{listed}, or the classes of Apache Hudi; several with commas between them are a chain", read)
 
 
-MEMORY_LIMIT = key(
-    "hoodie.python.memory.limit.mb",
-    whole(64),
-    1024,
-    "Without Spark: how many MB a write may hold of its own. Half of it is for rows of the batch; more rows wait in files, beside a "
-    "table on a local disk, otherwise in TMPDIR. As many files are written at once as fit into the other half, at least one. "
-    "RECIPES.md says what else counts as memory of the process.",
-)
+MEMORY_LIMIT = key("hoodie.python.memory.limit.mb", whole(64), 1024)
+"""Without Spark: how many MB a write may hold of its own. Half of it is for rows of the batch; more rows wait in files, beside a
+table on a local disk, otherwise in TMPDIR. As many files are written at once as fit into the other half, at least one. RECIPES.md
+says what else counts as memory of the process."""
 
 
 def _memory_bytes(wanted: int | None, share: float, limit_mb: int) -> int:
     return wanted or int(limit_mb * 1024 * 1024 * share)
+
+
+_MEMORY = key("hoodie.memory.compaction.max.size", whole(1), None)
+"""Bytes that a compaction, or a clustering, may hold in memory, on Spark each of its tasks; what is more goes to disk. Unset: a
+part of `hoodie.python.memory.limit.mb`."""
+_MEMORY_SHARE = key("hoodie.memory.compaction.fraction", fraction(), 0.6)
+"""The part of `hoodie.python.memory.limit.mb` that a compaction, or a clustering, may hold, where the option above does not say
+it."""
 
 
 @dataclass(frozen=True)
@@ -119,24 +123,7 @@ class CompactionOptions:
     the days before those."""
     partition_regex: str | None = option("hoodie.compaction.partition.path.regex", regex(), None)
     """Strategy partition_regex: found somewhere in the paths of the partitions that are taken."""
-    memory_bytes: int = combined(
-        _memory_bytes,
-        key(
-            "hoodie.memory.compaction.max.size",
-            whole(1),
-            None,
-            "Bytes that a compaction, or a clustering, may hold in memory, on Spark each of its tasks; what is more goes to disk. "
-            "Unset: a part of `hoodie.python.memory.limit.mb`.",
-        ),
-        key(
-            "hoodie.memory.compaction.fraction",
-            fraction(),
-            0.6,
-            "The part of `hoodie.python.memory.limit.mb` that a compaction, or a clustering, may hold, where the option above does "
-            "not say it.",
-        ),
-        MEMORY_LIMIT,
-    )
+    memory_bytes: int = combined(_memory_bytes, _MEMORY, _MEMORY_SHARE, MEMORY_LIMIT)
     """Of the process, or of each task of a cluster."""
     budget_s: float | None = None
     """So long whoever plans has to run it; then several small plans are made, each a part of that."""

@@ -8,11 +8,15 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Mapping
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 from hoodie.options.not_done import NOT_DONE
-from hoodie.options.option import key_of, keys_of
+from hoodie.options.option import Key, Keys, key_of, keys_of
 from hoodie.options.other_systems import OTHER_SYSTEMS
 from hoodie.options.read import MERGE_SCHEMA, TIMESTAMP_AS_OF
 from hoodie.options.registry import GROUPS, VALUES
@@ -111,16 +115,27 @@ def defaults_page() -> str:
 
 
 def _texts() -> dict[str, str]:
-    """What each option means, by its name: its own text, or the docstring of its field."""
+    """What each option means, by its name: its own text, or the docstring below its constant, else below its field."""
     texts = {key.name: key.doc for group in GROUPS.values() for key in group}
+    bodies: dict[str, list[ast.stmt]] = {}
+    for module in dict.fromkeys(cast(ModuleType, inspect.getmodule(value)) for value in VALUES):
+        body = ast.parse(inspect.getsource(module)).body
+        bodies |= {each.name: each.body for each in body if isinstance(each, ast.ClassDef)}
+        _add_texts(texts, body, {name: (key,) for name, key in vars(module).items() if isinstance(key, Key)})
     for value in VALUES:
-        (body,) = ast.parse(inspect.getsource(value)).body
-        for each, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
-            match each, below:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    for key in keys_of(value, only=name):
-                        texts[key.name] = texts[key.name] or " ".join(text.split())
+        _add_texts(texts, bodies[value.__name__], {each.name: keys_of(value, only=each.name) for each in fields(value)})
     return texts
+
+
+def _add_texts(texts: dict[str, str], body: list[ast.stmt], keys: Mapping[str, Keys]) -> None:
+    for each, below in pairwise(body):
+        match each, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                for key in keys.get(name, ()):
+                    texts[key.name] = texts[key.name] or " ".join(text.split())
 
 
 if __name__ == "__main__":

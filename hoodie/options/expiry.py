@@ -15,25 +15,17 @@ _CLASSES = {
 }
 
 
+_CLASS = key("hoodie.partition.ttl.strategy.class", choice(_CLASSES), None)
+"""The strategy by the name of its class; it wins over the type. Classes of your own are not run."""
+_TYPE = key("hoodie.partition.ttl.management.strategy.type", one_of(ExpiryStrategy), "KEEP_BY_TIME")
+"""From when a partition's days are counted: from its last change, or from its creation."""
+
+
 @dataclass(frozen=True)
 class ExpiryOptions:
     inline: bool = option("hoodie.partition.ttl.inline", boolean(), False)
     """Delete expired partitions after writes, and in the rounds of a services job."""
-    strategy: ExpiryStrategy = combined(
-        first_set,
-        key(
-            "hoodie.partition.ttl.strategy.class",
-            choice(_CLASSES),
-            None,
-            "The strategy by the name of its class; it wins over the type. Classes of your own are not run.",
-        ),
-        key(
-            "hoodie.partition.ttl.management.strategy.type",
-            one_of(ExpiryStrategy),
-            "KEEP_BY_TIME",
-            "From when a partition's days are counted: from its last change, or from its creation.",
-        ),
-    )
+    strategy: ExpiryStrategy = combined(first_set, _CLASS, _TYPE)
     days: int = option("hoodie.partition.ttl.strategy.days.retain", whole(-1), -1)
     """A partition expires after so many days; 0 and less: never."""
     selected: tuple[str, ...] | None = option(

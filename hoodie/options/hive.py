@@ -58,28 +58,16 @@ def servers_of(uris: str, *, option: str) -> Servers:
 _HIVE_SYNC = "hoodie.datasource.hive_sync."
 _HIVE_SYNC_TOOL = "org.apache.hudi.hive.HiveSyncTool"
 _GLUE = "glue"
-_ENABLE = key(
-    f"{_HIVE_SYNC}enable",
-    boolean(),
-    False,
-    "Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next one makes up for it.",
-)
-_ENABLE_ALL = key(
-    "hoodie.datasource.meta.sync.enable", boolean(), False, "The same, by Apache Hudi's word for all catalogs."
-)
-_TOOLS = key(
-    "hoodie.meta.sync.client.tool.class",
-    fields("Apache Hudi's classes"),
-    _HIVE_SYNC_TOOL,
-    "Where tables are registered. Any class but this one is a warning at each write: the table is not registered there.",
-)
-_MODE = key(
-    f"{_HIVE_SYNC}mode",
-    one_of(("hms", "jdbc", "hiveql", _GLUE)),
-    "hms",
-    "How. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes through a HiveServer. "
-    "glue is a warning at each write: the table is not registered there.",
-)
+_ENABLE = key(f"{_HIVE_SYNC}enable", boolean(), False)
+"""Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next one makes up for
+it."""
+_ENABLE_ALL = key("hoodie.datasource.meta.sync.enable", boolean(), False)
+"""The same, by Apache Hudi's word for all catalogs."""
+_TOOLS = key("hoodie.meta.sync.client.tool.class", fields("Apache Hudi's classes"), _HIVE_SYNC_TOOL)
+"""Where tables are registered. Any class but this one is a warning at each write: the table is not registered there."""
+_MODE = key(f"{_HIVE_SYNC}mode", one_of(("hms", "jdbc", "hiveql", _GLUE)), "hms")
+"""How. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes through a HiveServer. glue
+is a warning at each write: the table is not registered there."""
 _ENABLING = (_ENABLE, _ENABLE_ALL, _TOOLS, _MODE)
 
 
@@ -97,18 +85,17 @@ def not_registered(get: Callable[[Key[Any]], Any]) -> list[str]:
     return sentences
 
 
+_URIS = key(f"{_HIVE_SYNC}metastore.uris", text("thrift://host:port[,…]"), f"thrift://localhost:{PORT}")
+"""Servers of one metastore; the first that can be reached is asked."""
+
+
 @dataclass(frozen=True)
 class HiveSyncOptions:
     enabled: bool = combined(_enabled, *_ENABLING)
     """Whether to register after each commit."""
     servers: Servers = combined(
         partial(servers_of, option=f"{_HIVE_SYNC}metastore.uris"),
-        key(
-            f"{_HIVE_SYNC}metastore.uris",
-            text("thrift://host:port[,…]"),
-            f"thrift://localhost:{PORT}",
-            "Servers of one metastore; the first that can be reached is asked.",
-        ),
+        _URIS,
     )
     database: str | None = option(f"{_HIVE_SYNC}database", text("a name"), None)
     """Database to register in. Unset: `hoodie.database.name` of the table, else `default`."""

@@ -18,22 +18,14 @@ INDEX_TYPE = key(
         ),
     ),
     "BLOOM",
-    "How keys are found in files. SIMPLE is served by the same look-up as BLOOM. BUCKET is a layout: it is chosen when the table "
-    "is created (or written first), and later writes need no option; the hash of a key then says where it stands.",
 )
-BUCKET_COUNT = key(
-    "hoodie.bucket.index.num.buckets",
-    whole(1),
-    None,
-    "With index type BUCKET: file groups of a partition; it cannot be changed later. Unset: 256 in a new table (Apache Hudi's "
-    "default), in one that Apache Hudi wrote as its files say.",
-)
-BUCKET_FIELDS = key(
-    "hoodie.bucket.index.hash.field",
-    fields(),
-    None,
-    "With index type BUCKET: record key columns whose values are hashed. Unset: all of them.",
-)
+"""How keys are found in files. SIMPLE is served by the same look-up as BLOOM. BUCKET is a layout: it is chosen when the table is
+created (or written first), and later writes need no option; the hash of a key then says where it stands."""
+BUCKET_COUNT = key("hoodie.bucket.index.num.buckets", whole(1), None)
+"""With index type BUCKET: file groups of a partition; it cannot be changed later. Unset: 256 in a new table (Apache Hudi's
+default), in one that Apache Hudi wrote as its files say."""
+BUCKET_FIELDS = key("hoodie.bucket.index.hash.field", fields(), None)
+"""With index type BUCKET: record key columns whose values are hashed. Unset: all of them."""
 
 
 @dataclass(frozen=True)

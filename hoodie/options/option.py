@@ -6,8 +6,8 @@
         "Commits whose state can still be read after a clean."
 
 Topics are files with such values. `registry.py` has the list of them, and with it the table of all options; `Layers.make`
-(`given.py`) makes a value of what was set. A default is written as a user would write it. The docstring of the field is the
-text for docs/OPTIONS.md.
+(`given.py`) makes a value of what was set. A default is written as a user would write it. The docstring below it is the text
+for docs/OPTIONS.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Key(Generic[T_co]):
     default: T_co
     """None where unset means something of its own; the text says what."""
     doc: str = ""
-    """For docs/OPTIONS.md; empty: the docstring of its field."""
+    """For docs/OPTIONS.md; empty: the docstring below its field or its constant."""
     also: tuple[str, ...] = ()
     """Names of it that Apache Hudi does not know as such; they mean exactly the same."""
     shown: str = ""

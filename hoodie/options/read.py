@@ -11,20 +11,12 @@ from hoodie.options.option import Keys, fixed, group, key, listed, option, share
 from hoodie.options.values import boolean, choice, fields, one_of, text, whole
 from hoodie.options.view import VIEW, ViewOptions
 
-AS_OF = key(
-    "as.of.instant",
-    text("an instant"),
-    None,
-    "Read the table as it was at this instant: 17 or 14 digits, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO 8601, "
-    "`2 hours ago` (seconds to weeks), `today` or `yesterday`. Times without an offset are of the table's time zone.",
-)
-TIMESTAMP_AS_OF = key(
-    "timestampAsOf",
-    text("a time"),
-    None,
-    "The same by Delta Lake's and Spark's name: a date or time without an offset is one of the session's time zone. Without `enable` "
-    "the session is not seen, and an offset is needed.",
-)
+AS_OF = key("as.of.instant", text("an instant"), None)
+"""Read the table as it was at this instant: 17 or 14 digits, `yyyy-MM-dd`, `yyyy-MM-dd HH:mm:ss[.SSS]`, ISO 8601, `2 hours ago`
+(seconds to weeks), `today` or `yesterday`. Times without an offset are of the table's time zone."""
+TIMESTAMP_AS_OF = key("timestampAsOf", text("a time"), None)
+"""The same by Delta Lake's and Spark's name: a date or time without an offset is one of the session's time zone. Without `enable`
+the session is not seen, and an offset is needed."""
 MERGE_SCHEMA = fixed(
     "mergeSchema",
     "true",
@@ -55,24 +47,11 @@ class ReadOptions:
         "snapshot",
     )
     """Newest rows; base files only; or rows changed in a range of instants. `realtime` is the old name of snapshot."""
-    begin: str | None = listed(
-        key(
-            "hoodie.datasource.read.begin.instanttime",
-            text("an instant"),
-            None,
-            "Incremental queries: rows changed after this instant (exclusive); `000` or `earliest`: from the beginning.",
-        )
-    )
-    """Incremental: exclusive. An instant time; of versions 8 and 9 a completion time, and so is the end."""
-    end: str | None = listed(
-        key(
-            "hoodie.datasource.read.end.instanttime",
-            text("an instant"),
-            None,
-            "Incremental queries: rows changed up to this instant (inclusive). Unset: the latest.",
-        )
-    )
-    """Incremental: inclusive; None: the latest."""
+    begin: str | None = listed(key("hoodie.datasource.read.begin.instanttime", text("an instant"), None))
+    """Incremental queries: rows changed after this instant (exclusive); `000` or `earliest`: from the beginning."""
+    # An instant time; of versions 8 and 9 a completion time, and so is the end.
+    end: str | None = listed(key("hoodie.datasource.read.end.instanttime", text("an instant"), None))
+    """Incremental queries: rows changed up to this instant (inclusive). Unset: the latest."""
     as_of: str | None = listed(AS_OF, TIMESTAMP_AS_OF)
     """Inclusive."""
     changes: ChangeFormat = option("hoodie.datasource.query.incremental.format", one_of(ChangeFormat), "latest_state")
@@ -82,8 +61,9 @@ class ReadOptions:
     """Incremental queries: read a range whose commits were archived, or whose files were cleaned, from the whole table. false:
     that is an error. Where the files of the end are gone, rows that were changed after it are not in the answer, as in Apache
     Hudi."""
-    where: Any = shared(key("where", text("a condition"), None, "Rows to read, as SQL-like text."))
-    """Text, a list of conditions or a pyarrow expression, as the door was given it; `read/where.py` knows them."""
+    where: Any = shared(key("where", text("a condition"), None))
+    """Rows to read, as SQL-like text."""
+    # Or a list of conditions, or a pyarrow expression, as the door was given it; `read/where.py` knows them.
     columns: tuple[str, ...] | None = option("columns", fields(), None)
     """Columns to read. Unset: all."""
     stream: StreamReadOptions = group(StreamReadOptions)

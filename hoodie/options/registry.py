@@ -27,7 +27,6 @@ from hoodie.options.write import WriteOptions
 
 PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
 """A key that begins so is ours or Apache Hudi's, and no note for the commit's metadata."""
-_SECRET_WORDS = ("key", "secret", "token", "password", "credential")
 _TOPICS: Mapping[str, tuple[type, ...]] = {
     "Table": (TableOptions,),
     "Writing": (WriteOptions,),
@@ -93,14 +92,3 @@ def _prefixes() -> tuple[str, ...]:
 def remembered_names() -> frozenset[str]:
     """Names in lower case of the options that a table remembers once it is there."""
     return frozenset(name.lower() for key in GROUPS["Table"] for name in key.names)
-
-
-def is_secret(name: str) -> bool:
-    """Whether an option's value may be a secret: any name with such a word that is none of our own options."""
-    own = {known for group in GROUPS.values() for key in group for known in key.names}
-    return name.lower() not in own and any(word in name.lower() for word in _SECRET_WORDS)
-
-
-def redact(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with the values of possible secrets replaced, for messages and logs."""
-    return {name: "********" if is_secret(name) else value for name, value in options.items()}

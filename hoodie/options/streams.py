@@ -11,32 +11,16 @@ from hoodie.model.streams import StreamBatch
 from hoodie.options.option import Keys, combined, fixed, group, key, option
 from hoodie.options.values import milliseconds, text, whole
 
-STREAM_ID = key(
-    "hoodie.python.stream.id",
-    text("a name"),
-    None,
-    "Name of a stream whose batches are each written once. Streams of Spark are known by the id of their query.",
-)
-_BATCH = key(
-    "hoodie.python.stream.batch",
-    whole(0),
-    None,
-    "With a stream's name: number of the batch. When the table holds this batch of the stream already, or a later one, nothing is "
-    "written.",
-)
-STREAM_IDENTIFIER = key(
-    "hoodie.datasource.write.streaming.checkpoint.identifier",
-    text("a name"),
-    None,
-    "Name by which Apache Hudi's streaming sink knows the stream (its default: `default_single_writer`). Set it where a job with one "
-    "checkpoint goes over from Hudi or to it. Unset: Hudi's records are neither looked at nor written.",
-)
-COMMIT_ENTRIES = key(
-    "hoodie.datasource.write.commitmeta.key.prefix",
-    text("a prefix"),
-    "_",
-    "Options whose keys begin with it, and not with `hoodie.` or `_hoodie.`, are kept in the metadata of the commit.",
-)
+STREAM_ID = key("hoodie.python.stream.id", text("a name"), None)
+"""Name of a stream whose batches are each written once. Streams of Spark are known by the id of their query."""
+_BATCH = key("hoodie.python.stream.batch", whole(0), None)
+"""With a stream's name: number of the batch. When the table holds this batch of the stream already, or a later one, nothing is
+written."""
+STREAM_IDENTIFIER = key("hoodie.datasource.write.streaming.checkpoint.identifier", text("a name"), None)
+"""Name by which Apache Hudi's streaming sink knows the stream (its default: `default_single_writer`). Set it where a job with one
+checkpoint goes over from Hudi or to it. Unset: Hudi's records are neither looked at nor written."""
+COMMIT_ENTRIES = key("hoodie.datasource.write.commitmeta.key.prefix", text("a prefix"), "_")
+"""Options whose keys begin with it, and not with `hoodie.` or `_hoodie.`, are kept in the metadata of the commit."""
 
 
 def _batch(name: str | None, number: int | None, identifier: str | None) -> StreamBatch | None:

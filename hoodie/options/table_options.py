@@ -31,20 +31,14 @@ from hoodie.options.values import (
 )
 
 KEYGEN_TYPE = key(
-    "hoodie.datasource.write.keygenerator.type",
-    KEY_GENERATOR_TYPE,
-    None,
-    "How keys and partition paths are made. Unset: NON_PARTITION without partition columns, CUSTOM where these have kinds, "
-    "SIMPLE with one key and one partition column, else COMPLEX.",
-    also=("hoodie.table.keygenerator.type",),
+    "hoodie.datasource.write.keygenerator.type", KEY_GENERATOR_TYPE, None, also=("hoodie.table.keygenerator.type",)
 )
+"""How keys and partition paths are made. Unset: NON_PARTITION without partition columns, CUSTOM where these have kinds, SIMPLE
+with one key and one partition column, else COMPLEX."""
 KEYGEN_CLASS = key(
-    "hoodie.datasource.write.keygenerator.class",
-    KEY_GENERATOR_CLASS,
-    None,
-    "The same by the name of Apache Hudi's Java class.",
-    also=("hoodie.table.keygenerator.class",),
+    "hoodie.datasource.write.keygenerator.class", KEY_GENERATOR_CLASS, None, also=("hoodie.table.keygenerator.class",)
 )
+"""The same by the name of Apache Hudi's Java class."""
 TIMEBASED = (
     key(
         keygen.TYPE,
@@ -89,41 +83,28 @@ MERGE_MODE = key(
     "hoodie.write.record.merge.mode",
     choice({mode.value: mode for mode in MergeMode if mode is not MergeMode.CUSTOM}, known=[MergeMode.CUSTOM]),
     None,
-    "Whether the greater ordering value or the later commit wins. Unset: event time with ordering columns, else commit "
-    "time.",
     also=("hoodie.record.merge.mode",),
 )
+"""Whether the greater ordering value or the later commit wins. Unset: event time with ordering columns, else commit time."""
 MERGE_STRATEGY = key(
     "hoodie.write.record.merge.strategy.id",
     choice(STRATEGIES),
     None,
-    "The merge mode by the id of one of Apache Hudi's built-in strategies.",
     also=("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy"),
 )
+"""The merge mode by the id of one of Apache Hudi's built-in strategies."""
 PAYLOAD_CLASS = key(
-    "hoodie.datasource.write.payload.class",
-    payload_class(),
-    None,
-    "How records merge, by the name of one of Apache Hudi's payload classes; docs/MERGING.md says what each does. With the last one "
-    "an upsert is a delete.",
-    also=("hoodie.compaction.payload.class",),
+    "hoodie.datasource.write.payload.class", payload_class(), None, also=("hoodie.compaction.payload.class",)
 )
-DELETE_FIELD = key(
-    merging.DELETE_FIELD,
-    text("a column"),
-    None,
-    "With the next one: rows whose column holds the marker are deletes, as those with `_hoodie_is_deleted` are.",
-)
-DELETE_MARKER = key(
-    merging.DELETE_MARKER, text("a text"), None, "The marker, compared with the column's value as text."
-)
-MOR_INSERTS = key(
-    "hoodie.python.mor.inserts",
-    one_of(MorInserts, known=("log",)),
-    None,
-    "Where new rows of a merge-on-read table go: `base_file`, so that every key is in the bloom filter of a base file. "
-    "Apache Hudi's writers would not find keys that stand in logs only, and insert them a second time.",
-)
+"""How records merge, by the name of one of Apache Hudi's payload classes; docs/MERGING.md says what each does. With the last one
+an upsert is a delete."""
+DELETE_FIELD = key(merging.DELETE_FIELD, text("a column"), None)
+"""With the next one: rows whose column holds the marker are deletes, as those with `_hoodie_is_deleted` are."""
+DELETE_MARKER = key(merging.DELETE_MARKER, text("a text"), None)
+"""The marker, compared with the column's value as text."""
+MOR_INSERTS = key("hoodie.python.mor.inserts", one_of(MorInserts, known=("log",)), None)
+"""Where new rows of a merge-on-read table go: `base_file`, so that every key is in the bloom filter of a base file. Apache Hudi's
+writers would not find keys that stand in logs only, and insert them a second time."""
 
 
 @dataclass(frozen=True)

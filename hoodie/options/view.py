@@ -10,31 +10,15 @@ from hoodie.options.values import ViewStore, boolean, milliseconds, one_of, text
 
 _VIEW = "hoodie.filesystem.view."
 _REMOTE = f"{_VIEW}remote."
-_SYNC = key(
-    f"{_VIEW}incr.timeline.sync.enable",
-    boolean(),
-    None,
-    "List a partition once, and afterwards follow its files by what instants say: docs/TIMELINE_SERVICE.md. "
-    "Unset: on object stores and HDFS, from the second listing of a process on.",
-)
-_TYPE = key(
-    f"{_VIEW}type",
-    one_of(ViewStore),
-    "MEMORY",
-    "Where the files that are followed are kept: in memory, in bounded memory and a file, or in RocksDB.",
-)
-_CHECKPOINT = key(
-    "hoodie.python.view.checkpoint.path",
-    text("a folder, or an address as of a table"),
-    None,
-    "Where what is known of the files is left, so that the next process lists nothing. Unset: nowhere.",
-)
-REMOTE_TOKEN = key(
-    "hoodie.python.view.remote.token",
-    text("a token"),
-    None,
-    "What the server asks for, where it is not in the host's name.",
-)
+_SYNC = key(f"{_VIEW}incr.timeline.sync.enable", boolean(), None)
+"""List a partition once, and afterwards follow its files by what instants say: docs/TIMELINE_SERVICE.md. Unset: on object stores
+and HDFS, from the second listing of a process on."""
+_TYPE = key(f"{_VIEW}type", one_of(ViewStore), "MEMORY")
+"""Where the files that are followed are kept: in memory, in bounded memory and a file, or in RocksDB."""
+_CHECKPOINT = key("hoodie.python.view.checkpoint.path", text("a folder, or an address as of a table"), None)
+"""Where what is known of the files is left, so that the next process lists nothing. Unset: nowhere."""
+REMOTE_TOKEN = key("hoodie.python.view.remote.token", text("a token"), None)
+"""What the server asks for, where it is not in the host's name."""
 
 
 def _follows(follows: bool | None, checkpoint: str | None) -> bool | None:
@@ -43,6 +27,12 @@ def _follows(follows: bool | None, checkpoint: str | None) -> bool | None:
 
 def _retries(enabled: bool, number: int) -> int:
     return number if enabled else 0
+
+
+_RETRY = key(f"{_REMOTE}retry.enable", boolean(), True)
+"""Send a request again that a connection has failed. Apache Hudi: false."""
+_MAX_RETRIES = key(f"{_REMOTE}retry.max_numbers", whole(0), 3)
+"""How often."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +47,7 @@ class RemoteOptions:
     timeout_s: float = option(f"{_REMOTE}timeout.secs", whole(1), 60)
     """Seconds that an answer is waited for, retries included. Then the partitions concerned are listed. Apache Hudi: 300, each
     time."""
-    retries: int = combined(
-        _retries,
-        key(
-            f"{_REMOTE}retry.enable",
-            boolean(),
-            True,
-            "Send a request again that a connection has failed. Apache Hudi: false.",
-        ),
-        key(f"{_REMOTE}retry.max_numbers", whole(0), 3, "How often."),
-    )
+    retries: int = combined(_retries, _RETRY, _MAX_RETRIES)
     first_pause_s: float = option(f"{_REMOTE}retry.initial_interval_ms", milliseconds(0), 100)
     """Milliseconds before the first retry; each time it doubles."""
     max_pause_s: float = option(f"{_REMOTE}retry.max_interval_ms", milliseconds(0), 2000)

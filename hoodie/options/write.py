@@ -53,6 +53,12 @@ _BLOCK_KINDS = {LogBlockFormat.AVRO: BlockKind.AVRO_DATA, LogBlockFormat.PARQUET
 MOST_MARKER_FILES = 100
 
 
+_NULL_FOR_MISSING = key("hoodie.write.set.null.for.missing.columns", boolean(), False)
+"""Columns of the table that a batch lacks are null in its rows, whatever was stored there. Otherwise such a batch is an error."""
+_RECONCILE = key("hoodie.datasource.write.reconcile.schema", boolean(), False)
+"""The same by Apache Hudi's older word. Columns that the batch has more are added in any case, and types only widen."""
+
+
 @dataclass(frozen=True)
 class WriteOptions(FileSettings, StreamSettings):
     """How one write goes about its work; nothing here is remembered by the table."""
@@ -99,22 +105,7 @@ class WriteOptions(FileSettings, StreamSettings):
     them. The other two are as NONE: every file holds one partition."""
     partial: bool = option("hoodie.python.upsert.partial", boolean(), False)
     """Upsert only the columns that the batch has: rows of stored keys keep the others, new rows have null there."""
-    null_for_missing: bool = combined(
-        or_,
-        key(
-            "hoodie.write.set.null.for.missing.columns",
-            boolean(),
-            False,
-            "Columns of the table that a batch lacks are null in its rows, whatever was stored there. Otherwise such a "
-            "batch is an error.",
-        ),
-        key(
-            "hoodie.datasource.write.reconcile.schema",
-            boolean(),
-            False,
-            "The same by Apache Hudi's older word. Columns that the batch has more are added in any case, and types only widen.",
-        ),
-    )
+    null_for_missing: bool = combined(or_, _NULL_FOR_MISSING, _RECONCILE)
     integers_to_floating: bool = option("hoodie.python.write.integers.to.floating", boolean(), False)
     """A batch of floating point numbers makes an integer column of the table a floating one, for good; beyond 2^53 integers are
     rounded then. Otherwise whole numbers are stored as the integers they are, and a fraction is an error. Key columns keep their
