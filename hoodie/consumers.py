@@ -13,7 +13,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.consumers import ConsumerInfo, ConsumerLag
 from hoodie.model.enums import ChangeFormat
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.options.arguments import parse_images
 from hoodie.options.moments import BEGINNING, Moment, parse_begin_option, parse_position_option
 from hoodie.options.write import WriteOptions
@@ -76,7 +76,7 @@ class Consumer(Generic[R]):
         self._context = context
         self._stored = stored
         self._changes = changes
-        self._until: str | None = None
+        self._until: InstantTime | None = None
         """Where the range ends that was asked for since the place was moved; None: nothing was asked for."""
         self._images = False
         self._tried: set[str] = set()
@@ -99,7 +99,8 @@ class Consumer(Generic[R]):
     @property
     def position(self) -> str | None:
         """Its place: up to where it has read, as a position of `changes`. None is the beginning."""
-        return self._stored.place.position
+        place = self._stored.place.position
+        return None if place is None else str(place)
 
     @said_plainly
     def __enter__(self) -> Self:
@@ -158,7 +159,7 @@ class Consumer(Generic[R]):
             )
         except InstantNotFoundError as exc:
             raise InstantNotFoundError(self._lost(exc)) from exc
-        self._until = end or ""
+        self._until = end
         return found
 
     @undisturbed()
@@ -189,7 +190,7 @@ class Consumer(Generic[R]):
         Returns:
             The lag as of now; what `changes` gave counts until it is committed.
         """
-        return lag_behind(self._context, self._context.snapshot(), self.position)
+        return lag_behind(self._context, self._context.snapshot(), self._stored.place.position)
 
     @undisturbed()
     @said_plainly
@@ -210,28 +211,28 @@ class Consumer(Generic[R]):
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _end(self, until: Moment | None) -> str:
+    def _end(self, until: Moment | None) -> InstantTime:
         """Where the range ends; empty: nothing was committed yet."""
         asked, begun = None, self._until
         if until is not None:
             until = counted(until, lambda: self._context.snapshot().timeline.commits, name="until")
             asked = parse_position_option(until, name="until", zone=zone_of(self._context.config.timezone))
         if begun is None:
-            least, what = self.position or "", "its place, which seek() can move back"
+            least, what = self._stored.place.position or InstantTime(), "its place, which seek() can move back"
             # Beyond what can be passed there may come rows that nobody would look for any more.
-            found = self._newest() or ""
-            end = found if asked is None else min(asked, found, key=sort_key)
+            found = self._newest() or InstantTime()
+            end = found if asked is None else min(asked, found)
         else:
             least, what = begun, "the end of the range that was begun, which commit() closes"
             end = begun
-        if asked is not None and sort_key(asked) < sort_key(least):
+        if asked is not None and asked < least:
             raise OptionError(f"until={asked} of consumer {self.name!r} lies before {least}, {what}")
         return end
 
-    def _newest(self) -> str | None:
+    def _newest(self) -> InstantTime | None:
         """The last commit that can be passed; the place, where that lies behind it."""
-        found, place = safe_end(self._context), self.position
-        if found is None or (place is not None and sort_key(place) > sort_key(found)):
+        found, place = safe_end(self._context), self._stored.place.position
+        if found is None or (place is not None and place > found):
             return place
         return found
 
@@ -239,14 +240,14 @@ class Consumer(Generic[R]):
         """Say in the table that the change feed is read: from now on cleans keep its files."""
         self._images = True
         if not self._stored.place.before_images:
-            self._write(self.position, before_images=True)
+            self._write(self._stored.place.position, before_images=True)
 
     @undisturbed()
     @said_plainly
-    def _write(self, position: str | None, *, before_images: bool) -> None:
+    def _write(self, position: InstantTime | None, *, before_images: bool) -> None:
         self._move(position, before_images=before_images)
 
-    def _move(self, position: str | None, *, before_images: bool) -> None:
+    def _move(self, position: InstantTime | None, *, before_images: bool) -> None:
         place = new_place(self._context, self.name, position, before_images=before_images)
         self._tried.add(place.revision)
         self._stored = move_place(self._context, self._stored, place, ours=self._tried)
@@ -348,17 +349,17 @@ class TableConsumers(ABC, Generic[R]):
         drop_place(context, name)
 
 
-def new_place(context: TableContext, name: str, position: str | None, *, before_images: bool) -> ConsumerPlace:
+def new_place(context: TableContext, name: str, position: InstantTime | None, *, before_images: bool) -> ConsumerPlace:
     return ConsumerPlace(name, position, before_images, int(context.storage.now_s() * 1000))
 
 
-def safe_end(context: TableContext) -> str | None:
+def safe_end(context: TableContext) -> InstantTime | None:
     """The position that a pull may reach now; None where there is no commit that it could pass."""
     snapshot = context.snapshot()
     return snapshot.timeline.readable_until(snapshot.pending_writes)
 
 
-def position_of(context: TableContext, moment: Moment, *, name: str) -> str | None:
+def position_of(context: TableContext, moment: Moment, *, name: str) -> InstantTime | None:
     """The place that a moment stands for; None is the beginning.
 
     Raises:
@@ -376,4 +377,4 @@ def position_of(context: TableContext, moment: Moment, *, name: str) -> str | No
     if found == BEGINNING or latest is None:
         return None
     refuse_undone(snapshot.active, snapshot.timeline, found, table=context.storage.uri)
-    return min(found, latest, key=sort_key)
+    return min(found, latest)

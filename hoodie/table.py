@@ -27,7 +27,7 @@ from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult, History
 from hoodie.model.tuning import Tuning
 from hoodie.options.arguments import (
@@ -176,7 +176,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
         older = [i for i in self.archived_instants() if i.action in WRITES] if archived else []
         old = self._context.archived().read_commits(older)
         metadata = [*((i, old[i.time]) for i in older), *((i, active.read_commit(i)) for i in commits)]
-        metadata.sort(key=lambda each: sort_key(each[0].time))  # the commit of a savepoint may have stayed for longer
+        metadata.sort(key=lambda each: each[0].time)  # the commit of a savepoint may have stayed for longer
         return History(
             CommitResult.of(i.time, m.operation, m.stats(), replaced=m.replaced_file_ids, completed=i.completion)
             for i, m in metadata

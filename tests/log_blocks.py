@@ -8,13 +8,14 @@ from hoodie.format.avro_schema import avro_from_arrow, resolve_record, with_meta
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_data, encode_deletes, encode_parquet_data
 from hoodie.model.enums import BlockKind, HeaderKey
+from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY, with_meta_fields
 
 COLUMNS = pa.schema([("ts", pa.int64()), ("val", pa.string()), ("_hoodie_is_deleted", pa.bool_())])
 
 
 def t(number):
-    return f"20260101000000{number:03d}"
+    return InstantTime(f"20260101000000{number:03d}")
 
 
 def data(number, *rows, schema=COLUMNS, of=(), partial=False, kind=BlockKind.AVRO_DATA, partition=""):

@@ -16,7 +16,7 @@ from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.format.log_block import HEAD_BYTES, MAGIC, LogBlock, decode_block, scan_blocks, whole_size
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import LogFile
-from hoodie.model.instant import VisibleInstants, is_instant_time, sort_key
+from hoodie.model.instant import VisibleInstants, is_instant_time
 from hoodie.storage.base import Storage
 
 DATA = (BlockKind.AVRO_DATA, BlockKind.PARQUET_DATA)
@@ -112,11 +112,9 @@ def counted_logs(logs: tuple[LogFile, ...], visible: VisibleInstants) -> Counted
         ((time, _),) = merged.committed_entries
         if not visible.sees(time):
             continue
-        names, key = frozenset(merged.stands_for), sort_key(time)
+        names = frozenset(merged.stands_for)
         skipped = [
-            log
-            for log in logs
-            if log.name in names and all(sort_key(instant) < key for instant, _ in log.committed_entries)
+            log for log in logs if log.name in names and all(instant < time for instant, _ in log.committed_entries)
         ]
         gone = frozenset(log.name for log in skipped)
         rest = [log for log in logs if log is not merged and log.name not in gone]
@@ -210,7 +208,7 @@ def _blocks_of(
 def _is_of_no_commit(log: LogFile, visible: VisibleInstants) -> bool:
     """No active commit wrote it, and no archived one can have: all that is in it is younger than its slice."""
     start = visible.start
-    return not log.committed_bytes and start is not None and sort_key(log.base_instant) >= sort_key(start)
+    return not log.committed_bytes and start is not None and log.base_instant >= start
 
 
 def _block_heads(storage: Storage, log: LogFile) -> Iterator[LogBlock]:

@@ -32,7 +32,7 @@ from hoodie.format.log_content import (
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileSlice, LogFile
-from hoodie.model.instant import VisibleInstants
+from hoodie.model.instant import InstantTime, VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import folder_of
 from hoodie.model.plans import MergeRule, UnstoredColumns
@@ -154,7 +154,7 @@ def _refuse_lost_blocks(
     may be there: a task that was run again can have appended to the same file. What the blocks of a log compaction stand for is
     counted with these.
     """
-    expected: Counter[str] = Counter()
+    expected: Counter[InstantTime] = Counter()
     for log in logs:
         for instant, count in log.committed_entries:
             if visible.sees(instant) and instant not in stood_for:

@@ -32,6 +32,7 @@ from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.format.parquet_file import open_parquet, parquet_writer
 from hoodie.format.parquet_footer import leaves_with_nan
 from hoodie.model.enums import MergeMode, RowCopies
+from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import ROW_COPIES, format_row_copy, join, name_of, parse_row_copy
 from hoodie.model.payloads import WriteStat
@@ -66,7 +67,7 @@ class RowCopy:
 
     path: str
     size_bytes: int
-    instant: str
+    instant: InstantTime
     shares: tuple[LogShare, ...]
     kinds: np.ndarray
     positions: np.ndarray
@@ -228,9 +229,9 @@ def _shares(text: bytes | None, file: pq.ParquetFile) -> tuple[LogShare, ...] | 
     return tuple(shares) if end == file.metadata.num_rows else None
 
 
-def row_copies_of(storage: Storage) -> dict[str, list[str]]:
+def row_copies_of(storage: Storage) -> dict[InstantTime, list[str]]:
     """The copies that there are: instant -> paths."""
-    found: dict[str, list[str]] = {}
+    found: dict[InstantTime, list[str]] = {}
     for info in storage.list(ROW_COPIES):
         instant = parse_row_copy(info.name)
         if instant is not None:

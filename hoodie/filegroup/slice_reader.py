@@ -22,7 +22,7 @@ from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import InstantRange, sort_key
+from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, UnstoredColumns, WholeSlice
 from hoodie.storage.base import Storage
@@ -90,20 +90,20 @@ def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: Instant
                 f"rows have no {COMMIT_TIME}, so that it is not known whether they are of the range: a file of the table was not "
                 "written by a writer of such tables; read the whole table"
             )
-        times = _sort_keys(batch.column(COMMIT_TIME))
+        times = _padded(batch.column(COMMIT_TIME))
         keep = pa.array(np.ones(batch.num_rows, dtype=bool))
         if span.only is not None:
             keep = pc.is_in(batch.column(COMMIT_TIME), value_set=pa.array(sorted(span.only), pa.string()))
         if span.begin is not None:
-            keep = pc.and_(keep, pc.greater(times, sort_key(span.begin)))
+            keep = pc.and_(keep, pc.greater(times, span.begin.padded))
         if span.end is not None:
-            keep = pc.and_(keep, pc.less_equal(times, sort_key(span.end)))
+            keep = pc.and_(keep, pc.less_equal(times, span.end.padded))
         batch = batch.filter(keep)
     return batch
 
 
-def _sort_keys(times: pa.Array) -> pa.Array:
-    """`sort_key` of a column of instant times."""
+def _padded(times: pa.Array) -> pa.Array:
+    """`InstantTime.padded` of a column of instant times."""
     short = pc.equal(pc.binary_length(times), 14)
     if not pc.any(short).as_py():
         return times

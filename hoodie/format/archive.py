@@ -26,7 +26,7 @@ from hoodie.format.log_content import record_bounds
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.format.plan_avro import decode_entry
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
-from hoodie.model.instant import Instant, is_instant_time
+from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.payloads import CommitMetadata
 
 _ARCHIVE_FILE = re.compile(r"\.commits_\.archive\.(\d+)(?:_\d+-\d+-\d+)?", re.ASCII)
@@ -65,7 +65,9 @@ def decode_archive_file(data: bytes, *, path: str) -> tuple[Instant, ...]:
     return tuple(found)
 
 
-def decode_archived_commits(data: bytes, times: frozenset[str], *, path: str) -> dict[str, CommitMetadata]:
+def decode_archived_commits(
+    data: bytes, times: frozenset[InstantTime], *, path: str
+) -> dict[InstantTime, CommitMetadata]:
     """Instant time -> metadata of the completed commits among `times` that a version 6 archive file holds.
 
     Raises:
@@ -75,7 +77,7 @@ def decode_archived_commits(data: bytes, times: frozenset[str], *, path: str) ->
     for entry in _entries(data, (_COMMIT, _TIME, _STATE, _REPLACE), path=path):
         record = entry[_COMMIT] or entry[_REPLACE]
         if entry[_STATE] == State.COMPLETED.name and entry[_TIME] in times and record is not None:
-            found[entry[_TIME]] = check_commit(
+            found[InstantTime(entry[_TIME])] = check_commit(
                 commit_of(record, path=path, completed=True), path=path, time=entry[_TIME]
             )
     return found
@@ -177,7 +179,9 @@ def decode_lsm_file(data: bytes, *, path: str) -> tuple[Instant, ...]:
     )
 
 
-def decode_lsm_commits(data: bytes, wanted: Mapping[str, Action], *, path: str) -> dict[str, CommitMetadata]:
+def decode_lsm_commits(
+    data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
+) -> dict[InstantTime, CommitMetadata]:
     """Instant time -> metadata of the commits among `wanted` (time -> action) that a Parquet file of the LSM timeline holds.
 
     Raises:
@@ -186,7 +190,7 @@ def decode_lsm_commits(data: bytes, wanted: Mapping[str, Action], *, path: str) 
     table = _lsm_columns(data, ("instantTime", "action", "metadata"), path=path)
     found = {}
     for number, row in enumerate(table.select(["instantTime", "action"]).to_pylist()):
-        time = str(row["instantTime"])
+        time = InstantTime(row["instantTime"])
         content = table.column("metadata")[number].as_py() if wanted.get(time) == row["action"] else None
         if content:
             found[time] = decode_commit_file(content, wanted[time], path=f"{path} (instant {time})", time=time)
@@ -210,4 +214,5 @@ def _instant(time: object, action: object, completion: object, *, path: str) -> 
         raise CorruptFileError(f"{path}: instant {time} has the action {str(action)[:40]!r}, which no timeline has")
     if completion is not None and (not isinstance(completion, str) or not is_instant_time(completion)):
         raise CorruptFileError(f"{path}: instant {time} has the completion time {str(completion)[:40]!r}")
-    return Instant(time, Action(action), State.COMPLETED, completion)
+    completed = None if completion is None else InstantTime(completion)
+    return Instant(InstantTime(time), Action(action), State.COMPLETED, completed)

@@ -11,6 +11,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.log_name_texts import LogNameTexts, cut_lists, put_names
 from hoodie.model.commands import doctor_of
 from hoodie.model.enums import WriteOperation
+from hoodie.model.instant import InstantTime
 from hoodie.model.log_names import LogNames
 from hoodie.model.payloads import CommitMetadata, WriteStat
 
@@ -174,7 +175,7 @@ def _stat_from_json(stat: _Fields, partition: str) -> WriteStat:
         # Hudi leaves it null in inflight files; the key of the map says the same.
         partition_path=partition,
         path=stat.text("path") or "",
-        prev_commit=None if previous == _NEW_GROUP else previous,
+        prev_commit=None if previous in (None, _NEW_GROUP) else InstantTime(previous),
         prev_base_file=stat.text("prevBaseFile"),
         log_version=None if stat.get("logVersion") is None else stat.count("logVersion"),
         base_file=stat.text("baseFile"),

@@ -29,6 +29,7 @@ from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.plan_check import check_operation, check_rollback
 from hoodie.model.enums import Action, WriteOperation
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import name_of
 from hoodie.model.payloads import (
     CompactionOperation,
@@ -361,7 +362,7 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
         found = CompactionOperation(
             partition_path=operation["partitionPath"] or "",
             file_id=file_id,
-            base_instant=base_instant,
+            base_instant=InstantTime(base_instant),
             data_file=name(data_file) if data_file else None,
             log_files=tuple(name(log) for log in operation["deltaFilePaths"] or []),
             metrics=operation["metrics"] or {},
@@ -425,13 +426,15 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
         RollbackRequest(
             partition_path=request["partitionPath"],
             file_id=request["fileId"],
-            base_instant=request["latestBaseInstant"],
+            base_instant=InstantTime(request["latestBaseInstant"] or "") or None,
             files_to_delete=tuple(request["filesToBeDeleted"]),
             log_blocks=request["logBlocksToBeDeleted"] or {},
         )
         for request in record["RollbackRequests"] or []
     )
-    plan = RollbackPlan(instant["commitTime"], _action(instant["action"], path), requests, record["version"] or 1)
+    plan = RollbackPlan(
+        InstantTime(instant["commitTime"]), _action(instant["action"], path), requests, record["version"] or 1
+    )
     check_rollback(plan, path)
     return plan
 
@@ -484,7 +487,9 @@ def rollback_of(record: Mapping[str, Any], *, path: str) -> RollbackMetadata:
     rolled_back = [(entry["commitTime"], _action(entry["action"], path)) for entry in record["instantsRollback"]]
     # Old metadata lists only the times; all that could be rolled back then and left a trace here were commits.
     named = {instant for instant, _ in rolled_back}
-    rolled_back += [(instant, Action.COMMIT) for instant in record["commitsRollback"] if instant not in named]
+    rolled_back += [
+        (InstantTime(instant), Action.COMMIT) for instant in record["commitsRollback"] if instant not in named
+    ]
     partitions = tuple(
         RollbackPartition(
             partition_path=partition["partitionPath"],
@@ -496,7 +501,11 @@ def rollback_of(record: Mapping[str, Any], *, path: str) -> RollbackMetadata:
         for partition in record["partitionMetadata"].values()
     )
     return RollbackMetadata(
-        record["startRollbackTime"], record["timeTakenInMillis"], tuple(rolled_back), partitions, record["version"] or 1
+        InstantTime(record["startRollbackTime"]),
+        record["timeTakenInMillis"],
+        tuple(rolled_back),
+        partitions,
+        record["version"] or 1,
     )
 
 

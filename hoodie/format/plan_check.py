@@ -6,7 +6,7 @@ Whoever runs a plan deletes and writes by it, and somebody else may have written
 from __future__ import annotations
 
 from hoodie.errors import CorruptFileError
-from hoodie.model.instant import is_instant_time, sort_key
+from hoodie.model.instant import is_instant_time
 from hoodie.model.names import is_partition_path, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import CleanPlan, ClusteredSlice, CompactionOperation, RestorePlan, RollbackPlan
 
@@ -82,7 +82,7 @@ def check_restore(plan: RestorePlan, path: str) -> None:
     """Raises CorruptFileError where carrying the plan out would take back what is not after the instant to restore."""
     target = plan.target
     for time, _ in plan.instants:
-        if not is_instant_time(time) or (target is not None and sort_key(time) <= sort_key(target)):
+        if not is_instant_time(time) or (target is not None and time <= target):
             raise CorruptFileError(
                 f"{path}: the plan takes back {time[:80]!r}, which does not come after {(target or '')[:80]!r}, the instant to "
                 "restore: nothing was done; remove the plan and restore anew"

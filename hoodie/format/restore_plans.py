@@ -8,6 +8,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.plan_avro import decode_plan, encode_plan, rollback_of, rollback_record
 from hoodie.format.plan_check import check_restore
 from hoodie.model.enums import Action
+from hoodie.model.instant import InstantTime
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, SavepointMetadata
 
 SAVEPOINT = "HoodieSavepointMetadata"
@@ -67,8 +68,10 @@ def decode_restore_plan(data: bytes, *, path: str) -> RestorePlan:
         CorruptFileError: the bytes are no such plan, or it would take back what is not after the instant to restore.
     """
     record = decode_plan(RESTORE_PLAN, data, path=path)
-    instants = tuple((each["commitTime"], _action(each["action"], path)) for each in record["instantsToRollback"])
-    plan = RestorePlan(record["savepointToRestoreTimestamp"] or None, instants)
+    instants = tuple(
+        (InstantTime(each["commitTime"]), _action(each["action"], path)) for each in record["instantsToRollback"]
+    )
+    plan = RestorePlan(InstantTime(record["savepointToRestoreTimestamp"] or "") or None, instants)
     check_restore(plan, path)
     return plan
 
@@ -97,13 +100,17 @@ def decode_restore_metadata(data: bytes, *, path: str) -> RestoreMetadata:
         CorruptFileError: the bytes are no such metadata.
     """
     record = decode_plan(RESTORE_METADATA, data, path=path)
-    undone = [(each["commitTime"], _action(each["action"], path)) for each in record["restoreInstantInfo"] or ()]
+    undone = [
+        (InstantTime(each["commitTime"]), _action(each["action"], path)) for each in record["restoreInstantInfo"] or ()
+    ]
     # Old metadata lists only the times; all that could be restored then were commits.
     named = {time for time, _ in undone}
-    undone += [(time, Action.COMMIT) for time in record["instantsToRollback"] if time not in named]
+    undone += [(InstantTime(time), Action.COMMIT) for time in record["instantsToRollback"] if time not in named]
     records = (each for found in record["hoodieRestoreMetadata"].values() for each in found)
     rollbacks = tuple(rollback_of(each, path=path) for each in records if each is not None)
-    return RestoreMetadata(record["startRestoreTime"], record["timeTakenInMillis"], tuple(undone), rollbacks)
+    return RestoreMetadata(
+        InstantTime(record["startRestoreTime"]), record["timeTakenInMillis"], tuple(undone), rollbacks
+    )
 
 
 def _instants(instants: tuple[tuple[str, Action], ...]) -> list[dict[str, str]]:

@@ -10,6 +10,7 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.format.plan_avro import decode_plan, encode_plan
 from hoodie.format.plan_check import check_clean
 from hoodie.model.enums import Action, CleanPolicy, State
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import join, name_of
 from hoodie.model.payloads import CleanedPartition, CleanMetadata, CleanPlan
 
@@ -81,7 +82,7 @@ def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
     plan = CleanPlan(
         policy=_policy(record["policy"], path),
         files=files,
-        earliest=(earliest["timestamp"], _action(earliest["action"], path))
+        earliest=(InstantTime(earliest["timestamp"]), _action(earliest["action"], path))
         if earliest and earliest["timestamp"]
         else None,
         last_completed=record["lastCompletedCommitTimestamp"],
@@ -164,7 +165,7 @@ def decode_clean_metadata(data: bytes, *, path: str) -> CleanMetadata:
     """
     record = decode_plan(CLEAN_METADATA, data, path=path)
     return CleanMetadata(
-        record["earliestCommitToRetain"].strip() or None,
+        InstantTime(record["earliestCommitToRetain"].strip()) or None,
         record["lastCompletedCommitTimestamp"],
         dict(record["extraMetadata"] or {}),
     )
@@ -188,17 +189,17 @@ def decode_cleaned(data: bytes, *, path: str) -> tuple[CleanedPartition, ...]:
     )
 
 
-def earliest_kept_by_plan(data: bytes, *, path: str) -> str | None:
+def earliest_kept_by_plan(data: bytes, *, path: str) -> InstantTime | None:
     """The first commit whose files a planned clean keeps; None when it goes by numbers of versions.
 
     Raises:
         CorruptFileError: the bytes are no plan of a clean.
     """
     kept = decode_plan(CLEAN_PLAN, data, path=path)["earliestInstantToRetain"]
-    return kept["timestamp"] or None if kept else None
+    return InstantTime(kept["timestamp"]) if kept and kept["timestamp"] else None
 
 
-def earliest_kept(data: bytes, *, path: str) -> str | None:
+def earliest_kept(data: bytes, *, path: str) -> InstantTime | None:
     """The first commit whose files a completed clean kept; None when it went by numbers of versions.
 
     Raises:

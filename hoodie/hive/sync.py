@@ -22,6 +22,7 @@ from hoodie.hive.touched import Commits, Noted, Touched, partitions_with_rows
 from hoodie.hive.views import PATH, SCHEMA_PART, SCHEMA_PARTS, Description, View, describe, views_of
 from hoodie.metastore.connection import connected
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
+from hoodie.model.instant import InstantTime
 from hoodie.model.once import once
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.option import option_name
@@ -290,7 +291,7 @@ class _Work:
 
 def _noted(table: Any) -> Noted:
     said = (table.parameters or {}) if table is not None else {}
-    return Noted(said.get(LAST_COMMIT), said.get(LAST_COMPLETION))
+    return Noted(*(InstantTime(said.get(key) or "") or None for key in (LAST_COMMIT, LAST_COMPLETION)))
 
 
 def _columns(fields: Sequence[Any] | None) -> list[Column]:

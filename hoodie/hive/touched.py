@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.model.enums import WriteOperation
-from hoodie.model.instant import Instant, format_instant, sort_key
+from hoodie.model.instant import Instant, InstantTime, format_instant
 from hoodie.view.context import Snapshot, TableContext
 
 _EMPTYING = (
@@ -24,8 +24,8 @@ _EMPTYING = (
 class Noted:
     """Up to where a table is registered, as the metastore has it."""
 
-    instant: str | None
-    completion: str | None
+    instant: InstantTime | None
+    completion: InstantTime | None
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Commits:
     def newest(self) -> Noted:
         latest = self._timeline.latest_commit
         completions = [self._completion[commit.time] for commit in self._timeline.commits]
-        return Noted(latest.time if latest else None, max(completions, key=sort_key, default=None))
+        return Noted(latest.time if latest else None, max(completions, default=None))
 
     def touched_since(self, noted: Noted) -> Touched | None:
         """None where these commits do not tell it: some of them were archived, or taken back."""
         if noted.instant is None or noted.instant not in self._timeline.completed_times:
             return None
         later = [commit for commit in self._timeline.commits if self._is_later(commit, noted)]
-        later.sort(key=lambda commit: sort_key(self._completion[commit.time]))
+        later.sort(key=lambda commit: self._completion[commit.time])
         state: dict[str, bool] = {}
         for metadata in self._active.read_commits(later):
             wrote = {path for path, stats in metadata.write_stats.items() if stats}
@@ -68,14 +68,14 @@ class Commits:
         )
 
     def _is_later(self, commit: Instant, noted: Noted) -> bool:
-        if noted.instant is None or sort_key(commit.time) > sort_key(noted.instant):
+        if noted.instant is None or commit.time > noted.instant:
             return True
         if noted.completion is None or commit.time == noted.instant:
             return False
-        return sort_key(self._completion[commit.time]) >= sort_key(noted.completion)
+        return self._completion[commit.time] >= noted.completion
 
 
-def _completions(context: TableContext, snapshot: Snapshot) -> Mapping[str, str]:
+def _completions(context: TableContext, snapshot: Snapshot) -> Mapping[str, InstantTime]:
     commits = snapshot.timeline.commits
     if snapshot.timeline.by_completion:
         return {commit.time: commit.position for commit in commits}

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.options.arguments import check_seconds
 from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
@@ -37,7 +37,7 @@ class OpenTable(ABC):
     @abstractmethod
     def timeline(self) -> Timeline: ...
 
-    def _instant(self, moment: Moment, instants: Callable[[Timeline], Sequence[Instant]]) -> str:
+    def _instant(self, moment: Moment, instants: Callable[[Timeline], Sequence[Instant]]) -> InstantTime:
         """The instant that a moment means, of those of the timeline that it may fall on."""
         zone = zone_of(self.config.timezone)
         return instant_of(moment, lambda: instants(self.timeline), name="instant", zone=zone, table=self.uri)

@@ -12,7 +12,7 @@ from hoodie.maintenance.cleaning import Cleans
 from hoodie.maintenance.compaction import Compactions
 from hoodie.maintenance.savepoints import Savepoints
 from hoodie.model.enums import TableType
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.results import CommitResult, EraseResult
 from hoodie.services.archiving import archive
 from hoodie.services.remains import remains
@@ -57,12 +57,12 @@ class Erasure(Compactions, Cleans, Savepoints):
         newest = (
             context.active.load().latest_commit
         )  # the delete, or one that came after an earlier delete of these rows
-        before = None if newest is None else deleted.instant or newest.time
+        before = None if newest is None else InstantTime(deleted.instant or newest.time)
         if context.config.table_type is TableType.MERGE_ON_READ:
             self.compact(options, strategy="unbounded")
         cleaned = self.clean(options, retain_versions=1)
         timeline = context.active.load()
-        stay = sum(before is not None and sort_key(commit.time) >= sort_key(before) for commit in timeline.commits)
+        stay = sum(before is not None and commit.time >= before for commit in timeline.commits)
         keep = replace(write.archiving, min_commits=stay, max_commits=stay)
         # Archiving leaves the commits by which a compaction would be due: of one commit it is told by the newest.
         soon = replace(write.compaction, max_delta_commits=1)

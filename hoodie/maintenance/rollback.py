@@ -6,6 +6,7 @@ from typing import Literal, overload
 
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import Action
+from hoodie.model.instant import InstantTime
 from hoodie.model.results import RestoreResult
 from hoodie.options.moments import Moment
 from hoodie.services.clustering import drop
@@ -45,20 +46,20 @@ class Rollbacks(OpenTable):
         return self._preview_rollback(found) if dry_run else self._rollback(found)
 
     @said_plainly
-    def _preview_rollback(self, instant: str | None) -> RestoreResult:
+    def _preview_rollback(self, instant: InstantTime | None) -> RestoreResult:
         context, _ = self._at_work()
         return preview_rollback(context, instant)
 
     @undisturbed()
     @said_plainly
-    def _rollback(self, instant: str | None) -> list[str]:
+    def _rollback(self, instant: InstantTime | None) -> list[str]:
         context, _ = self._at_work()
         if instant is None:
             return recover(context)
         if is_completed(context, instant):
             rollback_failed(context)
             roll_back_commit(context, instant)
-            return [instant]
+            return [str(instant)]
         if context.active.load().find(instant, Action.CLUSTERING) is not None:
-            return [instant] if drop(context, instant) else []
-        return [instant] if rollback_instant(context, instant) else []
+            return [str(instant)] if drop(context, instant) else []
+        return [str(instant)] if rollback_instant(context, instant) else []

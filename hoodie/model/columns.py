@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,6 @@ class ColumnHistory:
 
     def at(self, instant: str) -> tuple[Column, ...] | None:
         """Columns of the files that an instant wrote; None when the history says nothing about it."""
-        version = self.stated.get(instant, int(sort_key(instant)))
+        version = self.stated.get(instant, int(InstantTime(instant).padded))
         found = bisect_right(self.versions, version, key=lambda each: each[0])
         return self.versions[found - 1][1] if found else None

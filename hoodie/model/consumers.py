@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hoodie.model.results import format_count
+from hoodie.model.results import PlainInstants, format_count
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ConsumerLag:
 
 
 @dataclass(frozen=True)
-class ConsumerInfo:
+class ConsumerInfo(PlainInstants):
     """A named consumer of a table, as `consumers()` lists it."""
 
     name: str

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from hoodie.model.instant import InstantTime
+
 
 class FileGroupId(NamedTuple):
     partition_path: str
@@ -14,7 +16,7 @@ class FileGroupId(NamedTuple):
 class BaseFile(NamedTuple):
     partition_path: str
     file_id: str
-    instant: str
+    instant: InstantTime
     name: str
     size_bytes: int
 
@@ -26,13 +28,13 @@ class BaseFile(NamedTuple):
 class LogFile(NamedTuple):
     partition_path: str
     file_id: str
-    base_instant: str
+    base_instant: InstantTime
     version: int
     name: str
     size_bytes: int
     committed_bytes: int | None = None
     """Size that active commit metadata states (0: named without a size); None when no active commit names the file."""
-    committed_entries: tuple[tuple[str, int], ...] = ()
+    committed_entries: tuple[tuple[InstantTime, int], ...] = ()
     """(instant, records and deletes that it wrote into the file) of each active commit that wrote it."""
     stands_for: tuple[str, ...] | None = None
     """Of what a log compaction wrote: names of the log files of its slice that say nothing else; none where that is not known."""
@@ -50,7 +52,7 @@ class FileSlice(NamedTuple):
     """
 
     group: FileGroupId
-    base_instant: str
+    base_instant: InstantTime
     base: BaseFile | None
     logs: tuple[LogFile, ...]
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, is_instant_time
+from hoodie.model.instant import Instant, InstantTime, is_instant_time
 
 HOODIE = ".hoodie"
 PRIVATE = ".hoodie/.hoodie_py"
@@ -104,7 +104,7 @@ class BaseFileName(NamedTuple):
 
     file_id: str
     write_token: str
-    instant: str
+    instant: InstantTime
 
 
 def format_base_file(name: BaseFileName, extension: str = PARQUET) -> str:
@@ -120,14 +120,14 @@ def parse_base_file(name: str) -> BaseFileName | None:
     parts = stem.split("_")
     if not dot or not extension.isalnum() or len(parts) != len(BaseFileName._fields) or not is_instant_time(parts[2]):
         return None
-    return BaseFileName(*parts) if parts[0] and parts[1] else None
+    return BaseFileName(parts[0], parts[1], InstantTime(parts[2])) if parts[0] and parts[1] else None
 
 
 class LogFileName(NamedTuple):
     """`.{fileId}_{base instant}.log.{version}_{writeToken}`; `suffix` is `.cdc` for change logs, else empty."""
 
     file_id: str
-    base_instant: str
+    base_instant: InstantTime
     version: int
     write_token: str
     suffix: str = ""
@@ -151,11 +151,11 @@ def parse_log_file(name: str) -> LogFileName | None:
     version, _, token = rest.removesuffix(".cdc").partition("_")
     if not (version.isascii() and version.isdigit()) or (token and parse_write_token(token) is None):
         return None
-    return LogFileName(file_id, instant, int(version), token, suffix)
+    return LogFileName(file_id, InstantTime(instant), int(version), token, suffix)
 
 
 @lru_cache(_REMEMBERED)
-def log_sort_key(name: LogFileName) -> tuple[str, int, tuple[int, ...], str]:
+def log_sort_key(name: LogFileName) -> tuple[InstantTime, int, tuple[int, ...], str]:
     """Order in which log files are read: instant, version, write token part by part, suffix."""
     token = parse_write_token(name.write_token)
     return (name.base_instant, name.version, tuple(token) if token else (), name.suffix)
@@ -194,13 +194,14 @@ def parse_instant_file(name: str, layout: int = 1) -> Instant | None:
     if not is_instant_time(time) or (underscore and not is_instant_time(completion)):
         return None
     if rest == State.INFLIGHT and not underscore:
-        return Instant(time, Action.COMMIT, State.INFLIGHT)
+        return Instant(InstantTime(time), Action.COMMIT, State.INFLIGHT)
     action, dot, state = rest.partition(".")
     if action not in set(Action) or (dot and state not in (State.REQUESTED, State.INFLIGHT)):
         return None
     if bool(underscore) is not (layout > 1 and not dot):
         return None
-    return Instant(time, Action(action), State(state) if state else State.COMPLETED, completion or None)
+    reached = State(state) if state else State.COMPLETED
+    return Instant(InstantTime(time), Action(action), reached, InstantTime(completion) if completion else None)
 
 
 def format_row_copy(instant_time: str, number: int) -> str:
@@ -208,10 +209,11 @@ def format_row_copy(instant_time: str, number: int) -> str:
     return f"{instant_time}_{number}{PARQUET}"
 
 
-def parse_row_copy(name: str) -> str | None:
+def parse_row_copy(name: str) -> InstantTime | None:
     """The instant time in the name of a row copy; None for other names."""
     time, _, number = name.removesuffix(PARQUET).partition("_")
-    return time if name.endswith(PARQUET) and is_instant_time(time) and number.isdigit() else None
+    is_copy = name.endswith(PARQUET) and is_instant_time(time) and number.isdigit()
+    return InstantTime(time) if is_copy else None
 
 
 def marker_path(time: str, partition_path: str, file_name: str, kind: str) -> str:

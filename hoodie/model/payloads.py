@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hoodie.model.enums import Action, CleanPolicy, WriteOperation
+from hoodie.model.instant import InstantTime
 
 NEW_GROUPS_ONLY = "hoodie.python.new.file.groups.only"
 """Key in an inflight file's extra metadata: the write names no file group because it touches none that is there."""
@@ -23,7 +24,7 @@ class WriteStat:
     partition_path: str
     path: str
     """Relative to the table's base."""
-    prev_commit: str | None = None
+    prev_commit: InstantTime | None = None
     """Instant of the file slice the write was based on; None (stored as the string "null") for a new file group."""
     num_writes: int = 0
     num_inserts: int = 0
@@ -69,7 +70,7 @@ class CompactionOperation:
 
     partition_path: str
     file_id: str
-    base_instant: str
+    base_instant: InstantTime
     data_file: str | None
     log_files: tuple[str, ...]
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -124,7 +125,7 @@ class RollbackRequest:
 
     partition_path: str
     file_id: str | None = None
-    base_instant: str | None = None
+    base_instant: InstantTime | None = None
     files_to_delete: tuple[str, ...] = ()
     """Full paths (URI or plain) as stored."""
     log_blocks: Mapping[str, int] = field(default_factory=dict)
@@ -133,7 +134,7 @@ class RollbackRequest:
 
 @dataclass(frozen=True)
 class RollbackPlan:
-    instant: str
+    instant: InstantTime
     """The instant to roll back."""
     action: Action
     requests: tuple[RollbackRequest, ...]
@@ -155,10 +156,10 @@ class RollbackPartition:
 
 @dataclass(frozen=True)
 class RollbackMetadata:
-    started: str
+    started: InstantTime
     """Instant time of the rollback."""
     took_ms: int
-    rolled_back: tuple[tuple[str, Action], ...]
+    rolled_back: tuple[tuple[InstantTime, Action], ...]
     """(instant, action) of what was rolled back."""
     partitions: tuple[RollbackPartition, ...] = ()
     version: int = 1
@@ -171,7 +172,7 @@ class CleanPlan:
     policy: CleanPolicy
     files: Mapping[str, tuple[str, ...]]
     """Names by partition path."""
-    earliest: tuple[str, Action] | None
+    earliest: tuple[InstantTime, Action] | None
     """The first commit whose files are kept, with its action; None when numbers of versions decide."""
     last_completed: str
     """The newest completed commit when this was planned; empty: there was none."""
@@ -188,7 +189,7 @@ class CleanPlan:
 class CleanMetadata:
     """What a completed clean says of itself, as far as the next one needs it."""
 
-    earliest: str | None
+    earliest: InstantTime | None
     last_completed: str
     extra: Mapping[str, str] = field(default_factory=dict)
 
@@ -220,9 +221,9 @@ class SavepointMetadata:
 class RestorePlan:
     """Which instants a restore takes back."""
 
-    target: str | None
+    target: InstantTime | None
     """The commit whose state is to be the table's again; None: old writers do not say it."""
-    instants: tuple[tuple[str, Action], ...]
+    instants: tuple[tuple[InstantTime, Action], ...]
     """(instant, action), newest first."""
 
 
@@ -230,10 +231,10 @@ class RestorePlan:
 class RestoreMetadata:
     """What a restore did."""
 
-    started: str
+    started: InstantTime
     """Instant time of the restore."""
     took_ms: int
-    undone: tuple[tuple[str, Action], ...]
+    undone: tuple[tuple[InstantTime, Action], ...]
     """As the plan has them."""
     rollbacks: tuple[RollbackMetadata, ...]
     """One for each of them."""

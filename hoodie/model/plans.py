@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, ChangeFormat, ChangePart, Fill, MergeMode, RowCopies
 from hoodie.model.files import BaseFile, FileSlice, LogFile
-from hoodie.model.instant import InstantRange, VisibleInstants
+from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants
 from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.once import once
 from hoodie.model.payloads import WriteStat
@@ -324,7 +324,7 @@ class KeyTexts(NamedTuple):
 class WriteContext:
     """What all tasks of one write share."""
 
-    instant: str
+    instant: InstantTime
     table_name: str
     schema: pa.Schema
     """The table's columns, without meta columns."""
@@ -417,7 +417,7 @@ class ReadTask:
 class ChangeTask:
     """Tell what one commit changed in one file group: its slices before and after it are compared."""
 
-    instant: str
+    instant: InstantTime
     before: FileSlice | None
     """None: the commit made the group."""
     after: FileSlice | None
@@ -504,5 +504,5 @@ class ReadPlan:
     """How many file slices, or file groups that a range touched, were considered for the tasks, and what left them out."""
     position: str | None = None
     """How far the answer reaches, for the pull that goes on from there."""
-    reads_at: str | None = None
+    reads_at: InstantTime | None = None
     """The oldest instant whose state the tasks read; None: nothing was committed yet."""

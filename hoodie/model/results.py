@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hoodie.model.enums import MOVES_ROWS, WriteOperation
 from hoodie.model.html import html_pairs, html_rows
+from hoodie.model.instant import InstantTime
 from hoodie.model.payloads import WriteStat
 
 _UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -27,8 +29,21 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
+def _plain(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(map(_plain, value))
+    return str(value) if isinstance(value, InstantTime) else value
+
+
+class PlainInstants:
+    """A result whose instants are plain texts: users hand them on to programs that go by the exact type, such as Spark and YAML."""
+
+    def __post_init__(self) -> None:
+        vars(self).update({name: _plain(value) for name, value in vars(self).items()})
+
+
 @dataclass(frozen=True, repr=False)
-class CommitResult:
+class CommitResult(PlainInstants):
     """What one write or compaction did. As `as_of`, `since` or `until` it stands for its commit."""
 
     instant: str | None
@@ -132,7 +147,7 @@ class CommitResult:
 
 
 @dataclass(frozen=True, repr=False)
-class CleanResult:
+class CleanResult(PlainInstants):
     """What a clean deleted, or in a dry run would delete."""
 
     instant: str | None
@@ -171,7 +186,7 @@ class CleanResult:
 
 
 @dataclass(frozen=True, repr=False)
-class ArchiveResult:
+class ArchiveResult(PlainInstants):
     """Which instants left the active timeline, or in a dry run would leave it."""
 
     instants: tuple[str, ...] = ()
@@ -207,7 +222,7 @@ class ArchiveResult:
 
 
 @dataclass(frozen=True, repr=False)
-class EraseResult:
+class EraseResult(PlainInstants):
     """What an erasure did. It is true where nothing of the deleted rows is left in any file."""
 
     instant: str | None
@@ -238,7 +253,7 @@ class EraseResult:
 
 
 @dataclass(frozen=True, repr=False)
-class RestoreResult:
+class RestoreResult(PlainInstants):
     """What a restore, or the rollback of a commit, took back; in a dry run, what it would take back."""
 
     instant: str | None
@@ -291,7 +306,7 @@ class RestoreResult:
 
 
 @dataclass(frozen=True)
-class Savepoint:
+class Savepoint(PlainInstants):
     """A commit whose state is kept. As `as_of`, its `instant` reads that state."""
 
     instant: str

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
-from hoodie.model.results import format_count
+from hoodie.model.results import PlainInstants, format_count
 
 
 @dataclass(frozen=True, repr=False)
-class ExpiryResult:
+class ExpiryResult(PlainInstants):
     """Which partitions were deleted because they are older than the table keeps them, or in a dry run would be."""
 
     instant: str | None

@@ -11,14 +11,14 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
 from hoodie.errors import OptionError
-from hoodie.model.instant import Instant, format_instant, is_instant_time, parse_instant
+from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time, parse_instant
 from hoodie.model.results import CommitResult, Savepoint
 
 Moment = str | date | CommitResult | Instant | Savepoint | int
 """What `as_of`, `since`, `until`, `restore` and all others take that mean a moment. A `datetime` is a `date`, and a pandas Timestamp
 is a `datetime`. -1 is the newest commit, -2 the one before it (`timeline/moments.py`)."""
 
-BEGINNING = "000"
+BEGINNING = InstantTime("000")
 """Sorts before every instant."""
 
 _DATE_TIME = re.compile(
@@ -40,7 +40,9 @@ _FORMS = (
 )
 
 
-def parse_instant_option(value: object, *, name: str, zone: tzinfo | None = UTC, now: datetime | None = None) -> str:
+def parse_instant_option(
+    value: object, *, name: str, zone: tzinfo | None = UTC, now: datetime | None = None
+) -> InstantTime:
     """The instant time that a value stands for: 14 or 17 digits.
 
     Digits are taken as they are. A date is its first millisecond, a time without a fraction the first of its second;
@@ -75,14 +77,16 @@ def parse_instant_option(value: object, *, name: str, zone: tzinfo | None = UTC,
         )
     text = value.strip()
     if is_instant_time(text) and len(text) in {14, 17} and _is_date(text):
-        return text
+        return InstantTime(text)
     found = _of_text(text, zone, now or datetime.now(UTC))
     if found is None:
         raise OptionError(f"option {name}={value!r} is no instant, expected {_FORMS}")
     return format_instant(found)
 
 
-def parse_begin_option(value: object, *, name: str, zone: tzinfo | None = UTC, now: datetime | None = None) -> str:
+def parse_begin_option(
+    value: object, *, name: str, zone: tzinfo | None = UTC, now: datetime | None = None
+) -> InstantTime:
     """As `parse_position_option`; also `earliest` and zeros only, for the beginning of the timeline."""
     if isinstance(value, str):
         text = value.strip()
@@ -91,19 +95,21 @@ def parse_begin_option(value: object, *, name: str, zone: tzinfo | None = UTC, n
     return parse_position_option(value, name=name, zone=zone, now=now)
 
 
-def parse_position_option(value: object, *, name: str, zone: tzinfo | None = UTC, now: datetime | None = None) -> str:
+def parse_position_option(
+    value: object, *, name: str, zone: tzinfo | None = UTC, now: datetime | None = None
+) -> InstantTime:
     """As `parse_instant_option`, for an end of an incremental range: of a commit it is its position."""
     if isinstance(value, CommitResult | Instant):
         return _of_commit(value, name, value.position)
     return parse_instant_option(value, name=name, zone=zone, now=now)
 
 
-def _of_commit(value: CommitResult | Instant | Savepoint, name: str, time_: str | None) -> str:
+def _of_commit(value: CommitResult | Instant | Savepoint, name: str, time_: str | None) -> InstantTime:
     if time_ is None:
         raise OptionError(
             f"{name} is the result of a write that had nothing to do ({value}): it has no instant, take an earlier result"
         )
-    return time_
+    return InstantTime(time_)
 
 
 def _is_date(digits: str) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import MergeMode, QueryType, WriteOperation
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
 from hoodie.options.hive import not_registered
@@ -178,7 +178,7 @@ def parse_read_options(
     return given.make(ReadOptions, begin=begin, end=end, as_of=as_of, view=view, ignored=given.ignored(reading=True))
 
 
-def _check_range(given: Layers, begin: str | None, end: str | None, as_of: str | None) -> None:
+def _check_range(given: Layers, begin: InstantTime | None, end: InstantTime | None, as_of: str | None) -> None:
     """The instants fit the query type, and each other."""
     query = given.get(_QUERY)
     incremental = query is QueryType.INCREMENTAL
@@ -196,11 +196,11 @@ def _check_range(given: Layers, begin: str | None, end: str | None, as_of: str |
         raise OptionError(
             f"an incremental query needs {_BEGIN.name}, the instant after which changes are read; 000 for all of them"
         )
-    if begin is not None and end is not None and sort_key(begin) > sort_key(end):
+    if begin is not None and end is not None and begin > end:
         raise OptionError(f"{_BEGIN.name}={begin} is after {_END.name}={end}: swap them")
 
 
-def _as_of(given: Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> str | None:
+def _as_of(given: Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> InstantTime | None:
     as_of = _instant(given, AS_OF, parse_instant_option, zone)
     text = given.get(TIMESTAMP_AS_OF)
     if text is None:
@@ -223,6 +223,8 @@ def _as_of(given: Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> s
     return parse_instant_option(value, name=TIMESTAMP_AS_OF.name, zone=zone)
 
 
-def _instant(given: Layers, key: Key[str | None], parse: Callable[..., str], zone: tzinfo | None) -> str | None:
+def _instant(
+    given: Layers, key: Key[str | None], parse: Callable[..., InstantTime], zone: tzinfo | None
+) -> InstantTime | None:
     text = given.get(key)
     return None if text is None else parse(text, name=key.name, zone=zone)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hoodie.model.enums import ChangeFormat, QueryType
-from hoodie.model.instant import InstantRange
+from hoodie.model.instant import InstantRange, InstantTime
 from hoodie.options.option import Keys, fixed, group, key, listed, option, shared
 from hoodie.options.values import boolean, choice, fields, one_of, text, whole
 from hoodie.options.view import VIEW, ViewOptions
@@ -47,12 +47,12 @@ class ReadOptions:
         "snapshot",
     )
     """Newest rows; base files only; or rows changed in a range of instants. `realtime` is the old name of snapshot."""
-    begin: str | None = listed(key("hoodie.datasource.read.begin.instanttime", text("an instant"), None))
+    begin: InstantTime | None = listed(key("hoodie.datasource.read.begin.instanttime", text("an instant"), None))
     """Incremental queries: rows changed after this instant (exclusive); `000` or `earliest`: from the beginning."""
     # An instant time; of versions 8 and 9 a completion time, and so is the end.
-    end: str | None = listed(key("hoodie.datasource.read.end.instanttime", text("an instant"), None))
+    end: InstantTime | None = listed(key("hoodie.datasource.read.end.instanttime", text("an instant"), None))
     """Incremental queries: rows changed up to this instant (inclusive). Unset: the latest."""
-    as_of: str | None = listed(AS_OF, TIMESTAMP_AS_OF)
+    as_of: InstantTime | None = listed(AS_OF, TIMESTAMP_AS_OF)
     """Inclusive."""
     changes: ChangeFormat = option("hoodie.datasource.query.incremental.format", one_of(ChangeFormat), "latest_state")
     """Incremental queries: the changed rows as they are now; or each change with the row before and after it, as JSON text (`cdc`:

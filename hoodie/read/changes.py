@@ -19,7 +19,14 @@ from typing import NamedTuple
 from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import MOVES_ROWS, ChangePart
 from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.instant import Instant, InstantRange, VisibleInstants, format_instant, parse_instant, sort_key
+from hoodie.model.instant import (
+    Instant,
+    InstantRange,
+    InstantTime,
+    VisibleInstants,
+    format_instant,
+    parse_instant,
+)
 from hoodie.model.names import name_of, parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.read.ranges import refuse_unfinished
@@ -31,7 +38,7 @@ from hoodie.view.context import Snapshot
 class Step(NamedTuple):
     """What one commit did to one file group."""
 
-    instant: str
+    instant: InstantTime
     before: FileSlice | None
     after: FileSlice | None
     seen_before: VisibleInstants
@@ -51,7 +58,7 @@ class Step(NamedTuple):
         return self.slices[0].group.partition_path
 
 
-def plan_changes(snapshot: Snapshot, begin: str | None, end: str | None, *, table: str) -> list[Step]:
+def plan_changes(snapshot: Snapshot, begin: InstantTime | None, end: InstantTime | None, *, table: str) -> list[Step]:
     """The steps of a range of positions, in the order of the commits; None leaves an end open.
 
     Raises:
@@ -65,7 +72,7 @@ def plan_changes(snapshot: Snapshot, begin: str | None, end: str | None, *, tabl
         refuse_undone(snapshot.active, timeline, position, table=table)
     if end is not None:
         refuse_unfinished(snapshot, end, limit=limit, table=table)
-        if begin is not None and sort_key(begin) > sort_key(end):
+        if begin is not None and begin > end:
             raise OptionError(f"the range of the change feed is empty: it begins at {begin} and ends at {end}")
     until = end or limit
     if until is None:
@@ -76,7 +83,7 @@ def plan_changes(snapshot: Snapshot, begin: str | None, end: str | None, *, tabl
         raise InstantNotFoundError(_too_early(snapshot, archived, "commits of the range were archived", table=table))
     steps: list[list[Step]] = []
     # Newest first: the first commit that cannot be told any more is the earliest that a feed can begin after.
-    for instant in sorted(timeline.completed_in(span), key=lambda each: sort_key(each.position), reverse=True):
+    for instant in sorted(timeline.completed_in(span), key=lambda each: each.position, reverse=True):
         metadata = snapshot.active.read_commit(instant)
         if metadata.operation in MOVES_ROWS or instant.time in timeline.compactions:
             continue
@@ -145,12 +152,12 @@ class _Moment(NamedTuple):
     visible: VisibleInstants
 
 
-def _moment(timeline: Timeline, position: str) -> _Moment:
+def _moment(timeline: Timeline, position: InstantTime) -> _Moment:
     then = timeline.completed_by(position)
     return _Moment(then, then.visible(None if timeline.by_completion else position))
 
 
-def _just_before(instant: Instant) -> str:
+def _just_before(instant: Instant) -> InstantTime:
     return format_instant(parse_instant(instant.position) - timedelta(milliseconds=1))
 
 
@@ -167,19 +174,14 @@ def _is_kept(stat: WriteStat, before: FileSlice | None, after: FileSlice | None)
     onto = parse_base_file(stat.base_file) if stat.base_file else None
     if onto is None:
         return True
-    return after.base is not None and sort_key(after.base.instant) >= sort_key(onto.instant)
+    return after.base is not None and after.base.instant >= onto.instant
 
 
-def _archived_in(snapshot: Snapshot, span: InstantRange) -> str | None:
+def _archived_in(snapshot: Snapshot, span: InstantRange) -> InstantTime | None:
     """The position of the last archived commit in the range; None when there is none."""
     timeline = snapshot.timeline
     start = timeline.start
-    if (
-        not timeline.by_completion
-        and span.begin is not None
-        and start is not None
-        and sort_key(span.begin) >= sort_key(start)
-    ):
+    if not timeline.by_completion and span.begin is not None and start is not None and span.begin >= start:
         return None
     if not snapshot.archived.files:
         return None
@@ -189,7 +191,6 @@ def _archived_in(snapshot: Snapshot, span: InstantRange) -> str | None:
             for i in snapshot.archived.commits
             if i.time not in timeline.commit_at and span.contains(i.position)
         ),
-        key=sort_key,
         default=None,
     )
 

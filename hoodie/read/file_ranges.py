@@ -14,6 +14,7 @@ from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
 from hoodie.format.column_stats import COLUMN_STATS, converted, decode_column_stats, range_of, ranges_of_footer
 from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import META_FIELDS, RECORD_KEY
 from hoodie.model.statistics import ALL_NULL, UNKNOWN, ValueRange
 from hoodie.options.table import TableConfig
@@ -124,7 +125,7 @@ class Statement(NamedTuple):
 
 def statement_of(snapshot: Snapshot, instant: str) -> Statement | None:
     """None where the commit of the instant states nothing."""
-    commit = snapshot.timeline.commit_at.get(instant)
+    commit = snapshot.timeline.commit_at.get(InstantTime(instant))
     if commit is None:
         return None
     metadata = snapshot.active.read_commit(commit)

@@ -15,7 +15,7 @@ from hoodie.format.timestamp_labels import with_labels_of
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.enums import ChangeFormat, MergeMode, QueryType, TableType
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import InstantRange, VisibleInstants, parse_instant, sort_key
+from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants, parse_instant
 from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
@@ -61,7 +61,7 @@ def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *,
     return _plan(context, snapshot, chosen, options, meta_columns=meta_columns)
 
 
-def _reads_at(snapshot: Snapshot, options: ReadOptions) -> str | None:
+def _reads_at(snapshot: Snapshot, options: ReadOptions) -> InstantTime | None:
     """The oldest instant whose files the query needs; the change feed compares each commit with the one before it."""
     commits = snapshot.timeline.commits
     if not commits:
@@ -73,7 +73,7 @@ def _reads_at(snapshot: Snapshot, options: ReadOptions) -> str | None:
     return options.begin or commits[0].time
 
 
-def _position(snapshot: Snapshot, options: ReadOptions) -> str | None:
+def _position(snapshot: Snapshot, options: ReadOptions) -> InstantTime | None:
     """Where a pull goes on after this query without losing a row; None where there is no such place.
 
     A snapshot may hold commits behind it: a write that is still pending may come to lie before them, so they are pulled again.
@@ -82,7 +82,7 @@ def _position(snapshot: Snapshot, options: ReadOptions) -> str | None:
         return None
     reached = options.end or snapshot.timeline.readable_until(snapshot.pending_writes)
     begin = options.begin
-    if reached is None or (begin is not None and sort_key(begin) > sort_key(reached)):
+    if reached is None or (begin is not None and begin > reached):
         return begin
     return reached
 
@@ -138,7 +138,7 @@ class _Chosen(NamedTuple):
 
     slices: Sequence[FileSlice]
     visible: VisibleInstants
-    until: str | None = None
+    until: InstantTime | None = None
     """Whose columns are given; None: the newest ones."""
     span: InstantRange | None = None
     """Only rows that were committed in it."""
@@ -169,7 +169,7 @@ def _context_of(
     snapshot: Snapshot,
     options: ReadOptions,
     *,
-    until: str | None,
+    until: InstantTime | None,
     visible: VisibleInstants,
     meta_columns: bool,
 ) -> tuple[ReadContext, Sequence[str]]:
@@ -202,7 +202,7 @@ def _refuse_empty_columns(context: TableContext, row_filter: RowFilter) -> None:
         )
 
 
-def _schema_at(snapshot: Snapshot, until: str | None) -> pa.Schema:
+def _schema_at(snapshot: Snapshot, until: InstantTime | None) -> pa.Schema:
     """The user's columns as of an instant (None: now)."""
     newest = snapshot.schema if snapshot.schema is not None else pa.schema([])
     if until is None:
@@ -221,7 +221,9 @@ def require_readable(context: TableContext) -> None:
         )
 
 
-def _state(context: TableContext, snapshot: Snapshot, as_of: str | None) -> tuple[str | None, list[FileSlice]]:
+def _state(
+    context: TableContext, snapshot: Snapshot, as_of: InstantTime | None
+) -> tuple[InstantTime | None, list[FileSlice]]:
     """The slices of the newest state, or of the one as of an instant: between two commits it is the state after the earlier."""
     if as_of is None:
         return None, snapshot.view.latest_slices()
@@ -230,16 +232,16 @@ def _state(context: TableContext, snapshot: Snapshot, as_of: str | None) -> tupl
         raise InstantNotFoundError(timeline.not_found(as_of, table=table))
     refuse_undone(snapshot.active, timeline, as_of, table=table)
     first = timeline.commits[0].time
-    if sort_key(as_of) < sort_key(first):
+    if as_of < first:
         which = "earliest commit on the active timeline" if snapshot.archived.files else "first commit"
         raise InstantNotFoundError(
             f"instant {as_of} ({parse_instant(as_of):%Y-%m-%d %H:%M:%S}) lies before the {which} of table {table}, {first} "
             f"({parse_instant(first):%Y-%m-%d %H:%M:%S} in the time of its timeline): "
             f"there is nothing to read as of then. The latest is {timeline.commits[-1].time}"
         )
-    pending = next((i for i in snapshot.pending_writes if sort_key(i.time) <= sort_key(as_of)), None)
+    pending = next((i for i in snapshot.pending_writes if i.time <= as_of), None)
     if pending is not None:
-        below = [i.time for i in timeline.commits if sort_key(i.time) < sort_key(pending.time)]
+        below = [i.time for i in timeline.commits if i.time < pending.time]
         instead = f"Read as of {below[-1]} instead" if below else "There is no completed commit before it"
         raise InstantNotFoundError(
             f"{being_written(pending, table=table)} and lies before {as_of}: the answer would change when it "

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import Action
 from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
+from hoodie.model.instant import Instant, InstantRange, InstantTime, VisibleInstants
 from hoodie.model.plans import WholeSlice
 from hoodie.timeline.pending import being_written
 from hoodie.timeline.timeline import Timeline
@@ -37,13 +37,15 @@ class PulledRange:
     slices: tuple[FileSlice, ...]
     rows: InstantRange
     visible: VisibleInstants
-    until: str | None
+    until: InstantTime | None
     """The range's end; None: nothing was committed yet."""
     wholes: tuple[WholeSlice | None, ...] = ()
     """For each slice, where its logs may hold records with some columns only (table versions 8 and 9)."""
 
 
-def plan_range(snapshot: Snapshot, begin: str | None, end: str | None, *, fallback: bool, table: str) -> PulledRange:
+def plan_range(
+    snapshot: Snapshot, begin: InstantTime | None, end: InstantTime | None, *, fallback: bool, table: str
+) -> PulledRange:
     """Plan one pull. `begin` None or zeros: from the beginning; `end` None: as far as a pull may go.
 
     Raises:
@@ -57,20 +59,22 @@ def plan_range(snapshot: Snapshot, begin: str | None, end: str | None, *, fallba
         refuse_undone(snapshot.active, timeline, position, table=table)
     if end is not None:
         refuse_unfinished(snapshot, end, limit=limit, table=table)
-        if begin is not None and sort_key(begin) > sort_key(end):
+        if begin is not None and begin > end:
             raise OptionError(f"the range of the incremental query is empty: it begins at {begin} and ends at {end}")
     until = end or limit
     if until is None:
         return PulledRange((), InstantRange(begin), timeline.visible(), None)
-    return _Pull(snapshot, InstantRange(begin, until), fallback=fallback, table=table).plan()
+    return _Pull(snapshot, InstantRange(begin, until), until, fallback=fallback, table=table).plan()
 
 
 class _Pull:
-    def __init__(self, snapshot: Snapshot, span: InstantRange, *, fallback: bool, table: str) -> None:
+    def __init__(
+        self, snapshot: Snapshot, span: InstantRange, until: InstantTime, *, fallback: bool, table: str
+    ) -> None:
         self._snapshot = snapshot
         self._timeline = snapshot.timeline
         self._span = span
-        self._until = span.end or ""
+        self._until = until
         self._fallback = fallback
         self._table = table
         # While they are there: what is pending now may be done and archived, plan and all, before the archive was looked through.
@@ -80,9 +84,7 @@ class _Pull:
 
     def plan(self) -> PulledRange:
         in_archive = [i for i in self._archived if self._span.contains(i.position)]
-        ends_in_archive = bool(self._archived) and not any(
-            sort_key(i.position) <= sort_key(self._until) for i in self._timeline.commits
-        )
+        ends_in_archive = bool(self._archived) and not any(i.position <= self._until for i in self._timeline.commits)
         # By instant times what the archive says of its commits tells as much as if they were active.
         told = not self._timeline.by_completion and self._span.begin is not None and not ends_in_archive
         if in_archive and self._span.begin is not None and not told and not self._fallback:
@@ -124,11 +126,11 @@ class _Pull:
         """The archived writes, where one of them may lie in the range or after it; by instant times those are easily told."""
         timeline, begin = self._timeline, self._span.begin
         if not timeline.by_completion:
-            needed = begin is None or timeline.start is None or sort_key(begin) < sort_key(timeline.start)
+            needed = begin is None or timeline.start is None or begin < timeline.start
         else:
             # One that began early may have completed late: only their completion times tell.
             newest = timeline.latest_position
-            needed = begin is None or newest is None or sort_key(begin) < sort_key(newest)
+            needed = begin is None or newest is None or begin < newest
         if not needed or not self._snapshot.archived.files:
             return ()
         return tuple(i for i in self._snapshot.archived.commits if i.time not in timeline.commit_at)
@@ -167,7 +169,7 @@ class _Pull:
         commit = self._timeline.commit_at.get(file_slice.base.instant)
         # An archived commit would be in the range only where the whole table is read.
         position = commit.position if commit is not None else file_slice.base.instant
-        return file_slice if sort_key(position) > sort_key(self._span.begin) else file_slice._replace(base=None)
+        return file_slice if position > self._span.begin else file_slice._replace(base=None)
 
     def _ends_at_a_savepoint(self) -> bool:
         """The files of its commit are all there."""
@@ -181,7 +183,7 @@ class _Pull:
         return Retention(self._snapshot.view, self._snapshot.active, self._then)
 
     def _archived_error(self) -> InstantNotFoundError:
-        last = max((i.position for i in self._archived), key=sort_key)
+        last = max(i.position for i in self._archived)
         newest = self._timeline.latest_position
         return InstantNotFoundError(
             f"commits in the range ({self._span.begin or 'beginning'}, {self._until}] of table {self._table} were archived, the last "
@@ -191,7 +193,7 @@ class _Pull:
 
     def _cleaned_error(self, cleaned: Sequence[Cleaned]) -> InstantNotFoundError:
         group = cleaned[0].group
-        since = max((each.readable_from for each in cleaned if each.readable_from), key=sort_key, default=None)
+        since = max((each.readable_from for each in cleaned if each.readable_from), default=None)
         return InstantNotFoundError(
             f"the files of table {self._table} as of instant {self._until} were cleaned (file group {group.file_id} in partition "
             f"{group.partition_path!r} and {len(cleaned) - 1} more); the earliest instant to pull until is "
@@ -200,15 +202,15 @@ class _Pull:
         )
 
 
-def refuse_unfinished(snapshot: Snapshot, end: str, *, limit: str | None, table: str) -> None:
+def refuse_unfinished(snapshot: Snapshot, end: InstantTime, *, limit: InstantTime | None, table: str) -> None:
     """Raises InstantNotFoundError when a pending write may still bring rows into a range that ends at `end`."""
     timeline = snapshot.timeline
     if timeline.latest_commit is None:
         return
     if not timeline.by_completion:
-        pending = next((i for i in snapshot.pending_writes if sort_key(i.time) <= sort_key(end)), None)
+        pending = next((i for i in snapshot.pending_writes if i.time <= end), None)
     else:  # it will be completed later than everything that is
-        beyond = limit is None or sort_key(end) > sort_key(limit)
+        beyond = limit is None or end > limit
         pending = next(iter(snapshot.pending_writes), None) if beyond else None
     if pending is not None:
         raise InstantNotFoundError(
@@ -217,7 +219,7 @@ def refuse_unfinished(snapshot: Snapshot, end: str, *, limit: str | None, table:
         )
 
 
-def refuse_cleaned(snapshot: Snapshot, then: Timeline, as_of: str, *, table: str) -> None:
+def refuse_cleaned(snapshot: Snapshot, then: Timeline, as_of: InstantTime, *, table: str) -> None:
     """Raises InstantNotFoundError when the state as of an instant cannot be read any more.
 
     As Apache Hudi does, an instant before the first commit that the newest clean kept is refused, also where its files happen
@@ -229,7 +231,7 @@ def refuse_cleaned(snapshot: Snapshot, then: Timeline, as_of: str, *, table: str
     kept = snapshot.active.earliest_kept(timeline)
     shown = then.latest_commit.time if then.latest_commit is not None else as_of
     saved = timeline.find(shown, Action.SAVEPOINT)
-    if kept is not None and sort_key(as_of) < sort_key(kept) and not (saved is not None and saved.is_completed):
+    if kept is not None and as_of < kept and not (saved is not None and saved.is_completed):
         raise InstantNotFoundError(
             f"the files of table {table} as of instant {as_of} were cleaned: a clean kept what is needed from {kept} on; "
             f"the earliest instant to read is {kept}, the latest {timeline.commits[-1].time}"

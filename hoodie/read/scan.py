@@ -98,7 +98,7 @@ class Scan:
         It never lies behind a write that is still in progress. Of a scan of the whole table it is where pulls go on from; rows of
         the newest commits may then come once more. None for `as_of` and read-optimized scans, and of a table without commits.
         """
-        return self.plan.position
+        return None if self.plan.position is None else str(self.plan.position)
 
     def limit(self, rows: int) -> Scan:
         """The same query with at most so many rows; which ones is not said, for rows have no order.

@@ -21,7 +21,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.filegroup.log_blocks import changes_nothing, counted_logs
 from hoodie.filegroup.row_copies import LogShare, RowCopy, can_be_copied
 from hoodie.model.files import LogFile
-from hoodie.model.instant import VisibleInstants, sort_key
+from hoodie.model.instant import VisibleInstants
 from hoodie.model.names import ROW_COPIES, parse_row_copy
 from hoodie.model.plans import ReadContext, ReadTask
 from hoodie.read.decoded_rows import decode_slices, split_by_size
@@ -146,7 +146,7 @@ def _mergeable(task: ReadTask) -> bool:
     base, span = task.slice.base, task.span
     if base is None or span is None:
         return True
-    return span.only is None and span.begin is not None and sort_key(base.instant) <= sort_key(span.begin)
+    return span.only is None and span.begin is not None and base.instant <= span.begin
 
 
 def _is_of(copied: CopiedLog, log: LogFile) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from hoodie.errors import UnsupportedTableError
 from hoodie.model.enums import MOVES_ROWS
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.model.instant import InstantRange
+from hoodie.model.instant import InstantRange, InstantTime
 from hoodie.read.ranges import PulledRange
 from hoodie.view.context import Snapshot
 
 
-def require_own_rows(snapshot: Snapshot, found: PulledRange, begin: str | None, *, table: str) -> None:
+def require_own_rows(snapshot: Snapshot, found: PulledRange, begin: InstantTime | None, *, table: str) -> None:
     """Fail unless all rows of the range's slices were committed in it.
 
     Raises:

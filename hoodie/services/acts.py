@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError
 from hoodie.model.enums import State
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant
 from hoodie.model.names import COMPLETES_AS
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
@@ -27,7 +27,8 @@ def schedule(
     """Put a plan of the service on the timeline; gives its instant, None when there is nothing to do."""
     service.require_fit(context)
     rollback_failed(context)
-    return service.plan(context, options, wait_s=wait_s)
+    planned = service.plan(context, options, wait_s=wait_s)
+    return None if planned is None else str(planned)
 
 
 def run_pending(
@@ -92,5 +93,5 @@ def _is_of_others(service: Service[object], context: TableContext, plan: Instant
     timeline = context.active.load()
     if timeline.find(plan.time, service.action) is not None:
         return life_of(plan.time, context) is not Life.DEAD
-    archived = timeline.start is not None and sort_key(plan.time) < sort_key(timeline.start)
+    archived = timeline.start is not None and plan.time < timeline.start
     return archived or timeline.find(plan.time, COMPLETES_AS.get(service.action, service.action)) is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hoodie.model.enums import Action
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS
 from hoodie.timeline.timeline import WRITES, Timeline
 
@@ -18,7 +18,7 @@ from hoodie.timeline.timeline import WRITES, Timeline
 class Hold(NamedTuple):
     """An instant that has to stay, with all after it."""
 
-    time: str
+    time: InstantTime
     why: str
 
 
@@ -39,15 +39,15 @@ def leaving_commits(
     if beyond_savepoints:
         wanted = tuple(i for i in wanted if i.time not in saved)
     elif saved:
-        found.append(Hold(min(saved, key=sort_key), "a savepoint"))
-    first = min(found, key=lambda hold: sort_key(hold.time), default=None)
+        found.append(Hold(min(saved), "a savepoint"))
+    first = min(found, key=lambda hold: hold.time, default=None)
     if first is None:
         return wanted, None
-    leaving = tuple(i for i in wanted if sort_key(i.time) < sort_key(first.time))
+    leaving = tuple(i for i in wanted if i.time < first.time)
     return leaving, first if len(leaving) < len(wanted) else None
 
 
-def leaving_others(timeline: Timeline, *, least: int, most: int, start: str | None) -> tuple[Instant, ...]:
+def leaving_others(timeline: Timeline, *, least: int, most: int, start: InstantTime | None) -> tuple[Instant, ...]:
     """The cleans and rollbacks that leave; `start` is the first commit that stays.
 
     A rollback stays as long as commits of its time: it says why files of the instant that it undid do not count.
@@ -57,7 +57,7 @@ def leaving_others(timeline: Timeline, *, least: int, most: int, start: str | No
         done = [i for i in timeline if i.action is action and i.is_completed]
         if len(done) > most:
             old = done[: len(done) - least]
-            found += old if action is Action.CLEAN else [i for i in old if start and sort_key(i.time) < sort_key(start)]
+            found += old if action is Action.CLEAN else [i for i in old if start and i.time < start]
     return tuple(found)
 
 
@@ -69,7 +69,7 @@ def held_by_pending(timeline: Timeline) -> Hold | None:
     pending = timeline.pending(*WRITES, *COMPLETES_AS)
     if not pending:
         return None
-    before = [i.time for i in timeline.commits if sort_key(i.time) < sort_key(pending[0].time)]
+    before = [i.time for i in timeline.commits if i.time < pending[0].time]
     return Hold(before[-1] if before else pending[0].time, f"{pending[0]}, which is pending")
 
 

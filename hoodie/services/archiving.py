@@ -20,7 +20,7 @@ from hoodie.format.archive_entries import StateFile
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import Instant, format_instant, is_instant_time, sort_key
+from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time
 from hoodie.model.names import COMPLETES_AS, MARKERS, folder_of, name_of, parse_base_file, parse_log_file
 from hoodie.model.results import ArchiveResult
 from hoodie.options.fits import check_version
@@ -54,7 +54,7 @@ _AT_A_TIME = 32
 @dataclass(frozen=True)
 class _Plan:
     instants: tuple[Instant, ...]
-    start: str | None
+    start: InstantTime | None
     """The first commit that stays."""
     hold: Hold | None
 
@@ -127,10 +127,10 @@ def _plan(
     replacing = _first_in_the_way(context, timeline, [i for i in leaving if i not in cleaned])
     if replacing is not None:
         hold = Hold(replacing.time, f"{replacing}, whose replaced files are still there")
-        leaving = tuple(i for i in leaving if sort_key(i.time) < sort_key(replacing.time))
+        leaving = tuple(i for i in leaving if i.time < replacing.time)
         start = replacing.time
     others = leaving_others(timeline, least=least, most=most, start=start)
-    return _Plan(tuple(sorted((*leaving, *others), key=lambda i: (sort_key(i.time), i.action))), start, hold)
+    return _Plan(tuple(sorted((*leaving, *others), key=lambda i: (i.time, i.action))), start, hold)
 
 
 def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> Iterable[Hold]:
@@ -148,7 +148,7 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
         last = last_clean(context, timeline)
         kept = last and (last.earliest or last.extra.get(CHECKPOINT))
         if kept:
-            yield Hold(kept, "the next clean")
+            yield Hold(InstantTime(kept), "the next clean")
     need = needed_by_consumers(context, timeline, hours=options.cleaning.consumer_hours)
     if need is not None:
         yield Hold(need.time, f"consumer {need.name!r}, which has not read it")
@@ -174,7 +174,7 @@ def _written_before_base(context: TableContext, timeline: Timeline) -> Iterable[
     for file_slice in view.latest_slices({folder_of(path) for path in wrote}):
         older = view.logs_before_base(file_slice)
         there.update(log.path for log in (older.logs if older is not None else ()))
-    first = min((wrote[path] for path in there & wrote.keys()), key=lambda i: sort_key(i.time), default=None)
+    first = min((wrote[path] for path in there & wrote.keys()), key=lambda i: i.time, default=None)
     if first is not None:
         yield Hold(first.time, f"logs of {first}, which came before the base file that a compaction put beside them")
 
@@ -208,7 +208,7 @@ def _first_in_the_way(context: TableContext, timeline: Timeline, leaving: Sequen
         if instant.action is not Action.REPLACECOMMIT:
             continue
         last = last or last_clean(context, timeline)
-        if last is None or (last.earliest and sort_key(instant.time) >= sort_key(last.earliest)):
+        if last is None or (last.earliest and instant.time >= last.earliest):
             return instant
         replaced = context.active.read_commit(instant).replaced_file_ids
         partitions = [path for path, ids in replaced.items() if ids]
@@ -309,7 +309,7 @@ def _writer(context: TableContext) -> ArchiveWriter:
 # -- commits that a savepoint kept -------------------------------------------------------------------------------------
 
 
-def add_left_behind(context: TableContext, timeline: Timeline, saved: str) -> Instant | None:
+def add_left_behind(context: TableContext, timeline: Timeline, saved: InstantTime) -> Instant | None:
     """Put a savepointed commit into the archive if later ones are there, so that it can leave with its savepoint: without that the
     timeline would begin with it, and rows of the later ones would not count. Gives the commit, for `take_off_left_behind`.
 
@@ -317,9 +317,9 @@ def add_left_behind(context: TableContext, timeline: Timeline, saved: str) -> In
         CommitConflictError: files that it replaced are there still, and would count again.
     """
     commit, start = timeline.commit_at.get(saved), timeline.start
-    if commit is None or start is None or sort_key(saved) >= sort_key(start):
+    if commit is None or start is None or saved >= start:
         return None
-    if not any(sort_key(saved) < sort_key(i.time) < sort_key(start) for i in context.archived().commits):
+    if not any(saved < i.time < start for i in context.archived().commits):
         return None
     if _first_in_the_way(context, timeline, [commit]) is not None:
         raise CommitConflictError(
@@ -363,7 +363,7 @@ def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Seque
         for info in storage.list(MARKERS):
             name = info.name
             # Nothing that is pending lies before the start: such a marker came when its write had been rolled back.
-            is_late = plan.start is not None and is_instant_time(name) and sort_key(name) < sort_key(plan.start)
+            is_late = plan.start is not None and is_instant_time(name) and name < plan.start
             if info.is_folder and (name in times or is_late):
                 storage.delete_folder(info.path)
         _drop_row_copies(context, plan.start)
@@ -373,14 +373,14 @@ def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Seque
         return True
 
 
-def _drop_row_copies(context: TableContext, start: str | None) -> None:
+def _drop_row_copies(context: TableContext, start: InstantTime | None) -> None:
     """Remove copies of archived commits of which no log is left; a clean goes by active commits.
 
     Each look opens a file, and where nothing is compacted no copy goes: so the oldest ones are looked at, and some others in turn.
     """
     found = row_copies_of(context.storage)
-    old = sorted((each for each in found if start is not None and sort_key(each) < sort_key(start)), key=sort_key)
-    turn = int(sort_key(start or "0")) % len(old) if old else 0
+    old = sorted(each for each in found if start is not None and each < start)
+    turn = int(start.padded if start else 0) % len(old) if old else 0
     gone: set[str] = set()
     for times in (old, old[turn:] + old[:turn]):
         needed = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from hoodie.model.enums import Action
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import TableContext
 
@@ -34,7 +34,7 @@ class Service(Protocol[R_co]):
         timeline, and is not taken back. A service that writes files begins anew.
         """
 
-    def withdraw(self, context: TableContext, instant_time: str) -> bool:
+    def withdraw(self, context: TableContext, instant_time: InstantTime) -> bool:
         """Take the plan of a dead runner off the timeline, where writes are refused as long as it stands. False where it is gone or
         completed, and where its plans hold nobody up and stay.
 
@@ -71,5 +71,5 @@ class Service(Protocol[R_co]):
             CommitConflictError: another process was faster.
         """
 
-    def recover(self, context: TableContext, instant_time: str) -> None:
+    def recover(self, context: TableContext, instant_time: InstantTime) -> None:
         """Delete what a dead runner left of its output, so that the plan can be run again; the lock is held."""

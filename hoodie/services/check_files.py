@@ -8,7 +8,7 @@ from hoodie.errors import HoodieError, UnsupportedTableError
 from hoodie.model.enums import Action, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.findings import RepairKind
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.results import format_count, format_size
@@ -86,7 +86,7 @@ def replaced_groups(look: Look) -> Iterator[Hit]:
     for commit in look.snapshot.timeline.commits if replaced else ():
         for stat in look.context.active.read_commit(commit).stats():
             by = replaced.get(FileGroupId(stat.partition_path, stat.file_id))
-            if by is not None and stat.path and sort_key(commit.time) >= sort_key(by):
+            if by is not None and stat.path and commit.time >= by:
                 path = next(look.context.active.path(i) for i in look.snapshot.timeline.commits if i.time == by)
                 yield Hit(
                     f"{path} says that it replaced the file group of {stat.path}, which commit {commit.time} wrote: its rows do not "
@@ -105,7 +105,7 @@ def modification_times(look: Look) -> Iterator[Hit]:
     if timeline.by_completion or look.unreadable:
         return
     commits = {instant.time: context.active.read_commit(instant) for instant in timeline.commits}
-    compacted: dict[FileGroupId, list[str]] = {}
+    compacted: dict[FileGroupId, list[InstantTime]] = {}
     for time in timeline.compactions & commits.keys():
         for group in _groups(commits[time]):
             compacted.setdefault(group, []).append(time)

@@ -19,7 +19,7 @@ from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
 from hoodie.filegroup.slice_reader import needed_columns, read_slice
 from hoodie.format.base_file import BaseFileFooter, key_range, read_footer
 from hoodie.format.parquet_file import open_parquet, read_batches
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CommitMetadata
@@ -56,7 +56,7 @@ class _FileCheck:
 
     partition_path: str
     path: str
-    instant: str
+    instant: InstantTime
     stated: _Stated | None
     """None: its commit is archived."""
     says_meta: bool
@@ -125,8 +125,7 @@ class _Wrong:
             self._elsewhere += rows_elsewhere(batch.column(PARTITION_PATH), self._check.partition_path)
         if COMMIT_TIME in names:
             times = {time: n for time, n in _counted(batch.column(COMMIT_TIME)) if time}
-            own = sort_key(self._check.instant)
-            self._late += sum(count for time, count in times.items() if sort_key(time) > own)
+            self._late += sum(count for time, count in times.items() if time > self._check.instant)
         if FILE_NAME in names:
             self._names.update(name for name, _ in _counted(batch.column(FILE_NAME)) if name)
 
@@ -158,7 +157,7 @@ class _Wrong:
 def _all_older(names: Iterable[str], check: _FileCheck) -> bool:
     """Whether all rows say that they are of older files: then the file is a copy of one of these."""
     parsed = [parse_base_file(name) for name in names]
-    return all(each is not None and sort_key(each.instant) < sort_key(check.instant) for each in parsed)
+    return all(each is not None and each.instant < check.instant for each in parsed)
 
 
 def _counted(column: pa.Array) -> Iterator[tuple[str | None, int]]:
@@ -294,10 +293,10 @@ def archived_files(look: Look) -> Iterator[Hit]:
     """File groups of archived commits of whose newest file nothing is left, and that nothing has replaced."""
     snapshot = look.snapshot
     archived = snapshot.archived.read_commits(snapshot.archived.commits)
-    newest: dict[tuple[str, str], tuple[str, str]] = {}
+    newest: dict[tuple[str, str], tuple[InstantTime, str]] = {}
     replaced = set(snapshot.view.committed.replaced)
     gone = _replaced_by(archived.values())
-    for time in sorted(archived, key=sort_key):
+    for time in sorted(archived):
         for stat in archived[time].stats():
             if stat.log_version is None and stat.path and stat.num_writes:
                 newest[stat.partition_path, stat.file_id] = (time, stat.path)
@@ -307,7 +306,7 @@ def archived_files(look: Look) -> Iterator[Hit]:
             continue
         group = there.get(key)  # type: ignore[call-overload]
         instants = [each.base_instant for each in group.slices if each.base is not None] if group is not None else []
-        if not any(sort_key(each) >= sort_key(time) for each in instants) and not _went(snapshot, key[0]):
+        if not any(each >= time for each in instants) and not _went(snapshot, key[0]):
             yield Hit(f"{path} is gone: archived commit {time} wrote it, and nothing since has taken its place", path)
 
 

@@ -9,7 +9,7 @@ from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.lock.file_lock import LOCK_PATH
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
-from hoodie.model.instant import Instant, parse_instant, sort_key
+from hoodie.model.instant import Instant, parse_instant
 from hoodie.model.names import (
     COMPLETES_AS,
     CONSUMERS,
@@ -138,7 +138,7 @@ def old_pending(look: Look) -> Iterator[Hit]:
     first = timeline.find(timeline.start or "", *WRITES)
     if first is None or first.is_completed or not archived.files:
         return
-    hidden = [i for i in archived.commits if sort_key(i.time) > sort_key(first.time)]
+    hidden = [i for i in archived.commits if i.time > first.time]
     if any(i.time not in timeline.completed_times for i in hidden):
         what = f"{first} is pending and older than archived commits, whose rows readers leave out"
         yield Hit(what, look.context.active.path(first), first.time)

@@ -9,7 +9,7 @@ from functools import partial
 from hoodie.engine.packing import in_parts
 from hoodie.model.enums import Action
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import HOODIE
 from hoodie.model.payloads import CleanPlan
 from hoodie.options.cleaning import CleaningOptions
@@ -85,7 +85,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
         extra[SAVEPOINTS] = ",".join(scope.savepoints)
     # What is gone stays so, also where this clean keeps more than the one before.
     readable = latest(*since, scope.readable_from)
-    if readable is not None and (rules.earliest is None or sort_key(readable) > sort_key(rules.earliest)):
+    if readable is not None and (rules.earliest is None or readable > rules.earliest):
         extra[READABLE] = readable
     if rules.by_versions:
         extra |= {VERSIONS: str(options.versions)} | ({CHECKPOINT: scope.checkpoint} if scope.checkpoint else {})
@@ -100,13 +100,13 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
     return PlannedClean(plan, size_bytes)
 
 
-def _scheduled(context: TableContext, timeline: Timeline) -> dict[FileGroupId, str]:
+def _scheduled(context: TableContext, timeline: Timeline) -> dict[FileGroupId, InstantTime]:
     """File group -> where the slice begins that a pending compaction, or log compaction, reads."""
-    found: dict[FileGroupId, str] = {}
+    found: dict[FileGroupId, InstantTime] = {}
     for instant in timeline.pending(Action.COMPACTION, Action.LOGCOMPACTION):
         for operation in context.active.read_compaction_plan(instant.time, instant.action).operations:
             group = FileGroupId(operation.partition_path, operation.file_id)
-            found[group] = min(operation.base_instant, found.get(group, operation.base_instant), key=sort_key)
+            found[group] = min(operation.base_instant, found.get(group, operation.base_instant))
     return found
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from hoodie.model.enums import CleanPolicy
 from hoodie.model.files import FileGroup, FileGroupId, FileSlice
-from hoodie.model.instant import Instant, hours_before, sort_key
+from hoodie.model.instant import Instant, InstantTime, hours_before
 from hoodie.model.names import COMPLETES_AS, parse_base_file, parse_log_file
 from hoodie.model.payloads import CommitMetadata
 from hoodie.options.cleaning import CleaningOptions
@@ -32,7 +32,12 @@ WRITING = tuple({*WRITES, *COMPLETES_AS})
 
 
 def earliest_to_retain(
-    timeline: Timeline, options: CleaningOptions, *, now: str, last: str | None, read_at: Iterable[str] = ()
+    timeline: Timeline,
+    options: CleaningOptions,
+    *,
+    now: InstantTime,
+    last: InstantTime | None,
+    read_at: Iterable[InstantTime] = (),
 ) -> Instant | None:
     """The first commit whose state stays readable; None when nothing is to be cleaned, or versions decide.
 
@@ -46,26 +51,25 @@ def earliest_to_retain(
         found = commits[-options.commits] if len(commits) > options.commits else None
     elif options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = hours_before(now, options.hours)
-        found = next((i for i in commits if sort_key(i.time) >= since), None)
+        found = next((i for i in commits if i.time >= since), None)
     else:
         return None
     if found is None:
         return None
     pending = timeline.pending(*WRITING)
-    if pending and sort_key(found.time) > sort_key(pending[0].time):
+    if pending and found.time > pending[0].time:
         found = _last(commits, before=pending[0].time)
     for time in read_at:
-        if found is not None and sort_key(found.time) > sort_key(time):
+        if found is not None and found.time > time:
             found = _last(commits, before=time, or_at=True)
     if found is not None and last is not None:
-        passed = [i for i in commits if sort_key(last) <= sort_key(i.time) < sort_key(found.time)]
+        passed = [i for i in commits if last <= i.time < found.time]
         found = passed[options.at_once] if len(passed) > options.at_once else found
-    return None if found is None or (last is not None and sort_key(found.time) < sort_key(last)) else found
+    return None if found is None or (last is not None and found.time < last) else found
 
 
-def _last(commits: Sequence[Instant], *, before: str, or_at: bool = False) -> Instant | None:
-    key = sort_key(before)
-    return next((i for i in reversed(commits) if sort_key(i.time) < key or (or_at and i.time == before)), None)
+def _last(commits: Sequence[Instant], *, before: InstantTime, or_at: bool = False) -> Instant | None:
+    return next((i for i in reversed(commits) if i.time < before or (or_at and i.time == before)), None)
 
 
 def touched_partitions(metadata: CommitMetadata, *, compacted: bool) -> set[str]:
@@ -82,22 +86,22 @@ class CleanRules:
     """What decides over the files of every partition."""
 
     policy: CleanPolicy
-    earliest: str | None
+    earliest: InstantTime | None
     """By commits and by hours: the first commit whose state stays readable."""
     versions: int
-    replaced: Mapping[FileGroupId, str]
+    replaced: Mapping[FileGroupId, InstantTime]
     """File group -> the replacecommit that replaced it."""
-    scheduled: Mapping[FileGroupId, str] = field(default_factory=dict)
+    scheduled: Mapping[FileGroupId, InstantTime] = field(default_factory=dict)
     """File group -> where the slice begins that its pending compaction reads."""
     held: frozenset[str] = frozenset()
     """Names of files that savepoints hold or pending clusterings read."""
-    read_at: tuple[str, ...] = ()
+    read_at: tuple[InstantTime, ...] = ()
     """Instants whose state somebody reads, or a pending write builds on."""
-    followed_from: str | None = None
+    followed_from: InstantTime | None = None
     """An instant whose state, and that of every commit after it, a named consumer needs. It is among `read_at`, too."""
-    start: str | None = None
+    start: InstantTime | None = None
     """Where the active timeline begins, for leftovers of failed writes; None: they stay."""
-    known: frozenset[str] = frozenset()
+    known: frozenset[InstantTime] = frozenset()
     """Times of all instants on it, pending or completed."""
     is_archived: Callable[[str], bool] = bool
     """Whether an instant is on the archived timeline. Asked of what looks like a leftover; by default all are."""
@@ -114,7 +118,7 @@ class PartitionPlan(NamedTuple):
     size_bytes: int
     emptied: bool
     """Whether no file group is left."""
-    readable_from: str | None
+    readable_from: InstantTime | None
     """By versions: from this instant on all of the partition is still there; None: nothing goes, or the rules say it."""
 
 
@@ -127,7 +131,7 @@ def plan_partition(groups: Sequence[FileGroup], rules: CleanRules, listed: Seque
     """
     sizes: dict[str, int] = {}
     gone: set[tuple[str, str]] = set()
-    since: list[str] = []
+    since: list[InstantTime] = []
     left = False
     for group in groups:
         dead = dead_slices(group, rules)
@@ -144,7 +148,7 @@ def plan_partition(groups: Sequence[FileGroup], rules: CleanRules, listed: Seque
         if name not in sizes and not info.is_folder and (_is_cdc_of(name, gone) or _is_leftover(name, groups, rules)):
             sizes[name] = info.size_bytes
     emptied = bool(groups) and not left and all(group.id in rules.replaced for group in groups)
-    return PartitionPlan(tuple(sorted(sizes)), sum(sizes.values()), emptied, max(since, key=sort_key, default=None))
+    return PartitionPlan(tuple(sorted(sizes)), sum(sizes.values()), emptied, max(since, default=None))
 
 
 def dead_slices(group: FileGroup, rules: CleanRules) -> tuple[FileSlice, ...]:
@@ -168,7 +172,7 @@ def dead_slices(group: FileGroup, rules: CleanRules) -> tuple[FileSlice, ...]:
     }
     kept |= {n for time in rules.read_at if (n := _seen_at(slices, time)) is not None and replaced is None}
     if rules.followed_from is not None:
-        kept |= {n for n, each in enumerate(slices) if sort_key(each.base_instant) > sort_key(rules.followed_from)}
+        kept |= {n for n, each in enumerate(slices) if each.base_instant > rules.followed_from}
     # A slice without a base file is read together with those before it, back to the next base file.
     for n in sorted(kept, reverse=True):
         at = n
@@ -178,8 +182,8 @@ def dead_slices(group: FileGroup, rules: CleanRules) -> tuple[FileSlice, ...]:
     return tuple(each for n, each in enumerate(slices) if n not in kept)
 
 
-def _replaced_for_good(replaced: str, rules: CleanRules) -> bool:
-    if any(sort_key(time) < sort_key(replaced) for time in rules.read_at):
+def _replaced_for_good(replaced: InstantTime, rules: CleanRules) -> bool:
+    if any(time < replaced for time in rules.read_at):
         return False
     return rules.by_versions or _is_before(replaced, rules.earliest)
 
@@ -190,13 +194,13 @@ def _beyond_versions(group: FileGroup, rules: CleanRules) -> set[int]:
     return set(free[: max(0, len(free) - max(0, keep))])
 
 
-def _seen_at(slices: Sequence[FileSlice], time: str) -> int | None:
-    found = [n for n, each in enumerate(slices) if sort_key(each.base_instant) <= sort_key(time)]
+def _seen_at(slices: Sequence[FileSlice], time: InstantTime) -> int | None:
+    found = [n for n, each in enumerate(slices) if each.base_instant <= time]
     return found[-1] if found else None
 
 
-def _is_before(time: str, earliest: str | None) -> bool:
-    return earliest is not None and sort_key(time) < sort_key(earliest)
+def _is_before(time: InstantTime, earliest: InstantTime | None) -> bool:
+    return earliest is not None and time < earliest
 
 
 def _is_held(file_slice: FileSlice, rules: CleanRules) -> bool:
@@ -206,7 +210,7 @@ def _is_held(file_slice: FileSlice, rules: CleanRules) -> bool:
 
 def _is_scheduled(group: FileGroupId, file_slice: FileSlice, rules: CleanRules) -> bool:
     begins = rules.scheduled.get(group)
-    return begins is not None and sort_key(file_slice.base_instant) >= sort_key(begins)
+    return begins is not None and file_slice.base_instant >= begins
 
 
 def _is_cdc_of(name: str, gone: set[tuple[str, str]]) -> bool:
@@ -220,10 +224,11 @@ def _is_leftover(name: str, groups: Sequence[FileGroup], rules: CleanRules) -> b
     A base file counts nowhere then. A log counts where a later write went on in its group, which active commits would tell.
     """
     base, log = parse_base_file(name), parse_log_file(name)
-    file_id, time = (base.file_id, base.instant) if base else (log.file_id, log.base_instant) if log else ("", "")
-    if rules.start is None or not time or sort_key(time) <= sort_key(rules.start):
+    named = (base.file_id, base.instant) if base else (log.file_id, log.base_instant) if log else None
+    if rules.start is None or named is None or named[1] <= rules.start:
         return False
-    before = rules.earliest or max(rules.known, key=sort_key, default=None)
+    file_id, time = named
+    before = rules.earliest or max(rules.known, default=None)
     if time in rules.known or name in rules.held or not _is_before(time, before):
         return False
     group = next((each for each in groups if each.id.file_id == file_id), None)

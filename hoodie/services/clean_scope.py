@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, CleanPolicy
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CleanMetadata
 from hoodie.options.cleaning import CleaningOptions
 from hoodie.services.clean_rules import WRITING, earliest_to_retain, touched_partitions
@@ -40,10 +40,10 @@ class CleanScope:
     passed: int
     """Commits since the last clean that this one looks at."""
     savepoints: tuple[str, ...]
-    read_at: tuple[str, ...]
-    followed_from: str | None
-    checkpoint: str | None
-    readable_from: str | None
+    read_at: tuple[InstantTime, ...]
+    followed_from: InstantTime | None
+    checkpoint: InstantTime | None
+    readable_from: InstantTime | None
     """From where on, by what the newest clean says, every file group is as it was."""
 
     @property
@@ -62,13 +62,13 @@ def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOpti
     known = last is not None and set((last.extra.get(SAVEPOINTS) or "").split(",")) - {""} <= set(savepoints)
     if options.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
         pending = timeline.pending(*WRITING)
-        before = [i.time for i in timeline.commits if not pending or sort_key(i.time) < sort_key(pending[0].time)]
+        before = [i.time for i in timeline.commits if not pending or i.time < pending[0].time]
         if not before:
             return None
         seen = (*reading, *(before[-1:] if pending else ()))
-        checkpoint = min((before[-1], *seen), key=sort_key)
+        checkpoint = min((before[-1], *seen))
         since = last.extra.get(CHECKPOINT) if last and last.extra.get(VERSIONS) == str(options.versions) else None
-        passed = [i for i in timeline.commits if since and sort_key(i.time) > sort_key(since)]
+        passed = [i for i in timeline.commits if since and i.time > since]
         earliest = None
     else:
         kept = last.earliest if last else None
@@ -76,10 +76,9 @@ def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOpti
         if earliest is None:
             return None
         since, seen, checkpoint = kept, reading, None
-        until = sort_key(earliest.time)
-        passed = [i for i in timeline.commits if since and sort_key(since) <= sort_key(i.time) < until]
+        passed = [i for i in timeline.commits if since and since <= i.time < earliest.time]
     # What was archived cannot be looked at any more, but by listing.
-    whole = since is None or timeline.start is None or sort_key(since) < sort_key(timeline.start)
+    whole = since is None or timeline.start is None or since < timeline.start
     partitions: tuple[str, ...] | None = None
     if options.incremental and known and not whole:
         touched: set[str] = set()
@@ -102,31 +101,29 @@ def last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | Non
         return None  # other writers do not complete atomically; without it the whole table is looked at
 
 
-def _not_after(clean: CleanMetadata, restored: str) -> CleanMetadata:
+def _not_after(clean: CleanMetadata, restored: InstantTime) -> CleanMetadata:
     """What a clean says when the table was taken back since: of what it looked at, the commits after that are gone."""
-    earlier = {
-        key: min(clean.extra[key], restored, key=sort_key) for key in (READABLE, CHECKPOINT) if key in clean.extra
-    }
+    earlier = {key: min(clean.extra[key], restored) for key in (READABLE, CHECKPOINT) if key in clean.extra}
     return CleanMetadata(
-        clean.earliest and min(clean.earliest, restored, key=sort_key),
-        min(clean.last_completed, restored, key=sort_key) if clean.last_completed else "",
+        clean.earliest and min(clean.earliest, restored),
+        min(clean.last_completed, restored) if clean.last_completed else "",
         {**clean.extra, **earlier},
     )
 
 
-def stated_readable(extra: Mapping[str, str], earliest: str | None) -> str | None:
+def stated_readable(extra: Mapping[str, str], earliest: str | None) -> InstantTime | None:
     """From where on, by what a clean or its plan says, every file group is as it was."""
     return latest(earliest, extra.get(READABLE))
 
 
-def readable_from(stated: str | None, timeline: Timeline) -> str | None:
+def readable_from(stated: str | None, timeline: Timeline) -> InstantTime | None:
     """The same of the table: commits that were archived cannot be read, either."""
     return latest(stated, timeline.commits[0].time if timeline.commits else None)
 
 
-def latest(*times: str | None) -> str | None:
+def latest(*times: str | None) -> InstantTime | None:
     """The latest of those that there are."""
-    return max((each for each in times if each), key=sort_key, default=None)
+    return max((InstantTime(each) for each in times if each), default=None)
 
 
 def deciding(timeline: Timeline) -> tuple[Instant, ...]:

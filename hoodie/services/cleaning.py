@@ -21,7 +21,7 @@ from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.filegroup.row_copies import row_copies_of
 from hoodie.format.service_plans import encode_clean_metadata, encode_clean_plan
 from hoodie.model.enums import Action, CleanPolicy, State
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant
 from hoodie.model.names import PARTITION_METADATA, join, name_of, parse_log_file
 from hoodie.model.payloads import CleanPlan
 from hoodie.model.results import CleanResult
@@ -72,7 +72,7 @@ class CleaningService:
         if len(timeline.commits) <= (cleaning.commits if cleaning.policy is CleanPolicy.KEEP_LATEST_COMMITS else 1):
             return False
         last = last_clean(context, timeline)
-        since = [i for i in timeline.commits if last is None or sort_key(i.time) > sort_key(last.last_completed)]
+        since = [i for i in timeline.commits if last is None or i.time > last.last_completed]
         if len(since) < cleaning.trigger_commits:
             return False
         # Without a look at consumers, which costs a listing: the plan has it.

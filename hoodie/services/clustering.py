@@ -32,7 +32,7 @@ from hoodie.model.clustering import ClusterTask, Cuts, JoinTask, Order, SampleTa
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, RowOrder, State, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, total_bytes
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.names import heartbeat_path, parse_base_file
 from hoodie.model.payloads import ClusteringGroup, ClusteringPlan
@@ -131,10 +131,10 @@ class ClusteringService:
                 drop(context, instant.time)
             raise
 
-    def withdraw(self, context: TableContext, instant_time: str) -> bool:
+    def withdraw(self, context: TableContext, instant_time: InstantTime) -> bool:
         return drop(context, instant_time)
 
-    def recover(self, context: TableContext, instant_time: str) -> None:
+    def recover(self, context: TableContext, instant_time: InstantTime) -> None:
         _delete_output(context.storage, instant_time, context.active.read_clustering_plan(instant_time))
 
 
@@ -150,7 +150,7 @@ def preview_clustering(context: TableContext, options: ClusteringOptions) -> Clu
     return _planned(context, context.snapshot(), options)[0]
 
 
-def drop(context: TableContext, instant_time: str) -> bool:
+def drop(context: TableContext, instant_time: InstantTime) -> bool:
     """Take a pending clustering off the timeline; nothing of it was visible. False when it is gone, or completed.
 
     Raises:
@@ -443,7 +443,7 @@ def _shares(ranges: int, files: int) -> Iterator[range]:
 # -- afterwards --------------------------------------------------------------------------------------------------------
 
 
-def _drop_if_overtaken(context: TableContext, instant_time: str) -> None:
+def _drop_if_overtaken(context: TableContext, instant_time: InstantTime) -> None:
     """Drop a plan that can never be run any more, because writes changed its file groups; leave any other as it is."""
     with suppress(HoodieError, OSError):
         snapshot = context.snapshot()

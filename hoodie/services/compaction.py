@@ -17,7 +17,7 @@ from hoodie.errors import HoodieError, OptionError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.filegroup.run import run_compact
 from hoodie.model.enums import Action, TableType, WriteOperation
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import parse_base_file
 from hoodie.model.payloads import CompactionPlan
 from hoodie.model.plans import CompactTask
@@ -136,7 +136,7 @@ class CompactionService:
     def withdraw(self, context: TableContext, instant_time: str) -> bool:
         return False
 
-    def recover(self, context: TableContext, instant_time: str) -> None:
+    def recover(self, context: TableContext, instant_time: InstantTime) -> None:
         _delete_output(context.storage, instant_time, context.active.read_compaction_plan(instant_time))
 
 
@@ -148,9 +148,9 @@ def _is_triggered(timeline: Timeline, options: CompactionOptions, clock: Clock) 
     begun = [i.time for i in timeline.commits if i.time in timeline.compactions]
     if options.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:
         begun += [i.time for i in timeline.pending(Action.COMPACTION)]
-    last = max(begun, key=sort_key, default=None)
+    last = max(begun, default=None)
     written = [i.time for i in timeline.commits if i.action is Action.DELTACOMMIT]
-    since = [time for time in written if last is None or sort_key(time) > sort_key(last)]
+    since = [time for time in written if last is None or time > last]
     if not written:
         return False
     enough = len(since) >= options.max_delta_commits

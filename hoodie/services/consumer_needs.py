@@ -12,24 +12,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.consumers import ConsumerPlace, begins_in_archive, stored_places, unread_commits
 from hoodie.view.context import TableContext
 
-_ALL = "00000000000000000"
+_ALL = InstantTime("00000000000000000")
 """Before every instant."""
 
 
 class Need(NamedTuple):
-    time: str
+    time: InstantTime
     """The state after this commit, and all that came later, has to stay."""
     name: str
     """Of the consumer."""
 
 
 def needed_by_consumers(
-    context: TableContext, timeline: Timeline, *, hours: int, readable_from: str | None = None
+    context: TableContext, timeline: Timeline, *, hours: int, readable_from: InstantTime | None = None
 ) -> Need | None:
     """The most that a consumer needs; None where nobody does.
 
@@ -41,16 +41,16 @@ def needed_by_consumers(
     found: list[Need] = []
     for place in stored_places(context.storage):
         time = _needed(context, timeline, place, hours) if place.before_images else None
-        if time is not None and (readable_from is None or sort_key(time) >= sort_key(readable_from)):
+        if time is not None and (readable_from is None or time >= readable_from):
             found.append(Need(time, place.name))
-    return min(found, key=lambda need: sort_key(need.time), default=None)
+    return min(found, key=lambda need: need.time, default=None)
 
 
-def _needed(context: TableContext, timeline: Timeline, place: ConsumerPlace, hours: int) -> str | None:
+def _needed(context: TableContext, timeline: Timeline, place: ConsumerPlace, hours: int) -> InstantTime | None:
     unread = unread_commits(context.active, timeline, place.position)
     if not unread or context.clock.age_s(unread[0].time) > hours * 3600:
         return None
     if begins_in_archive(timeline, place.position) and context.archived().files:
         return None  # commits that it has not read may be among the archived ones, so its feed has ended
-    read = [i.time for i in timeline.commits if place.position and sort_key(i.time) <= sort_key(place.position)]
+    read = [i.time for i in timeline.commits if place.position and i.time <= place.position]
     return read[-1] if read else _ALL

@@ -21,7 +21,7 @@ from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.properties import parse_properties_file
 from hoodie.model.enums import Action, ExpiryStrategy, HeaderKey, WriteOperation
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import hours_before, is_instant_time, sort_key
+from hoodie.model.instant import InstantTime, hours_before, is_instant_time
 from hoodie.model.names import PARTITION_METADATA, join
 from hoodie.model.service_results import ExpiryResult
 from hoodie.options.expiry import ExpiryOptions
@@ -53,7 +53,7 @@ def is_due(context: TableContext, options: WriteOptions) -> bool:
     if not (expiry.inline and expiry.days > 0 and context.config.partition_fields):
         return False
     oldest = context.cache.find(_OLDEST_KEPT, _key(context, expiry))
-    return oldest is None or sort_key(oldest) < _cutoff(context, expiry)
+    return oldest is None or oldest < _cutoff(context, expiry)
 
 
 def expire(context: TableContext, options: WriteOptions, *, dry_run: bool = False) -> ExpiryResult:
@@ -106,7 +106,7 @@ def _key(context: TableContext, expiry: ExpiryOptions) -> tuple[object, ExpiryOp
     return context.storage.identity, expiry
 
 
-def _cutoff(context: TableContext, expiry: ExpiryOptions) -> str:
+def _cutoff(context: TableContext, expiry: ExpiryOptions) -> InstantTime:
     """What lies before this instant has expired."""
     return hours_before(context.clock.now(), 24 * expiry.days)
 
@@ -126,60 +126,63 @@ def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _
         if expiry.strategy is ExpiryStrategy.KEEP_BY_CREATION_TIME
         else _changed(context, snapshot, slices, cutoff)
     )
-    expired = sorted((sort_key(moment), path) for path, moment in since.items() if sort_key(moment) < cutoff)
-    kept = [moment for moment in since.values() if sort_key(moment) >= cutoff]
-    return _Found(tuple(path for _, path in expired), min([now, *kept], key=sort_key))
+    expired = sorted((moment, path) for path, moment in since.items() if moment < cutoff)
+    kept = [moment for moment in since.values() if moment >= cutoff]
+    return _Found(tuple(path for _, path in expired), min([now, *kept]))
 
 
 def _changed(
-    context: TableContext, snapshot: Snapshot, slices: Mapping[str, Sequence[FileSlice]], cutoff: str
-) -> dict[str, str]:
+    context: TableContext, snapshot: Snapshot, slices: Mapping[str, Sequence[FileSlice]], cutoff: InstantTime
+) -> dict[str, InstantTime]:
     """Partition path -> its last change."""
-    changed = {path: max((_newest_of(each) for each in found), key=sort_key) for path, found in slices.items()}
+    changed = {path: max(_newest_of(each) for each in found) for path, found in slices.items()}
     start = snapshot.timeline.start
-    if start is not None and sort_key(start) < cutoff:
+    if start is not None and start < cutoff:
         return changed  # what no active commit says more of is older than that
     # Logs of archived commits: their blocks say when they were written. Looked into only where it decides.
     for path, found in slices.items():
         untold = [log.path for each in found for log in each.logs if not log.committed_entries]
-        if untold and sort_key(changed[path]) < cutoff:
+        if untold and changed[path] < cutoff:
             newest = context.storage.each(partial(_newest_block, context.storage), untold)
-            changed[path] = max([changed[path], *newest], key=sort_key)
+            changed[path] = max([changed[path], *newest])
     return changed
 
 
-def _newest_of(file_slice: FileSlice) -> str:
+def _newest_of(file_slice: FileSlice) -> InstantTime:
     logged = (time for log in file_slice.logs for time, _ in log.committed_entries)
-    return max([file_slice.base_instant, *logged], key=sort_key)
+    return max([file_slice.base_instant, *logged])
 
 
-def _newest_block(storage: Storage, path: str) -> str:
+def _newest_block(storage: Storage, path: str) -> InstantTime:
     try:
         blocks = list(scan_blocks(storage.read(path)))
     except FileNotFoundError:
-        return ""
-    return max((b.header.get(HeaderKey.INSTANT_TIME, "") for b in blocks if isinstance(b, LogBlock)), default="")
+        return InstantTime()
+    return max(
+        (InstantTime(b.header.get(HeaderKey.INSTANT_TIME, "")) for b in blocks if isinstance(b, LogBlock)),
+        default=InstantTime(),
+    )
 
 
-def _created(context: TableContext, snapshot: Snapshot, partitions: Sequence[str]) -> dict[str, str]:
+def _created(context: TableContext, snapshot: Snapshot, partitions: Sequence[str]) -> dict[str, InstantTime]:
     """Partition path -> its creation; without those of which nobody knows."""
-    emptied: dict[str, str] = {}
+    emptied: dict[str, InstantTime] = {}
     replacing = [i for i in snapshot.timeline.commits if i.action is Action.REPLACECOMMIT]
     for instant, metadata in zip(replacing, context.active.read_commits(replacing), strict=True):
         if metadata.operation is WriteOperation.DELETE_PARTITION:
             emptied.update(dict.fromkeys(metadata.replaced_file_ids, instant.time))
     stated = context.storage.each(partial(_stated_creation, context.storage), partitions)
     return {
-        path: max(created, emptied.get(path, ""), key=sort_key)
+        path: max(created, emptied.get(path, created))
         for path, created in zip(partitions, stated, strict=True)
         if created is not None
     }
 
 
-def _stated_creation(storage: Storage, partition_path: str) -> str | None:
+def _stated_creation(storage: Storage, partition_path: str) -> InstantTime | None:
     path = join(partition_path, PARTITION_METADATA)
     try:
         created = parse_properties_file(storage.read(path), path=path).get("commitTime", "")
     except (FileNotFoundError, CorruptFileError):
         return None
-    return created if is_instant_time(created) else None
+    return InstantTime(created) if is_instant_time(created) else None

@@ -13,7 +13,7 @@ from functools import cache, partial
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import join, parse_base_file, parse_log_file
 from hoodie.services.undo_files import instants_in
 from hoodie.storage.base import FileInfo
@@ -30,7 +30,7 @@ class _Undone:
     """Instants that were undone together."""
 
     by: Instant
-    times: frozenset[str]
+    times: frozenset[InstantTime]
     """Those that are not on the timeline. Apache Hudi rolls a failed run of a service back and keeps its plan, so that such an instant
     may have been completed since, and archived."""
     partitions: frozenset[str]
@@ -39,7 +39,7 @@ class _Undone:
     """Log files that were there, which stay."""
 
 
-def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) -> list[str]:
+def delete_late_files(context: TableContext, timeline: Timeline, *, start: InstantTime) -> list[str]:
     """Delete late files of instants before `start`, with which the timeline is to begin; gives their paths.
 
     Each partition is listed once, however many rollbacks looked after themselves there.
@@ -85,8 +85,8 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: str) 
 
 
 def _wrote_late_log(
-    context: TableContext, committed: CommittedFiles, partition_path: str, info: FileInfo, times: frozenset[str]
-) -> frozenset[str]:
+    context: TableContext, committed: CommittedFiles, partition_path: str, info: FileInfo, times: frozenset[InstantTime]
+) -> frozenset[InstantTime]:
     """The instants of which a log is, if all were undone."""
     # Named is not enough: a commit names all logs that were in its slices, late ones as well. One that wrote it states its size.
     if committed.of(partition_path).log_size(info.path):
@@ -95,7 +95,7 @@ def _wrote_late_log(
     return found if found <= times else frozenset()
 
 
-def _undone_before(context: TableContext, timeline: Timeline, start: str) -> list[_Undone]:
+def _undone_before(context: TableContext, timeline: Timeline, start: InstantTime) -> list[_Undone]:
     undoing = [
         i
         for i in timeline
@@ -106,7 +106,7 @@ def _undone_before(context: TableContext, timeline: Timeline, start: str) -> lis
     there = {i.time for i in timeline}
     found = []
     for each in context.storage.each(read, undoing):
-        times = frozenset(time for time in each.times if sort_key(time) < sort_key(start) and time not in there)
+        times = frozenset(time for time in each.times if time < start and time not in there)
         if times and each.by.action is Action.RESTORE:
             found.append(replace(each, times=times, partitions=frozenset(context.listing.all_files().partitions)))
         elif times:
@@ -129,7 +129,7 @@ def _undone_by(context: TableContext, undoing: Instant) -> _Undone:
     return _Undone(begun, frozenset({plan.instant}), partitions, disarmed)
 
 
-def _is_passed_now(timeline: Timeline, restore: Instant, start: str) -> bool:
+def _is_passed_now(timeline: Timeline, restore: Instant, start: InstantTime) -> bool:
     """A restore never leaves the timeline, and where it looked is all of the table: so it is looked at once."""
     first = timeline.start
-    return first is not None and sort_key(first) <= sort_key(restore.time) < sort_key(start)
+    return first is not None and first <= restore.time < start

@@ -21,7 +21,7 @@ from hoodie.filegroup.row_copies import can_be_copied, drop_row_copies, how_to_c
 from hoodie.format.stood_for import format_stood_for
 from hoodie.model.enums import Action, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CompactionPlan
 from hoodie.model.plans import LogCompactTask, WriteResult
 from hoodie.model.results import CommitResult
@@ -138,9 +138,9 @@ def _delta_commits(timeline: Timeline, *, planned: bool) -> int:
     begun = [*timeline.compactions, *timeline.log_compactions]
     if planned:
         begun += [i.time for i in timeline.pending(Action.LOGCOMPACTION)]
-    last = max(map(sort_key, begun), default="")
+    last = max(begun, default="")
     written = (i for i in timeline.commits if i.action is Action.DELTACOMMIT and i.time not in timeline.log_compactions)
-    return sum(sort_key(i.time) > last for i in written)
+    return sum(i.time > last for i in written)
 
 
 def _has_many_logs(snapshot: Snapshot, least: int, file_slice: FileSlice) -> bool:
@@ -157,7 +157,7 @@ def _has_many_logs(snapshot: Snapshot, least: int, file_slice: FileSlice) -> boo
     return sum(max(1, len(log.committed_entries)) for log in fresh) >= least
 
 
-def _planned_logs(snapshot: Snapshot, time: str, group: FileGroupId) -> tuple[str, ...]:
+def _planned_logs(snapshot: Snapshot, time: InstantTime, group: FileGroupId) -> tuple[str, ...]:
     """The logs that the log compaction of an instant was to merge; nothing where the plan is not there any more."""
     try:
         operations = snapshot.active.read_compaction_plan(time, Action.LOGCOMPACTION).operations

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hoodie.errors import CorruptFileError
 from hoodie.format.properties import parse_properties_file
 from hoodie.model.findings import Repair, RepairKind
-from hoodie.model.instant import is_instant_time, sort_key
+from hoodie.model.instant import is_instant_time
 from hoodie.model.names import PARTITION_METADATA, folder_of, is_partition_path, join, parse_base_file, parse_log_file
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import WRITES
@@ -90,7 +90,7 @@ class _FirstCommits:
         known = archive.read_commits(older)
         commits = snapshot.timeline.commits
         known |= {i.time: m for i, m in zip(commits, context.active.read_commits(commits), strict=True)}
-        for time in sorted(known, key=sort_key):
+        for time in sorted(known):
             for folder in known[time].write_stats:
                 self._first.setdefault(folder, time)
 

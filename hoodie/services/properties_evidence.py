@@ -21,7 +21,7 @@ from hoodie.format.avro_schema import record_names
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.model.enums import Action, WriteOperation
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant
 from hoodie.model.meta_fields import META_COLUMNS, RECORD_KEY
 from hoodie.model.names import (
     HOODIE,
@@ -76,7 +76,7 @@ def gather(storage: Storage) -> Evidence:
     """Look at the timeline, the folders, and some rows. Lists the whole table."""
     timeline = [i for name in storage.names(HOODIE) if (i := parse_instant_file(name, 1)) is not None]
     newer = [i for name in storage.names(join(HOODIE, "timeline")) if (i := parse_instant_file(name, 2)) is not None]
-    completed = sorted((i for i in (newer or timeline) if i.is_completed), key=lambda i: sort_key(i.time), reverse=True)
+    completed = sorted((i for i in (newer or timeline) if i.is_completed), key=lambda i: i.time, reverse=True)
     folder = join(HOODIE, "timeline") if newer else HOODIE
     commits = list(_read_commits(storage, folder, completed, 2 if newer else 1))
     files = {

@@ -12,7 +12,7 @@ from functools import partial
 
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, is_instant_time
+from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, heartbeat_path, join
 from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
@@ -79,13 +79,13 @@ def _rollback_failed(context: TableContext, *, dead_writes: bool) -> list[str]:
     unfinished = timeline.pending(Action.ROLLBACK)
     for rollback in unfinished:
         _finish(context, rollback)
-    undone = []
+    undone: list[str] = []
     for instant in dead:
         # A writer that completed after the timeline was read looks dead: it is not at work any more. So does one that died when
         # its commit was decided and not yet on the timeline: that landed, and was not undone.
         with suppress(InstantNotFoundError):
             if rollback_instant(context, instant.time) is not None:
-                undone.append(instant.time)
+                undone.append(str(instant.time))
     begun = [action for action, service in SERVICES.items() if not service.resumes]
     claims = [i for i in timeline.pending(*begun) if i.state is State.INFLIGHT] if begun else []
     for claimed in claims:
@@ -117,7 +117,7 @@ def _finish(context: TableContext, rollback: Instant) -> None:
         execute_rollback(context, rollback.time, plan)
 
 
-def take_back(context: TableContext, service: Service[object], instant_time: str) -> bool:
+def take_back(context: TableContext, service: Service[object], instant_time: InstantTime) -> bool:
     """Take a dead runner's claim back: its instant is requested again, because a plan is never deleted.
 
     False while its runner lives, when it completed, or when others dropped the plan.

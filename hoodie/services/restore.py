@@ -8,7 +8,7 @@ from dataclasses import replace
 from hoodie.errors import CommitConflictError, LockError
 from hoodie.format.restore_plans import encode_restore_plan
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
@@ -27,7 +27,9 @@ from hoodie.view.context import TableContext, load_config
 _TRIES = 3
 
 
-def restore(context: TableContext, options: WriteOptions, target: str, *, dry_run: bool = False) -> RestoreResult:
+def restore(
+    context: TableContext, options: WriteOptions, target: InstantTime, *, dry_run: bool = False
+) -> RestoreResult:
     """Undo every commit after `target`.
 
     Raises:
@@ -67,7 +69,7 @@ def restore(context: TableContext, options: WriteOptions, target: str, *, dry_ru
     )
 
 
-def _begin(context: TableContext, timeline: Timeline, plan: RestorePlan) -> tuple[str, Heartbeat] | None:
+def _begin(context: TableContext, timeline: Timeline, plan: RestorePlan) -> tuple[InstantTime, Heartbeat] | None:
     """Put the plan on the timeline; None where that is not as it was when the plan was made."""
     heartbeat: Heartbeat | None = None
     with context.lock.held(context.lock_timeout_s):

@@ -19,7 +19,7 @@ from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.restore_plans import encode_restore_metadata
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, folder_of, heartbeat_path, name_of, parse_log_file
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition
 from hoodie.services.archiving import take_out_of_archive
@@ -81,7 +81,9 @@ def _claim(context: TableContext, restore: Instant) -> tuple[RestorePlan, Heartb
     return plan, heartbeat
 
 
-def carry_out(context: TableContext, restore_time: str, plan: RestorePlan, heartbeat: Heartbeat) -> list[UndonePart]:
+def carry_out(
+    context: TableContext, restore_time: InstantTime, plan: RestorePlan, heartbeat: Heartbeat
+) -> list[UndonePart]:
     """Do what a plan says, from wherever it stands; gives what was done to files."""
     try:
         parts = _carry_out(context, restore_time, plan)
@@ -94,7 +96,7 @@ def carry_out(context: TableContext, restore_time: str, plan: RestorePlan, heart
     return parts
 
 
-def _carry_out(context: TableContext, restore_time: str, plan: RestorePlan) -> list[UndonePart]:
+def _carry_out(context: TableContext, restore_time: InstantTime, plan: RestorePlan) -> list[UndonePart]:
     started = time.monotonic()
     active = context.active
     inflight = Instant(restore_time, Action.RESTORE, State.INFLIGHT)
@@ -122,7 +124,7 @@ def _carry_out(context: TableContext, restore_time: str, plan: RestorePlan) -> l
     return parts
 
 
-def _keys(plan: RestorePlan) -> frozenset[tuple[str, Action]]:
+def _keys(plan: RestorePlan) -> frozenset[tuple[InstantTime, Action]]:
     return frozenset((time, COMPLETES_AS.get(action, action)) for time, action in plan.instants)
 
 
@@ -184,7 +186,7 @@ def _is_log(path: str) -> bool:
     return parse_log_file(name_of(path)) is not None
 
 
-def _forget(context: TableContext, restore_time: str, plan: RestorePlan) -> None:
+def _forget(context: TableContext, restore_time: InstantTime, plan: RestorePlan) -> None:
     """Remove what is left of the instants, and rollbacks of instants that came after the restored one."""
     storage, active = context.storage, context.active
     drop_row_copies(storage, of=frozenset(time for time, _ in plan.instants))
@@ -194,20 +196,18 @@ def _forget(context: TableContext, restore_time: str, plan: RestorePlan) -> None
         context.liveness.release(time_)
     left = [info.path for _, info in reversed(active.state_files(_keys(plan)))]
     storage.each(storage.delete, left)
-    first = min((sort_key(time) for time, _ in plan.instants), default=sort_key(restore_time))
+    first = min((time for time, _ in plan.instants), default=restore_time)
     rollbacks = [
-        i
-        for i in active.load_all()
-        if i.action is Action.ROLLBACK and i.is_completed and first < sort_key(i.time) < sort_key(restore_time)
+        i for i in active.load_all() if i.action is Action.ROLLBACK and i.is_completed and first < i.time < restore_time
     ]
     targets = storage.each(active.rollback_target, rollbacks)
-    gone = [i for i, target in zip(rollbacks, targets, strict=True) if target and sort_key(target) >= first]
+    gone = [i for i, target in zip(rollbacks, targets, strict=True) if target and target >= first]
     for _, info in active.state_files({(i.time, i.action) for i in gone}) if gone else ():
         storage.delete(info.path)
 
 
 def _rollback_of(
-    context: TableContext, restore_time: str, undone: tuple[str, Action], parts: Sequence[UndonePart]
+    context: TableContext, restore_time: InstantTime, undone: tuple[InstantTime, Action], parts: Sequence[UndonePart]
 ) -> RollbackMetadata:
     root = context.storage.uri.rstrip("/")
     partitions = []

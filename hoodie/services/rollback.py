@@ -19,7 +19,7 @@ from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
 from hoodie.model.enums import Action, State
 from hoodie.model.files import LogFile
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.model.results import RestoreResult
@@ -40,7 +40,7 @@ log = logging.getLogger("hoodie")
 _TRIES = 3
 
 
-def rollback_instant(context: TableContext, instant_time: str) -> str | None:
+def rollback_instant(context: TableContext, instant_time: InstantTime) -> str | None:
     """Roll back one pending write. None when it turns out to have landed, or to be gone already.
 
     Raises:
@@ -77,7 +77,7 @@ def rollback_instant(context: TableContext, instant_time: str) -> str | None:
         return rollback_time
 
 
-def roll_back_commit(context: TableContext, instant_time: str) -> str:
+def roll_back_commit(context: TableContext, instant_time: InstantTime) -> str:
     """Roll back the newest completed commit; gives the instant of the rollback.
 
     Raises:
@@ -117,12 +117,12 @@ def roll_back_commit(context: TableContext, instant_time: str) -> str:
     )
 
 
-def _allot(context: TableContext, timeline: Timeline, undone: str) -> str:
+def _allot(context: TableContext, timeline: Timeline, undone: InstantTime) -> InstantTime:
     """The instant of a rollback: above all others, but for those of a wrong clock where it takes one of them back."""
     if not context.clock.is_far_ahead(undone):
         return context.clock.allot(timeline.latest_time)
     reached = [i.time for i in timeline if not context.clock.is_far_ahead(i.time)]
-    return context.clock.allot(max(reached, key=sort_key, default=None))
+    return context.clock.allot(max(reached, default=None))
 
 
 def is_completed(context: TableContext, instant_time: str) -> bool:
@@ -130,7 +130,7 @@ def is_completed(context: TableContext, instant_time: str) -> bool:
     return any(instant.time == instant_time for instant in context.active.load().commits)
 
 
-def preview_rollback(context: TableContext, instant_time: str | None) -> RestoreResult:
+def preview_rollback(context: TableContext, instant_time: InstantTime | None) -> RestoreResult:
     """What a rollback would take back: of the newest commit, of a pending write or a plan that can be dropped, or of all writes whose
     writer is dead.
 
@@ -140,7 +140,7 @@ def preview_rollback(context: TableContext, instant_time: str | None) -> Restore
     check_version(context.config)
     snapshot = context.snapshot()
     timeline = snapshot.timeline
-    found = timeline.commit_at.get(instant_time or "")
+    found = timeline.commit_at.get(instant_time) if instant_time else None
     if found is not None:
         require_newest(context, snapshot, found)
         before = [i.time for i in timeline.commits if i != found]
@@ -200,7 +200,7 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
     return RollbackPlan(instant.time, instant.action, tuple(requests))
 
 
-def execute_rollback(context: TableContext, rollback_time: str, plan: RollbackPlan) -> None:
+def execute_rollback(context: TableContext, rollback_time: InstantTime, plan: RollbackPlan) -> None:
     """Carry a plan out; every step may have been done before."""
     storage = context.storage
     started = time.monotonic()
@@ -209,7 +209,7 @@ def execute_rollback(context: TableContext, rollback_time: str, plan: RollbackPl
         context.active.create(inflight)
     _take_off(context, plan)
     partitions: dict[str, list[RollbackPartition]] = {}
-    by_slice: dict[tuple[str, str, str], dict[str, int]] = {}
+    by_slice: dict[tuple[str, str, InstantTime], dict[str, int]] = {}
     for request in plan.requests:
         if request.file_id and request.base_instant and request.log_blocks:
             key = (request.partition_path, request.file_id, request.base_instant)
@@ -272,7 +272,7 @@ def _merged(partition_path: str, parts: Iterable[RollbackPartition]) -> Rollback
     return RollbackPartition(partition_path, tuple(deleted), (), blocks, failed)
 
 
-def _forget(context: TableContext, instant_time: str, action: Action) -> None:
+def _forget(context: TableContext, instant_time: InstantTime, action: Action) -> None:
     """Remove what is left of a rolled-back instant; its timeline files and heartbeat go last."""
     storage = context.storage
     drop_row_copies(storage, of={instant_time})

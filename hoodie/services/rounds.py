@@ -18,7 +18,7 @@ from functools import partial
 
 from hoodie.errors import CommitConflictError, HoodieError
 from hoodie.model.enums import Action
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant
 from hoodie.model.service_results import RECOVERY, ServiceRound, ServiceRun
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
@@ -170,7 +170,7 @@ def asked_for(options: WriteOptions) -> WriteOptions:
 
 def _waiting(context: TableContext) -> list[Instant]:
     """The plans of services that are not completed, oldest first."""
-    return sorted(context.active.load().pending(*SERVICES), key=lambda instant: sort_key(instant.time))
+    return sorted(context.active.load().pending(*SERVICES), key=lambda instant: instant.time)
 
 
 def _said(error: Exception) -> str:

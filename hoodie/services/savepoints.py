@@ -15,7 +15,7 @@ from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.format.restore_plans import encode_savepoint
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import SavepointMetadata
 from hoodie.model.results import Savepoint
 from hoodie.options.fits import check_version
@@ -31,7 +31,7 @@ from hoodie.view.retained import Retention
 _TRIES = 3
 
 
-def make_savepoint(context: TableContext, instant_time: str | None, comment: str) -> str:
+def make_savepoint(context: TableContext, instant_time: InstantTime | None, comment: str) -> str:
     """Keep the state after a commit, by default the newest; gives its instant.
 
     Raises:
@@ -46,7 +46,7 @@ def make_savepoint(context: TableContext, instant_time: str | None, comment: str
         commit = _commit(snapshot, instant_time, table=context.storage.uri)
         files = _files(context, snapshot, commit)
         if _put(context, snapshot.timeline, commit, files, comment):
-            return commit.time
+            return str(commit.time)
     raise CommitConflictError(
         f"no savepoint of table {context.storage.uri} could be made: other processes cleaned or restored at the same time; try again"
     )
@@ -63,7 +63,7 @@ def savepoints_of(context: TableContext) -> list[Savepoint]:
     ]
 
 
-def drop_savepoint(context: TableContext, instant_time: str) -> None:
+def drop_savepoint(context: TableContext, instant_time: InstantTime) -> None:
     """Let a savepoint go; the next clean may delete its files.
 
     Where commits after it were archived (`hoodie.archive.beyond.savepoint`), its own commit is archived with it.
@@ -83,7 +83,7 @@ def drop_savepoint(context: TableContext, instant_time: str) -> None:
     )
 
 
-def _drop(context: TableContext, timeline: Timeline, instant_time: str, left_behind: Instant | None) -> bool:
+def _drop(context: TableContext, timeline: Timeline, instant_time: InstantTime, left_behind: Instant | None) -> bool:
     """False where commits of the timeline have left it meanwhile."""
     completed = Instant(instant_time, Action.SAVEPOINT, State.COMPLETED)
     with context.lock.held(context.lock_timeout_s):
@@ -105,7 +105,7 @@ def _drop(context: TableContext, timeline: Timeline, instant_time: str, left_beh
     return True
 
 
-def _commit(snapshot: Snapshot, instant_time: str | None, *, table: str) -> Instant:
+def _commit(snapshot: Snapshot, instant_time: InstantTime | None, *, table: str) -> Instant:
     timeline = snapshot.timeline
     found = timeline.latest_commit if instant_time is None else timeline.commit_at.get(instant_time)
     if found is None:
@@ -124,7 +124,7 @@ def _files(context: TableContext, snapshot: Snapshot, commit: Instant) -> Mappin
     then = timeline.as_of(commit.time)
     kept = snapshot.active.earliest_kept(timeline)
     newest = commit == timeline.latest_commit
-    gone = kept is not None and sort_key(commit.time) < sort_key(kept)
+    gone = kept is not None and commit.time < kept
     if not newest and (gone or Retention(snapshot.view, snapshot.active, then).cleaned_anywhere()):
         raise InstantNotFoundError(
             f"the files of table {table} as of commit {commit.time} were cleaned, so a savepoint cannot keep them; the earliest "

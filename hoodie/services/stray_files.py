@@ -18,7 +18,7 @@ from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
 from hoodie.format.plan_avro import decode_rollback_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
 from hoodie.model.findings import Repair, RepairKind
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import (
     BaseFileName,
     LogFileName,
@@ -95,7 +95,7 @@ def counts_without_its_instant(snapshot: Snapshot, context: TableContext, path: 
         return base.instant not in snapshot.timeline.commit_at and snapshot.timeline.sees(base.instant)
     start = snapshot.timeline.start
     times = _LogContent.of(context, path).times if start is not None else frozenset()
-    return any(sort_key(time) < sort_key(start) for time in times) if start is not None else False
+    return any(time < start for time in times) if start is not None else False
 
 
 def _is_data(path: str) -> bool:
@@ -113,7 +113,7 @@ class _Verdict:
 class _LogContent:
     """What the blocks of a log file say."""
 
-    times: frozenset[str] = frozenset()
+    times: frozenset[InstantTime] = frozenset()
     """Instants of blocks with rows or deletes."""
     undone: frozenset[str] = frozenset()
     """Instants that its rollback blocks disarm."""
@@ -134,8 +134,8 @@ class _LogContent:
         )
 
 
-def _times(blocks: Iterable[LogBlock], key: HeaderKey, but: BlockKind | None = None) -> Iterator[str]:
-    return (time for block in blocks if block.kind is not but and (time := block.header.get(key)))
+def _times(blocks: Iterable[LogBlock], key: HeaderKey, but: BlockKind | None = None) -> Iterator[InstantTime]:
+    return (time for block in blocks if block.kind is not but and (time := InstantTime(block.header.get(key, ""))))
 
 
 @dataclass(frozen=True)
@@ -190,12 +190,12 @@ class Evidence:
     def _archived(self) -> Mapping[str, Instant]:
         return {instant.time: instant for instant in self.snapshot.archived.instants if instant.action in WRITES}
 
-    def is_before(self, time: str) -> bool:
+    def is_before(self, time: InstantTime) -> bool:
         """Whether an instant lies before the active timeline."""
         start = self.snapshot.timeline.start
-        return start is not None and sort_key(time) < sort_key(start)
+        return start is not None and time < start
 
-    def archived_names(self, time: str) -> frozenset[str] | None:
+    def archived_names(self, time: InstantTime) -> frozenset[str] | None:
         """Paths that an archived commit names; None where the archive has no such commit."""
         instant = self._archived.get(time)
         if instant is None:
@@ -284,7 +284,7 @@ def _judge_log(
 
 
 def _judge_blocks(
-    evidence: Evidence, info: FileInfo, log: LogFileName, time: str, infos: Sequence[FileInfo]
+    evidence: Evidence, info: FileInfo, log: LogFileName, time: InstantTime, infos: Sequence[FileInfo]
 ) -> _Verdict | None:
     """The blocks of one instant in a log file that no active commit names."""
     if time in evidence.snapshot.timeline.commit_at:
@@ -299,7 +299,7 @@ def _judge_blocks(
     return _Verdict(False, _unknown(time)) if evidence.is_before(time) else _Verdict(True, _no_instant(time))
 
 
-def _is_disarmed(evidence: Evidence, log: LogFileName, time: str, infos: Sequence[FileInfo]) -> bool:
+def _is_disarmed(evidence: Evidence, log: LogFileName, time: InstantTime, infos: Sequence[FileInfo]) -> bool:
     """Whether a rollback block in the file slice tells every reader not to count the blocks of an instant."""
     for info in infos:
         other = parse_log_file(info.name)
@@ -310,7 +310,9 @@ def _is_disarmed(evidence: Evidence, log: LogFileName, time: str, infos: Sequenc
     return False
 
 
-def lost_instants(evidence: Evidence, times: Iterable[str], slice_logs: Sequence[str] = ()) -> Sequence[str]:
+def lost_instants(
+    evidence: Evidence, times: Iterable[InstantTime], slice_logs: Sequence[str] = ()
+) -> Sequence[InstantTime]:
     """Which of these instants are on no timeline, though nothing says that they were undone; `slice_logs` may say it."""
     timeline, active = evidence.snapshot.timeline, evidence.context.active
     known = {instant.time for instant in timeline} | evidence.pending

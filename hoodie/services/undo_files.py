@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hoodie.errors import CorruptFileError
 from hoodie.format.log_block import LogBlock, rollback_block, scan_blocks
 from hoodie.model.enums import HeaderKey
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import (
     LogFileName,
     WriteToken,
@@ -58,7 +58,7 @@ class UndonePart:
     """What was done for one instant in one partition."""
 
     partition_path: str
-    instant: str
+    instant: InstantTime
     deleted: dict[str, int] = field(default_factory=dict)
     """Name of each file that was deleted -> its size."""
     disarmed: list[Disarmed] = field(default_factory=list)
@@ -69,7 +69,7 @@ def run_undo(storage: Storage, rollback_time: str, task: UndoTask) -> list[Undon
     return [part for partition_path in task.partitions for part in _undo(storage, rollback_time, partition_path, task)]
 
 
-def doomed_by(name: str, undone: frozenset[str]) -> str | None:
+def doomed_by(name: str, undone: frozenset[str]) -> InstantTime | None:
     """The undone instant with which a data file has to go; None for one that stays."""
     base, log = parse_base_file(name), parse_log_file(name)
     instant = base.instant if base is not None else log.base_instant if log is not None else None
@@ -77,9 +77,9 @@ def doomed_by(name: str, undone: frozenset[str]) -> str | None:
 
 
 def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoTask) -> Iterable[UndonePart]:
-    parts: dict[str, UndonePart] = {}
+    parts: dict[InstantTime, UndonePart] = {}
 
-    def part_of(instant: str) -> UndonePart:
+    def part_of(instant: InstantTime) -> UndonePart:
         return parts.setdefault(instant, UndonePart(partition_path, instant))
 
     infos = [info for info in storage.list(partition_path) if not info.is_folder]
@@ -90,7 +90,7 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
         if instant is not None:
             doomed.append(info.path)
             part_of(instant).deleted[info.name] = info.size_bytes
-    slices: dict[tuple[str, str], dict[str, list[FileInfo]]] = {}
+    slices: dict[tuple[str, InstantTime], dict[InstantTime, list[FileInfo]]] = {}
     for info in infos:
         log = parse_log_file(info.name)
         if log is None or log.base_instant in task.undone or task.committed.get(info.path) == info.size_bytes:
@@ -98,7 +98,7 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
         for instant in instants_in(storage, info.path) & task.undone:
             slices.setdefault((log.file_id, log.base_instant), {}).setdefault(instant, []).append(info)
     for (file_id, base_instant), logs in slices.items():
-        targets = sorted(logs, key=sort_key, reverse=True)
+        targets = sorted(logs, reverse=True)
         path, size = disarm(storage, partition_path, file_id, base_instant, rollback_time, targets)
         for instant, found in logs.items():
             part_of(instant).disarmed += [Disarmed(info.name, info.size_bytes, path, size) for info in found]
@@ -117,14 +117,14 @@ def _unlisted(
     ]
 
 
-def instants_in(storage: Storage, path: str) -> frozenset[str]:
+def instants_in(storage: Storage, path: str) -> frozenset[InstantTime]:
     """The instants that have data or deletes in a log file; none where it is gone or not readable."""
     try:
         blocks = list(scan_blocks(storage.read(path)))
     except (FileNotFoundError, CorruptFileError):
         return frozenset()
     return frozenset(
-        b.header.get(HeaderKey.INSTANT_TIME, "")
+        InstantTime(b.header.get(HeaderKey.INSTANT_TIME, ""))
         for b in blocks
         if isinstance(b, LogBlock) and HeaderKey.TARGET_INSTANT_TIME not in b.header
     )
@@ -134,7 +134,7 @@ def disarm(
     storage: Storage,
     partition_path: str,
     file_id: str,
-    base_instant: str,
+    base_instant: InstantTime,
     rollback_time: str,
     targets: Sequence[str],
 ) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, InstantNotFoundError
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import MOVES_ROWS, Action, State
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, name_of, parse_log_file
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
@@ -27,7 +27,7 @@ from hoodie.view.retained import Retention
 from hoodie.view.view import FileSystemView
 
 
-def plan_restore(context: TableContext, snapshot: Snapshot, target: str) -> RestorePlan:
+def plan_restore(context: TableContext, snapshot: Snapshot, target: InstantTime) -> RestorePlan:
     """What has to go so that the table is as it was after the commit `target`.
 
     Raises:
@@ -40,7 +40,7 @@ def plan_restore(context: TableContext, snapshot: Snapshot, target: str) -> Rest
             f"{timeline.not_found(target, table=table)}; a table can be restored to a commit on its active timeline. "
             f"{hoodie_command('timeline', table)} lists them"
         )
-    later = [i for i in timeline if _is_data(i) and sort_key(i.time) > sort_key(target)]
+    later = [i for i in timeline if _is_data(i) and i.time > target]
     refuse_savepointed(timeline, [i.time for i in later], table=table)
     refuse_at_work(context, snapshot, later)
     if later:
@@ -58,8 +58,8 @@ def require_newest(context: TableContext, snapshot: Snapshot, instant: Instant) 
             work on the table, or it has a savepoint.
     """
     timeline, table = snapshot.timeline, context.storage.uri
-    later = [i for i in timeline if _is_data(i) and sort_key(i.time) > sort_key(instant.time)]
-    before = [i.time for i in timeline.commits if sort_key(i.time) < sort_key(instant.time)]
+    later = [i for i in timeline if _is_data(i) and i.time > instant.time]
+    before = [i.time for i in timeline.commits if i.time < instant.time]
     instead = f"restore the table to {before[-1]}" if before else "delete the rows"
     refuse_savepointed(timeline, [instant.time], table=table)
     refuse_at_work(context, snapshot, later)
@@ -80,7 +80,7 @@ def require_newest(context: TableContext, snapshot: Snapshot, instant: Instant) 
 def refuse_savepointed(timeline: Timeline, times: Iterable[str], *, table: str) -> None:
     """Raises CommitConflictError where one of the instants has a savepoint."""
     saved = {i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed}
-    found = sorted(saved.intersection(times), key=sort_key)
+    found = sorted(saved.intersection(times))
     if found:
         raise CommitConflictError(
             f"commit {found[-1]} of table {table} has a savepoint, and is not undone while that stands. Drop the savepoint first: "
@@ -139,21 +139,23 @@ def _is_data(instant: Instant) -> bool:
 
 
 def _refuse_archived(
-    snapshot: Snapshot, target: str | None, *, left_in_both: frozenset[str] = frozenset(), table: str
+    snapshot: Snapshot, target: InstantTime | None, *, left_in_both: frozenset[str] = frozenset(), table: str
 ) -> None:
     """A commit that goes must have left neither for the archive, nor be there."""
-    after = sort_key(target) if target is not None else ""
-    if any(sort_key(i.time) > after and i.time not in left_in_both for i in snapshot.archived.commits):
+    after = target or ""
+    if any(i.time > after and i.time not in left_in_both for i in snapshot.archived.commits):
         raise InstantNotFoundError(
             f"commits of table {table} after {target} were archived, and cannot be undone any more. The state of a savepoint can be "
             "read as of its instant, and written into a new table"
         )
 
 
-def unreadable_commits(active: ActiveTimeline, timeline: Timeline, times: Iterable[str]) -> frozenset[str]:
+def unreadable_commits(
+    active: ActiveTimeline, timeline: Timeline, times: Iterable[InstantTime]
+) -> frozenset[InstantTime]:
     """Those of the completed writes whose metadata do not decode: they can be undone all the same, by what is listed."""
 
-    def is_unreadable(time: str) -> bool:
+    def is_unreadable(time: InstantTime) -> bool:
         try:
             active.read_commit(timeline.commit_at[time])
         except (CorruptFileError, FileNotFoundError):
@@ -163,7 +165,7 @@ def unreadable_commits(active: ActiveTimeline, timeline: Timeline, times: Iterab
     return frozenset(time for time in times if time in timeline.commit_at and is_unreadable(time))
 
 
-def _require_files(context: TableContext, snapshot: Snapshot, target: str) -> None:
+def _require_files(context: TableContext, snapshot: Snapshot, target: InstantTime) -> None:
     view, table = snapshot.view, context.storage.uri
     damaged = unreadable_commits(snapshot.active, snapshot.timeline, snapshot.timeline.completed_times)
     if damaged:
@@ -181,7 +183,9 @@ def _require_files(context: TableContext, snapshot: Snapshot, target: str) -> No
     )
 
 
-def preview(context: TableContext, snapshot: Snapshot, undone: Sequence[str], *, to: str | None) -> RestoreResult:
+def preview(
+    context: TableContext, snapshot: Snapshot, undone: Sequence[InstantTime], *, to: str | None
+) -> RestoreResult:
     """What would go with these instants, newest first. Nothing is changed."""
     gone = frozenset(undone)
     files = size = 0

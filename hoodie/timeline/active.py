@@ -29,7 +29,7 @@ from hoodie.format.service_plans import (
 )
 from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, HOODIE, folder_of, join, name_of
 from hoodie.model.payloads import (
     CleanedPartition,
@@ -153,7 +153,7 @@ class ActiveTimeline:
         if seen is None:
             return False
         gone = seen.completed_times - timeline.completed_times
-        return bool(gone) and self.exists(seen.commit_at[max(gone, key=sort_key)])
+        return bool(gone) and self.exists(seen.commit_at[max(gone)])
 
     def _is_leaving(self, commit: Instant, names: frozenset[str]) -> bool:
         """Whether the other states of a completed instant are gone: they go first."""
@@ -256,7 +256,7 @@ class ActiveTimeline:
         except CorruptFileError:
             return None  # other writers do not publish inflight files atomically; nothing depends on its content
 
-    def read_compaction_plan(self, instant_time: str, action: Action = Action.COMPACTION) -> CompactionPlan:
+    def read_compaction_plan(self, instant_time: InstantTime, action: Action = Action.COMPACTION) -> CompactionPlan:
         """The plan of a compaction, or of a log compaction."""
         path = self.path(Instant(instant_time, action, State.REQUESTED))
         return self._read(path, lambda data: decode_compaction_plan(data, path=self._full(path)))
@@ -265,35 +265,35 @@ class ActiveTimeline:
         """`read` of each, several at the same time where the storage is far away."""
         return self._storage.each(read, instants)
 
-    def restored_to(self, restore: Instant) -> str | None:
+    def restored_to(self, restore: Instant) -> InstantTime | None:
         """The commit to which a restore took, or takes, the table back; None where that is not known."""
         try:
             return self.read_restore_plan(restore.time).target
         except (FileNotFoundError, CorruptFileError):
             return None
 
-    def restored_since(self, timeline: Timeline, instant: Instant) -> str | None:
+    def restored_since(self, timeline: Timeline, instant: Instant) -> InstantTime | None:
         """The earliest commit to which a restore after this instant took the table back: all of its files were there then."""
-        restores = (i for i in timeline if i.action is Action.RESTORE and sort_key(i.time) > sort_key(instant.time))
+        restores = (i for i in timeline if i.action is Action.RESTORE and i.time > instant.time)
         targets = (self.restored_to(restore) for restore in restores)
-        return min((time for time in targets if time), key=sort_key, default=None)
+        return min((time for time in targets if time), default=None)
 
-    def earliest_kept(self, timeline: Timeline) -> str | None:
+    def earliest_kept(self, timeline: Timeline) -> InstantTime | None:
         """The first commit whose files the newest clean keeps, or one that is running; None when none says so."""
         kept = []
         newest = timeline.newest(Action.CLEAN)
         if newest is not None:
             earliest, restored = self.read_clean(newest).earliest, self.restored_since(timeline, newest)
-            kept.append(min(earliest, restored, key=sort_key) if earliest and restored else earliest)
+            kept.append(min(earliest, restored) if earliest and restored else earliest)
         for pending in timeline.pending(Action.CLEAN):
             path = self.path(pending._replace(state=State.REQUESTED))
             try:
                 kept.append(earliest_kept_by_plan(self._storage.read(path), path=self._full(path)))
             except (FileNotFoundError, CorruptFileError):
                 continue  # only being planned: nothing is deleted before the plan stands
-        return max((time for time in kept if time), key=sort_key, default=None)
+        return max((time for time in kept if time), default=None)
 
-    def read_clean_plan(self, instant_time: str) -> CleanPlan:
+    def read_clean_plan(self, instant_time: InstantTime) -> CleanPlan:
         path = self.path(Instant(instant_time, Action.CLEAN, State.REQUESTED))
         return self._read(path, lambda data: decode_clean_plan(data, path=self._full(path)))
 
@@ -324,11 +324,11 @@ class ActiveTimeline:
         path = self.path(instant._replace(state=State.COMPLETED))
         return self._read(path, lambda data: decode_savepoint(data, path=self._full(path)))
 
-    def read_restore_plan(self, instant_time: str) -> RestorePlan:
+    def read_restore_plan(self, instant_time: InstantTime) -> RestorePlan:
         path = self.path(Instant(instant_time, Action.RESTORE, State.REQUESTED))
         return self._read(path, lambda data: decode_restore_plan(data, path=self._full(path)))
 
-    def planned_to_undo(self, restore: Instant) -> tuple[tuple[str, Action], ...]:
+    def planned_to_undo(self, restore: Instant) -> tuple[tuple[InstantTime, Action], ...]:
         """What a restore takes back, newest first; nothing while its plan is only being written."""
         path = self.path(restore._replace(state=State.REQUESTED))
         try:
@@ -361,7 +361,7 @@ class ActiveTimeline:
             self._kinds[instant.time] = known
         return known
 
-    def read_clustering_plan(self, instant_time: str) -> ClusteringPlan:
+    def read_clustering_plan(self, instant_time: InstantTime) -> ClusteringPlan:
         """The plan of a clustering.
 
         Raises:
@@ -370,20 +370,20 @@ class ActiveTimeline:
         path = self.path(Instant(instant_time, Action.CLUSTERING, State.REQUESTED))
         return self._read(path, lambda data: decode_clustering_plan(data, path=self._full(path)))
 
-    def read_rollback_plan(self, instant_time: str) -> RollbackPlan:
+    def read_rollback_plan(self, instant_time: InstantTime) -> RollbackPlan:
         path = self.path(Instant(instant_time, Action.ROLLBACK, State.REQUESTED))
         return self._read(path, lambda data: decode_rollback_plan(data, path=self._full(path)))
 
-    def rollback_target(self, rollback: Instant) -> str | None:
+    def rollback_target(self, rollback: Instant) -> InstantTime | None:
         """The instant that a rollback undoes; None while its plan is only being written, or when it is gone."""
         try:
             return self.read_rollback_plan(rollback.time).instant
         except (FileNotFoundError, CorruptFileError):
             return None
 
-    def rollback_of(self, timeline: Timeline, instant_time: str) -> Instant | None:
+    def rollback_of(self, timeline: Timeline, instant_time: InstantTime) -> Instant | None:
         """The rollback that undoes an instant, or has undone it; only those after the instant are looked at."""
-        after = [r for r in timeline if r.action is Action.ROLLBACK and sort_key(r.time) > sort_key(instant_time)]
+        after = [r for r in timeline if r.action is Action.ROLLBACK and r.time > instant_time]
         return next((r for r in after if self.rollback_target(r) == instant_time), None)
 
     def read_cleaned(self, clean: Instant) -> tuple[CleanedPartition, ...]:
@@ -431,7 +431,7 @@ class ActiveTimeline:
             instant = None if info.is_folder else self._layout.parse(info.name)
             if instant is not None and (instant.time, COMPLETES_AS.get(instant.action, instant.action)) in instants:
                 found.append((instant, info))
-        return sorted(found, key=lambda each: (sort_key(each[0].time), list(State).index(each[0].state)))
+        return sorted(found, key=lambda each: (each[0].time, list(State).index(each[0].state)))
 
     def reached_at(self, instant: Instant) -> float:
         """When the file of this state came, by the storage's clock, in seconds since the epoch."""

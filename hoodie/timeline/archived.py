@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import join
 from hoodie.model.once import once
 from hoodie.model.payloads import CommitMetadata
@@ -65,17 +65,16 @@ class ArchivedTimeline:
         for instants in self._newest_first(lambda _: True, self._instants_of):
             for instant in instants:
                 found[instant.time, instant.action] = instant
-        return tuple(sorted(found.values(), key=lambda instant: (sort_key(instant.time), instant.action)))
+        return tuple(sorted(found.values(), key=lambda instant: (instant.time, instant.action)))
 
-    def has_later(self, action: Action, time: str) -> bool:
+    def has_later(self, action: Action, time: InstantTime) -> bool:
         """Whether an instant of the action after `time` was archived; no file is read beyond the newest that has one.
 
         Raises:
             CorruptFileError: as `instants`.
         """
-        key = sort_key(time)
         return any(
-            instant.action is action and sort_key(instant.time) > key
+            instant.action is action and instant.time > time
             for instants in self._newest_first(lambda _: True, self._instants_of)
             for instant in instants
         )
@@ -86,18 +85,18 @@ class ArchivedTimeline:
         return tuple(i for i in self.instants if i.action in WRITES)
 
     @once
-    def completions(self) -> dict[str, str]:
+    def completions(self) -> dict[str, InstantTime]:
         """Time -> completion time of the archived writes; there are none where instant times decide."""
         return {i.time: i.completion for i in self.commits if i.completion is not None}
 
-    def read_commits(self, instants: Iterable[Instant]) -> dict[str, CommitMetadata]:
+    def read_commits(self, instants: Iterable[Instant]) -> dict[InstantTime, CommitMetadata]:
         """Instant time -> metadata of archived writes; each file of the archive is read once, the newest first.
 
         Raises:
             InstantNotFoundError: the archive has no metadata of one of them. CorruptFileError: as `instants`.
         """
         wanted = {i.time: i.action for i in instants}
-        found: dict[str, CommitMetadata] = {}
+        found: dict[InstantTime, CommitMetadata] = {}
         for time in wanted:
             kept = self._cache.find(COMMIT, self._key(time))
             if kept is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
 from hoodie.errors import LockError
-from hoodie.model.instant import format_instant, next_instant, parse_instant
+from hoodie.model.instant import InstantTime, format_instant, next_instant, parse_instant
 
 _LONGEST_PAUSE_S = 0.05
 MAX_COMMIT_WAIT_S = 120.0
@@ -29,7 +29,7 @@ class Clock:
         self._zone = zone
         self._sleep = sleep
 
-    def allot(self, latest: str | None) -> str:
+    def allot(self, latest: str | None) -> InstantTime:
         """An instant time above `latest`; call it under the table lock, create the requested file before release.
 
         Raises:
@@ -44,7 +44,7 @@ class Clock:
             )
         return allotted
 
-    def now(self) -> str:
+    def now(self) -> InstantTime:
         """The time of the storage's clock, as an instant."""
         return format_instant(self._wall())
 

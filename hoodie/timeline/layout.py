@@ -24,7 +24,7 @@ from hoodie.format.archive import (
 from hoodie.format.archive_entries import StateFile, encode_archive
 from hoodie.format.commit_json import encode_commit
 from hoodie.model.enums import Action, TableVersion
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import format_instant_file, parse_instant_file
 from hoodie.model.payloads import CommitMetadata
 
@@ -103,7 +103,9 @@ class Layout(Protocol):
         """Whether a file of the archive may have one of the instants, by its name."""
         ...
 
-    def archived_commits(self, data: bytes, wanted: Mapping[str, Action], *, path: str) -> dict[str, CommitMetadata]:
+    def archived_commits(
+        self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
+    ) -> dict[InstantTime, CommitMetadata]:
         """Time -> metadata of those of the wanted instants that a file of the archive has; as `archived_instants`."""
         ...
 
@@ -147,7 +149,9 @@ class InstantLayout:
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
         return True
 
-    def archived_commits(self, data: bytes, wanted: Mapping[str, Action], *, path: str) -> dict[str, CommitMetadata]:
+    def archived_commits(
+        self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
+    ) -> dict[InstantTime, CommitMetadata]:
         return decode_archived_commits(data, frozenset(wanted), path=path)
 
 
@@ -194,10 +198,12 @@ class CompletionLayout:
         raise UnsupportedTableError(_READ_ONLY)
 
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
-        least, greatest = map(sort_key, lsm_range(name))
-        return any(least <= sort_key(time) <= greatest for time in times)
+        least, greatest = map(InstantTime, lsm_range(name))
+        return any(least <= time <= greatest for time in times)
 
-    def archived_commits(self, data: bytes, wanted: Mapping[str, Action], *, path: str) -> dict[str, CommitMetadata]:
+    def archived_commits(
+        self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
+    ) -> dict[InstantTime, CommitMetadata]:
         return decode_lsm_commits(data, wanted, path=path)
 
 

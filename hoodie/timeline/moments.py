@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Any
 
 from hoodie.errors import InstantNotFoundError
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.results import CommitResult, Savepoint
 from hoodie.options.moments import parse_instant_option
 
@@ -35,7 +35,7 @@ def counted(value: Any, instants: Callable[[], Sequence[Instant]], *, name: str)
 
 def instant_of(
     value: object, instants: Callable[[], Sequence[Instant]], *, name: str, zone: tzinfo | None, table: str
-) -> str:
+) -> InstantTime:
     """The instant that is meant: one that is named, or the last of these at or before the moment.
 
     Args:
@@ -47,12 +47,12 @@ def instant_of(
     """
     value = counted(value, instants, name=name)
     if isinstance(value, str) and value.strip().isdigit():
-        return value.strip()
+        return InstantTime(value.strip())
     found = parse_instant_option(value, name=name, zone=zone)
     if isinstance(value, CommitResult | Instant | Savepoint):
         return found
     there = instants()
-    before = [instant.time for instant in there if sort_key(instant.time) <= sort_key(found)]
+    before = [instant.time for instant in there if instant.time <= found]
     if not before:
         known = f"the earliest is {there[0].time}, the latest {there[-1].time}" if there else "there are none"
         raise InstantNotFoundError(

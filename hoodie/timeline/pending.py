@@ -5,7 +5,7 @@ from __future__ import annotations
 from hoodie.errors import InstantNotFoundError
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import WRITES, Timeline
 
@@ -90,7 +90,7 @@ def no_plan(action: Action, time: str, *, table: str) -> str:
     )
 
 
-def pending_write(active: ActiveTimeline, timeline: Timeline, time: str, *, table: str) -> Instant | None:
+def pending_write(active: ActiveTimeline, timeline: Timeline, time: InstantTime, *, table: str) -> Instant | None:
     """The pending write, or log compaction, that a rollback of `time` would undo; None when it was undone already.
 
     Raises:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, InstantRange, VisibleInstants, sort_key
+from hoodie.model.instant import Instant, InstantRange, InstantTime, VisibleInstants
 from hoodie.model.names import COMPLETES_AS
 from hoodie.timeline.layout import BY_INSTANT, Layout
 
@@ -18,26 +18,26 @@ WRITES = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 _PROGRESS = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 
 
-def _order(instant: Instant) -> tuple[str, Action]:
-    return sort_key(instant.time), instant.action
+def _order(instant: Instant) -> tuple[InstantTime, Action]:
+    return instant.time, instant.action
 
 
 class _Folded(NamedTuple):
     instants: list[Instant]
     """Each in the furthest state, in order."""
-    compactions: frozenset[str]
-    log_compactions: frozenset[str]
+    compactions: frozenset[InstantTime]
+    log_compactions: frozenset[InstantTime]
     """Times of those that are completed."""
 
 
 def _fold(found: Iterable[Instant]) -> _Folded:
     """Instants in every state that they have reached."""
-    furthest: dict[tuple[str, Action], Instant] = {}
+    furthest: dict[tuple[InstantTime, Action], Instant] = {}
     for instant in found:
         at = (instant.time, instant.action)
         if at not in furthest or _PROGRESS[instant.state] > _PROGRESS[furthest[at].state]:
             furthest[at] = instant
-    done: dict[Action, set[str]] = {action: set() for action in COMPLETES_AS}
+    done: dict[Action, set[InstantTime]] = {action: set() for action in COMPLETES_AS}
     for time, action in list(furthest):
         finished = furthest.get((time, COMPLETES_AS[action])) if action in COMPLETES_AS else None
         if finished is not None and finished.is_completed:
@@ -52,14 +52,14 @@ class Timeline:
     """The instants of a table, sorted by time, each in the furthest state that it has reached. It does not change."""
 
     instants: tuple[Instant, ...]
-    compactions: frozenset[str] = frozenset()
+    compactions: frozenset[InstantTime] = frozenset()
     """Times of completed commits that were compactions (their requested file still stands)."""
     layout: Layout = BY_INSTANT
-    unseen: frozenset[str] = frozenset()
+    unseen: frozenset[InstantTime] = frozenset()
     """Times of archived writes that do not count: they were completed later than the moment that this timeline shows."""
-    until: str | None = None
+    until: InstantTime | None = None
     """The earlier moment that this timeline was reduced to; None: it is the newest."""
-    log_compactions: frozenset[str] = frozenset()
+    log_compactions: frozenset[InstantTime] = frozenset()
     """Times of completed delta commits that were log compactions."""
 
     @classmethod
@@ -111,12 +111,12 @@ class Timeline:
         return f"<Timeline of {len(self)} instants{span}; {len(self.commits)} commits, {len(self.pending())} pending>"
 
     @cached_property
-    def latest_time(self) -> str | None:
+    def latest_time(self) -> InstantTime | None:
         """The greatest instant time in any state."""
         return self.instants[-1].time if self.instants else None
 
     @cached_property
-    def start(self) -> str | None:
+    def start(self) -> InstantTime | None:
         """Where the active timeline begins: the first write instant in any state.
 
         Savepoints do not count, as their commits may stay while later ones are archived (`hoodie.archive.beyond.savepoint`). Where
@@ -132,12 +132,12 @@ class Timeline:
         return tuple(i for i in self.instants if i.is_completed and i.action in WRITES)
 
     @cached_property
-    def commit_at(self) -> dict[str, Instant]:
+    def commit_at(self) -> dict[InstantTime, Instant]:
         """The completed writes by their time."""
         return {i.time: i for i in self.commits}
 
     @cached_property
-    def completed_times(self) -> frozenset[str]:
+    def completed_times(self) -> frozenset[InstantTime]:
         return frozenset(self.commit_at)
 
     @cached_property
@@ -145,9 +145,9 @@ class Timeline:
         return self.commits[-1] if self.commits else None
 
     @cached_property
-    def latest_position(self) -> str | None:
+    def latest_position(self) -> InstantTime | None:
         """The greatest position of a completed write."""
-        return max((i.position for i in self.commits), key=sort_key, default=None)
+        return max((i.position for i in self.commits), default=None)
 
     def pending(self, *actions: Action) -> tuple[Instant, ...]:
         """Instants of these actions (all, when none is given) that are requested or inflight."""
@@ -164,7 +164,7 @@ class Timeline:
         return self.pending(*WRITES)
 
     @cached_property
-    def pending_times(self) -> frozenset[str]:
+    def pending_times(self) -> frozenset[InstantTime]:
         """Times of writes and compactions in flight: what they wrote is not to be seen."""
         return frozenset(i.time for i in self.pending(*WRITES, *COMPLETES_AS)) | self.unseen
 
@@ -187,14 +187,13 @@ class Timeline:
         """
         return self.visible().sees(time)
 
-    def visible(self, until: str | None = None, since: str | None = None) -> VisibleInstants:
+    def visible(self, until: InstantTime | None = None, since: InstantTime | None = None) -> VisibleInstants:
         """The part of the timeline that a task needs to tell live log blocks from dead ones."""
         return VisibleInstants(self.completed_times, self.pending_times, self.start, until, since)
 
     def as_of(self, time: str) -> Timeline:
         """The timeline of a reader who sees no instant after `time`: later ones are pending."""
-        key = sort_key(time)
-        return self._reduced(time, lambda instant: sort_key(instant.time) <= key)
+        return self._reduced(InstantTime(time), lambda instant: instant.time <= time)
 
     def completed_by(self, position: str, archived: Iterable[Instant] = ()) -> Timeline:
         """The timeline as it was at a position: what was completed later is pending. Where instant times decide, the same as `as_of`.
@@ -202,9 +201,8 @@ class Timeline:
         Args:
             archived: archived writes; where completion times decide one of them may have been completed after that position.
         """
-        key = sort_key(position)
-        late = frozenset(i.time for i in archived if sort_key(i.position) > key)
-        return self._reduced(position, lambda instant: sort_key(instant.position) <= key, late)
+        late = frozenset(i.time for i in archived if i.position > position)
+        return self._reduced(InstantTime(position), lambda instant: instant.position <= position, late)
 
     def without(self, times: Container[str]) -> Timeline:
         """The timeline that there is when the writes and compactions of these times were taken back."""
@@ -225,7 +223,7 @@ class Timeline:
         newest, first = self.latest_commit, later.commits[0] if later.commits else None
         if newest is None or newest.time in later.completed_times:
             return False
-        return first is None or sort_key(newest.time) >= sort_key(first.time)
+        return first is None or newest.time >= first.time
 
     def is_archived_on(self, later: Timeline) -> bool:
         """Whether commits that came after this timeline may be in the archive by the time of a later one, and so not be on it.
@@ -233,11 +231,13 @@ class Timeline:
         A savepointed commit stays, and lies before the start of both: nothing says more of it than that the start has moved.
         """
         newest, start = self.latest_commit, later.start
-        if newest is None or start is None or sort_key(newest.time) >= sort_key(start):
+        if newest is None or start is None or newest.time >= start:
             return False
         return newest.time not in later.completed_times or self.start != start
 
-    def _reduced(self, until: str, keeps: Callable[[Instant], bool], unseen: frozenset[str] = frozenset()) -> Timeline:
+    def _reduced(
+        self, until: InstantTime, keeps: Callable[[Instant], bool], unseen: frozenset[InstantTime] = frozenset()
+    ) -> Timeline:
         kept = tuple(
             i if not i.is_completed or keeps(i) else Instant(i.time, i.action, State.INFLIGHT) for i in self.instants
         )
@@ -245,7 +245,7 @@ class Timeline:
             return self
         return replace(self, instants=kept, unseen=unseen, until=until)
 
-    def readable_until(self, pending: Iterable[Instant] | None = None) -> str | None:
+    def readable_until(self, pending: Iterable[Instant] | None = None) -> InstantTime | None:
         """How far an incremental pull may go, as a position; `pending` (default: all) are the writes to wait for.
 
         By instant times: the last completed write below the first pending one, because a write that finishes late with a smaller
@@ -254,8 +254,8 @@ class Timeline:
         if self.by_completion:
             return self.latest_position
         waited_for = self.pending_writes if pending is None else pending
-        stop = min((sort_key(i.time) for i in waited_for), default=None)
-        below = [i.time for i in self.commits if stop is None or sort_key(i.time) < stop]
+        stop = min((i.time for i in waited_for), default=None)
+        below = [i.time for i in self.commits if stop is None or i.time < stop]
         return below[-1] if below else None
 
     def not_found(self, time: str, *, table: str) -> str:

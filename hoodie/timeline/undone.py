@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import Action
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 
 
-def refuse_undone(active: ActiveTimeline, timeline: Timeline, position: str | None, *, table: str) -> None:
+def refuse_undone(active: ActiveTimeline, timeline: Timeline, position: InstantTime | None, *, table: str) -> None:
     """Raises InstantNotFoundError when the position lies where a restore or a rollback has changed the past (version 6)."""
     if position is None or timeline.by_completion or position in timeline.completed_times:
         return
-    later = [i for i in timeline if sort_key(i.time) > sort_key(position)]
+    later = [i for i in timeline if i.time > position]
     for restore in (i for i in later if i.action is Action.RESTORE):
         undone = active.planned_to_undo(restore)
-        if undone and sort_key(position) >= min(sort_key(time) for time, _ in undone):
+        if undone and position >= min(time for time, _ in undone):
             raise InstantNotFoundError(_restored(active, timeline, restore, position, table))
     rollbacks = [i for i in later if i.action is Action.ROLLBACK]
     for rollback, target in zip(rollbacks, active.each(active.rollback_target, rollbacks), strict=True):

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from hoodie.model.enums import Action
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, log_sort_key, parse_base_file, parse_log_file
 from hoodie.model.once import once
 from hoodie.model.payloads import CompactionOperation
@@ -24,7 +24,7 @@ from hoodie.view.view import FileSystemView
 
 T = TypeVar("T")
 
-_LATER = "9" * 17
+_LATER = InstantTime("9" * 17)
 _COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
 
 
@@ -112,7 +112,7 @@ class Questions:
 
     def base_on(self, partition_path: str, time: str, file_id: str) -> list[BaseFile]:
         groups = (group for group in self._live(partition_path, time) if group.id.file_id == file_id)
-        return [each for group in groups for each in self._bases(group) if sort_key(each.instant) == sort_key(time)]
+        return [each for group in groups for each in self._bases(group) if each.instant <= time <= each.instant]
 
     def bases_in_range(self, times: Sequence[str]) -> list[BaseFile]:
         return _firsts(
@@ -136,9 +136,9 @@ class Questions:
             time = self._view.committed.replaced.get(group.id)
             if (
                 time is not None
-                and (until is None or sort_key(time) <= sort_key(until))
-                and (before is None or sort_key(time) < sort_key(before))
-                and (since is None or sort_key(time) >= sort_key(since))
+                and (until is None or time <= until)
+                and (before is None or time < before)
+                and (since is None or time >= since)
             ):
                 found.append(group)
         return found
@@ -170,7 +170,7 @@ class Questions:
     # ------------------------------------------------------------------------------------------------------------------
 
     @once
-    def _compactions(self) -> dict[FileGroupId, str]:
+    def _compactions(self) -> dict[FileGroupId, InstantTime]:
         return self._view.pending_compactions()
 
     def _groups(self, partition_path: str) -> Iterator[FileGroup]:
@@ -184,20 +184,18 @@ class Questions:
         replaced = self._view.committed.replaced
         for group in self._groups(partition_path):
             at = replaced.get(group.id)
-            if at is None or (time is not None and sort_key(at) > sort_key(time)):
+            if at is None or (time is not None and at > time):
                 yield group
 
     def _everywhere(self, times: Sequence[str]) -> Iterator[FileGroup]:
-        newest = max(times, key=sort_key)
+        newest = max(map(InstantTime, times))
         for path in self.partitions():
             yield from self._live(path, newest)
 
     def _slices(self, group: FileGroup, time: str | None = None) -> list[FileSlice]:
         """Newest first; with a time: those that began by then."""
         return [
-            each
-            for each in reversed(group.slices)
-            if self._began(each) and (time is None or sort_key(each.base_instant) <= sort_key(time))
+            each for each in reversed(group.slices) if self._began(each) and (time is None or each.base_instant <= time)
         ]
 
     def _began(self, file_slice: FileSlice) -> bool:
@@ -209,14 +207,14 @@ class Questions:
         slices = self._slices(group)
         if scheduled is None:
             return slices
-        return [each for each in slices if sort_key(each.base_instant) < sort_key(scheduled)]
+        return [each for each in slices if each.base_instant < scheduled]
 
     def _bases(self, group: FileGroup, time: str | None = None) -> list[BaseFile]:
         return [each.base for each in self._slices(group, time) if each.base is not None]
 
 
 def latest_on_storage(
-    partition_path: str, infos: Iterable[FileInfo], timeline: Timeline, compactions: Mapping[FileGroupId, str]
+    partition_path: str, infos: Iterable[FileInfo], timeline: Timeline, compactions: Mapping[FileGroupId, InstantTime]
 ) -> list[FileSlice]:
     """The newest slice of each file group, with files of writes at work: their logs belong to the newest slice there is."""
     bases: dict[str, list[BaseFile]] = defaultdict(list)
@@ -230,7 +228,7 @@ def latest_on_storage(
             found = LogFile(partition_path, log.file_id, log.base_instant, log.version, name, info.size_bytes)
             logs[log.file_id].append((log_sort_key(log), found))
 
-    def completion_of(time: str) -> str:
+    def completion_of(time: InstantTime) -> InstantTime:
         commit = timeline.commit_at.get(time)
         return commit.position if commit is not None else time if timeline.sees(time) else _LATER
 

@@ -12,7 +12,7 @@ from threading import Lock, RLock
 
 from hoodie.model.enums import Action
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import Instant, format_instant, sort_key
+from hoodie.model.instant import Instant, format_instant
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.digest import completed_and_compactions, timeline_hash
@@ -80,8 +80,7 @@ class State:
             return last == NO_INSTANT
         if digest not in self.hashes:
             return False
-        first = sort_key(self.known[0].time)
-        return sort_key(last) < first or any(i.time == last for i in self.known)
+        return last < self.known[0].time or any(i.time == last for i in self.known)
 
     def keep(self, question: Hashable, answer: bytes) -> None:
         if self.answer_bytes + len(answer) > _MOST_ANSWER_BYTES:

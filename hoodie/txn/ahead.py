@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant
 from hoodie.model.names import COMPLETES_AS
 from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.clock import Clock
@@ -43,7 +43,7 @@ class Ahead:
             instant
             for instant, announced in writes.items()
             for other, metadata in found
-            if sort_key(other.time) > sort_key(instant.time) and _meet(announced, metadata)
+            if other.time > instant.time and _meet(announced, metadata)
         }
         return cls(writes, frozenset(overtaken))
 

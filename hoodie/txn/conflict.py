@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CommitMetadata
 
-BasedOn = Mapping[FileGroupId, str]
+BasedOn = Mapping[FileGroupId, InstantTime]
 """Existing file group -> base instant of the slice that the write was planned on."""
 Partitions = frozenset[str] | None
 """Partition paths; None: all of the table, also those that others are making."""
@@ -50,7 +50,7 @@ def format_absent_in(partitions: Partitions) -> dict[str, str]:
 
 
 def find_missed_delete(
-    instant: str, ours: CommitMetadata, absent_in: Partitions, others: Iterable[tuple[Instant, CommitMetadata]]
+    instant: InstantTime, ours: CommitMetadata, absent_in: Partitions, others: Iterable[tuple[Instant, CommitMetadata]]
 ) -> str | None:
     """The reason why a write must not be published whose rows a later instant's delete did not find; None without one.
 
@@ -63,7 +63,7 @@ def find_missed_delete(
     inserted = {path for path, stats in ours.write_stats.items() if any(stat.num_inserts for stat in stats)}
     exposed = {path for path in inserted if _among(path, absent_in)}
     for other, metadata in others:
-        missed = sorted(exposed & _absent_in(metadata)) if sort_key(other.time) > sort_key(instant) else ()
+        missed = sorted(exposed & _absent_in(metadata)) if other.time > instant else ()
         if missed:
             return (
                 f"{other} found keys that it deletes absent from partition {missed[0]!r}, into which this write inserts"
@@ -81,7 +81,7 @@ def _absent_in(metadata: CommitMetadata) -> set[str]:
 
 
 def find_conflict(
-    instant: str,
+    instant: InstantTime,
     footing: Footing,
     *,
     current: Mapping[FileGroupId, FileSlice | None],
@@ -107,7 +107,7 @@ def find_conflict(
 
 
 def _conflicts(
-    instant: str,
+    instant: InstantTime,
     footing: Footing,
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
@@ -119,11 +119,11 @@ def _conflicts(
             yield Conflict(f"{where} was replaced by another write", mends=False)
         elif now.base_instant != base_instant:
             reason = f"{where} moved from slice {base_instant} to {now.base_instant} in the meantime"
-            yield Conflict(reason, mends=sort_key(now.base_instant) < sort_key(instant))
+            yield Conflict(reason, mends=now.base_instant < instant)
     for other, metadata in others:
         if metadata.operation is WriteOperation.LOG_COMPACT:
             continue  # what it wrote stands before everything that is newer than its plan, in whatever order they are completed
-        earlier = sort_key(other.time) < sort_key(instant)
+        earlier = other.time < instant
         for stat in metadata.stats():
             group = FileGroupId(stat.partition_path, stat.file_id)
             if group in footing.based_on:
@@ -164,7 +164,7 @@ def _among(partition_path: str, partitions: Partitions) -> bool:
 
 
 def find_schema_conflict(
-    instant: str,
+    instant: InstantTime,
     *,
     before: pa.Schema | None,
     ours: pa.Schema | None,
@@ -182,7 +182,7 @@ def find_schema_conflict(
     for other, theirs in others:
         if theirs is None or ours is None or theirs == ours:
             continue
-        lost = theirs if sort_key(other.time) < sort_key(instant) else ours
+        lost = theirs if other.time < instant else ours
         if lost != before:
             return f"{other} has other columns, or other types of them, and only those of the newest commit would stay"
     return None

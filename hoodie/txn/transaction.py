@@ -28,7 +28,7 @@ from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, Corrup
 from hoodie.format.commit_json import decode_commit
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.enums import Action, State, TableType
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
@@ -71,7 +71,7 @@ class Transaction:
     """One pending instant that this process works on."""
 
     context: TableContext
-    instant: str
+    instant: InstantTime
     action: Action
     started_on: Timeline
     heartbeat: Heartbeat
@@ -314,7 +314,7 @@ class Transaction:
         """A writer of Apache Hudi that began after us looks up keys, and then checks file groups only. Rows that were inserted in
         between would be inserted by it, too, into another file group.
         """
-        later = [i for i in timeline.pending_writes if sort_key(i.time) > sort_key(self.instant)]
+        later = [i for i in timeline.pending_writes if i.time > self.instant]
         for instant in () if self.claimed else later:
             if life_of(instant.time, self.context) is Life.FOREIGN_ALIVE:
                 raise StrangerAtWorkError(self._conflict(f"instant {instant} is being written by another program"))
@@ -328,7 +328,7 @@ class Transaction:
         return [
             (i, self.context.active.read_commit(i))
             for i in snapshot.timeline.commits
-            if i.time not in before or (not self.claimed and sort_key(i.time) > sort_key(self.instant))
+            if i.time not in before or (not self.claimed and i.time > self.instant)
         ]
 
     def _find_conflict(
@@ -388,7 +388,7 @@ class Transaction:
         """
         step_s = self.context.storage.can.time_step_s
         if step_s and based_on:
-            self.context.clock.wait_until_passed(max(based_on.values(), key=sort_key), step_s=step_s)
+            self.context.clock.wait_until_passed(max(based_on.values()), step_s=step_s)
 
     def _require_held(self, lost: bool) -> None:
         if lost:
@@ -530,8 +530,8 @@ def _ahead_of(context: TableContext, timeline: Timeline) -> Ahead:
     writes = writers_beside(timeline, context)
     if not writes:
         return Ahead({})
-    first = min(sort_key(instant.time) for instant in writes)
-    later = [instant for instant in timeline.commits if sort_key(instant.time) > first]
+    first = min(instant.time for instant in writes)
+    later = [instant for instant in timeline.commits if instant.time > first]
     return Ahead.of(writes, [(instant, context.active.read_commit(instant)) for instant in later])
 
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import log_sort_key, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles, PartitionFiles
 
-CompletionOf = Callable[[str], str]
+CompletionOf = Callable[[InstantTime], InstantTime]
 
 
 def build_file_groups(
@@ -28,7 +28,7 @@ def build_file_groups(
     *,
     timeline: Timeline,
     committed: CommittedFiles,
-    pending_compactions: Mapping[FileGroupId, str],
+    pending_compactions: Mapping[FileGroupId, InstantTime],
     table: str,
     completion_of: CompletionOf | None = None,
 ) -> tuple[FileGroup, ...]:
@@ -117,7 +117,7 @@ def _missing(partition_path: str, said: PartitionFiles, there: Collection[str]) 
 
 
 def as_written(
-    group: FileGroup, *, scheduled: str | None = None, completion_of: CompletionOf | None = None
+    group: FileGroup, *, scheduled: InstantTime | None = None, completion_of: CompletionOf | None = None
 ) -> FileGroup:
     """The group with the files that are missing, as if they were there."""
     bases = [file_slice.base for file_slice in group.slices if file_slice.base is not None]
@@ -134,25 +134,24 @@ def fold_slices(
     bases: Iterable[BaseFile],
     logs: Sequence[LogFile],
     *,
-    scheduled: str | None = None,
+    scheduled: InstantTime | None = None,
     completion_of: CompletionOf | None = None,
 ) -> tuple[FileSlice, ...]:
     """The slices of one group, oldest first; `logs` in reading order, `scheduled` the instant of a pending compaction."""
     by_instant = {base.instant: base for base in bases}
     begins = {*by_instant, *((scheduled,) if scheduled else ())}
-    owned: dict[str, list[LogFile]] = defaultdict(list)
+    owned: dict[InstantTime, list[LogFile]] = defaultdict(list)
     for log in logs:
         owner = log.base_instant if completion_of is None else _owner(log.base_instant, begins, completion_of)
         begins.add(owner)
         owned[owner].append(log)
     return tuple(
-        FileSlice(group, instant, by_instant.get(instant), tuple(owned.get(instant, ())))
-        for instant in sorted(begins, key=sort_key)
+        FileSlice(group, instant, by_instant.get(instant), tuple(owned.get(instant, ()))) for instant in sorted(begins)
     )
 
 
 def with_written(
-    partition_path: str, groups: tuple[FileGroup, ...], stats: Iterable[WriteStat], instant: str
+    partition_path: str, groups: tuple[FileGroup, ...], stats: Iterable[WriteStat], instant: InstantTime
 ) -> tuple[FileGroup, ...] | None:
     """The file groups of a partition (version 6) with the files of one more commit: as a listing after it would give them.
 
@@ -170,7 +169,7 @@ def with_written(
             return None
         written[stat.path] = count
         if base is not None and base.file_id == stat.file_id and base.instant == instant:
-            if last is not None and sort_key(last.base_instant) >= sort_key(instant):
+            if last is not None and last.base_instant >= instant:
                 return None
             file = BaseFile(partition_path, base.file_id, instant, name, stat.file_size_bytes)
             slices = (*group.slices, FileSlice(group.id, instant, file, ()))
@@ -189,14 +188,14 @@ def with_written(
     return tuple(found[file_id] for file_id in sorted(found))
 
 
-def _owner(written: str, begins: Iterable[str], completion_of: CompletionOf) -> str:
+def _owner(written: InstantTime, begins: Iterable[InstantTime], completion_of: CompletionOf) -> InstantTime:
     """Where the slice of a log begins: the newest that is not after its completion, or at the log itself."""
-    older = [begin for begin in begins if sort_key(begin) <= sort_key(written)]
-    newer = [begin for begin in begins if sort_key(begin) > sort_key(written)]
+    older = [begin for begin in begins if begin <= written]
+    newer = [begin for begin in begins if begin > written]
     if newer:  # only then its completion matters: that of an archived instant has to be looked up
-        done = sort_key(completion_of(written))
-        older += [begin for begin in newer if sort_key(begin) <= done]
-    return max(older, key=sort_key, default=written)
+        done = completion_of(written)
+        older += [begin for begin in newer if begin <= done]
+    return max(older, default=written)
 
 
 def sliced_at(group: FileGroup, sees: Callable[[str], bool], completion_of: CompletionOf) -> tuple[FileSlice, ...]:
@@ -208,7 +207,7 @@ def sliced_at(group: FileGroup, sees: Callable[[str], bool], completion_of: Comp
     return fold_slices(group.id, bases, sorted(logs, key=_reading_order), completion_of=completion_of)
 
 
-def merged_slice(slices: Iterable[FileSlice], until: str | None = None) -> FileSlice | None:
+def merged_slice(slices: Iterable[FileSlice], until: InstantTime | None = None) -> FileSlice | None:
     """The slice that a reader as of `until` (None: now) merges; None when nothing of the group is there then.
 
     A slice without a base file continues the one before it (a compaction is pending between them): its logs come
@@ -216,7 +215,7 @@ def merged_slice(slices: Iterable[FileSlice], until: str | None = None) -> FileS
     """
     merged: FileSlice | None = None
     for file_slice in slices:
-        if until is not None and sort_key(file_slice.base_instant) > sort_key(until):
+        if until is not None and file_slice.base_instant > until:
             break
         if file_slice.base is not None or merged is None:
             merged = file_slice
@@ -267,7 +266,7 @@ def _checked_logs(found: list[LogFile], said: PartitionFiles, table: str) -> lis
     return sorted(checked, key=_reading_order)
 
 
-def _reading_order(log: LogFile) -> tuple[str, int, tuple[int, ...], str]:
+def _reading_order(log: LogFile) -> tuple[InstantTime, int, tuple[int, ...], str]:
     name = parse_log_file(log.name)
     return log_sort_key(name) if name else (log.base_instant, log.version, (), log.name)
 

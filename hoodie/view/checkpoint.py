@@ -17,7 +17,7 @@ from typing import Any
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, is_instant_time
+from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import is_partition_path, name_of
 from hoodie.storage.base import Storage
 from hoodie.timeline.layout import Layout
@@ -139,7 +139,9 @@ def decode_checkpoint(data: bytes, store: FileStore, layout: Layout, *, table: s
 def _instant(time: str, action: str, state: str, completion: str | None) -> Instant:
     if not is_instant_time(time):
         raise ValueError(f"{time[:80]!r} is no instant")
-    return Instant(time, Action(action), State(state), completion)
+    return Instant(
+        InstantTime(time), Action(action), State(state), None if completion is None else InstantTime(completion)
+    )
 
 
 def _partition(partition_path: str, path: str) -> str:

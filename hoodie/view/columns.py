@@ -13,7 +13,7 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.format.internal_schema import LATEST_SCHEMA, parse_internal_schema, parse_schema_history
 from hoodie.model.columns import Column, ColumnHistory
-from hoodie.model.instant import Instant, is_instant_time, sort_key
+from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import HOODIE, join
 from hoodie.storage.base import FileInfo, Storage
@@ -32,7 +32,7 @@ def column_history(
     active: ActiveTimeline,
     timeline: Timeline,
     *,
-    until: str | None = None,
+    until: InstantTime | None = None,
     listed: Sequence[FileInfo] | None = None,
 ) -> ColumnHistory | None:
     """The columns as of instant `until` (None: now), and those of older files; None where names alone tell them apart.
@@ -63,7 +63,7 @@ def column_history(
     if now is None:
         return None  # as of a moment before the first change
     if newest[0].time not in stated:
-        if not any(0 < version <= int(sort_key(newest[0].time)) for version in versions):
+        if not any(0 < version <= int(newest[0].time.padded) for version in versions):
             return None
         _refuse_other_names(newest[0], now, stated_schema(newest[0], active.read_commit(newest[0])), storage.uri)
     return ColumnHistory(storage.uri, now, history.versions, stated)
@@ -87,15 +87,15 @@ def _history_files(listed: Sequence[FileInfo], timeline: Timeline) -> list[str]:
         name = info.name
         time = name.removesuffix(_COMPLETED).partition("_")[0]
         if name.endswith(_COMPLETED) and is_instant_time(time) and timeline.sees(time):
-            found.append((sort_key(time), info.path))
+            found.append((InstantTime(time), info.path))
     return [path for _, path in sorted(found)]
 
 
 def _newest_stated(
-    active: ActiveTimeline, timeline: Timeline, until: str | None
+    active: ActiveTimeline, timeline: Timeline, until: InstantTime | None
 ) -> tuple[Instant, dict[str, str]] | None:
     for instant in reversed(timeline.commits):
-        if until is None or sort_key(instant.time) <= sort_key(until):
+        if until is None or instant.time <= until:
             metadata = active.read_commit(instant)
             if metadata.schema_json or metadata.extra.get(LATEST_SCHEMA):
                 return instant, dict(metadata.extra)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from hoodie.format.stood_for import stood_for
 from hoodie.model.files import BaseFile, FileGroupId
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.log_names import names_since
 from hoodie.model.names import join, parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.timeline.timeline import Timeline
 
-Entries = tuple[tuple[str, int], ...]
+Entries = tuple[tuple[InstantTime, int], ...]
 
 
 @dataclass
@@ -46,7 +46,7 @@ class PartitionFiles:
             self.deletes.copy(),
         )
 
-    def add(self, stat: WriteStat, instant: str) -> None:
+    def add(self, stat: WriteStat, instant: InstantTime) -> None:
         """One more file, of a commit that is not older than those before."""
         path, count = stat.path, stat.num_writes + stat.num_deletes
         if path:
@@ -77,7 +77,7 @@ class FoldedCommits:
     """The commits, oldest first, as far as it matters which files there are."""
 
     partitions: dict[str, PartitionFiles] = field(default_factory=dict)
-    replaced: dict[FileGroupId, str] = field(default_factory=dict)
+    replaced: dict[FileGroupId, InstantTime] = field(default_factory=dict)
 
     def add(self, commit: Instant, metadata: CommitMetadata) -> None:
         for partition_path, stats in metadata.write_stats.items():
@@ -149,7 +149,7 @@ class CommittedFiles:
         return None
 
     @property
-    def replaced(self) -> Mapping[FileGroupId, str]:
+    def replaced(self) -> Mapping[FileGroupId, InstantTime]:
         """File group -> instant of the completed replacecommit that replaced it."""
         return self._folded.replaced
 

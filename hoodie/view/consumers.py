@@ -20,7 +20,7 @@ from hoodie.lock.holder import Holder, read_holder_note, this_process
 from hoodie.model.commands import hoodie_command
 from hoodie.model.consumers import ConsumerInfo, ConsumerLag
 from hoodie.model.enums import Action, WriteOperation
-from hoodie.model.instant import Instant, InstantRange, is_instant_time, parse_instant, sort_key
+from hoodie.model.instant import Instant, InstantRange, InstantTime, is_instant_time, parse_instant
 from hoodie.model.names import CONSUMERS, join
 from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.timeline.active import ActiveTimeline
@@ -40,7 +40,7 @@ class ConsumerPlace:
     """What the file of a consumer says."""
 
     name: str
-    position: str | None
+    position: InstantTime | None
     """None: the beginning of the table."""
     before_images: bool
     """Whether it reads the change feed."""
@@ -101,7 +101,7 @@ def decode_place(data: bytes, *, name: str, table: str) -> ConsumerPlace:
             f"{place_path(name)} of table {table} does not say where consumer {name!r} stands ({exc!r:.120}): "
             f"drop the consumer ({hoodie_command('consumers', table, '--drop', name)}), and begin anew from where you know that it was"
         ) from exc
-    return ConsumerPlace(name, position, images, moved, revision, by)
+    return ConsumerPlace(name, None if position is None else InstantTime(position), images, moved, revision, by)
 
 
 def swaps(storage: Storage) -> TypeGuard[ConditionalStorage]:
@@ -161,29 +161,29 @@ def consumers_of(context: TableContext, snapshot: Snapshot) -> list[ConsumerInfo
     ]
 
 
-def lag_behind(context: TableContext, snapshot: Snapshot, position: str | None) -> ConsumerLag:
+def lag_behind(context: TableContext, snapshot: Snapshot, position: InstantTime | None) -> ConsumerLag:
     """What was committed after a position."""
     found = [i.position for i in unread_commits(snapshot.active, snapshot.timeline, position)]
     if begins_in_archive(snapshot.timeline, position) and snapshot.archived.files:
         span = InstantRange(position)
         old = (i for i in snapshot.archived.commits if i.time not in snapshot.timeline.commit_at)
         found += [i.position for i in old if span.contains(i.position)]
-    oldest = min(found, key=sort_key, default=None)
+    oldest = min(found, default=None)
     return ConsumerLag(len(found), 0.0 if oldest is None else max(0.0, context.clock.age_s(oldest)))
 
 
-def begins_in_archive(timeline: Timeline, position: str | None) -> bool:
+def begins_in_archive(timeline: Timeline, position: InstantTime | None) -> bool:
     """Whether commits after the position may have been archived."""
     start = timeline.start
-    return start is not None and (position is None or sort_key(position) < sort_key(start))
+    return start is not None and (position is None or position < start)
 
 
-def unread_commits(active: ActiveTimeline, timeline: Timeline, position: str | None) -> list[Instant]:
+def unread_commits(active: ActiveTimeline, timeline: Timeline, position: InstantTime | None) -> list[Instant]:
     """The commits of the active timeline that changed rows after a position, oldest first."""
     moved = timeline.compactions | timeline.log_compactions
     found = [i for i in timeline.completed_in(InstantRange(position)) if i.time not in moved]
     kept = [i for i in found if not (i.action is Action.REPLACECOMMIT and _is_clustering(active, i))]
-    return sorted(kept, key=lambda i: sort_key(i.position))
+    return sorted(kept, key=lambda i: i.position)
 
 
 def _is_clustering(active: ActiveTimeline, instant: Instant) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hoodie.model.enums import Action
 from hoodie.model.files import BaseFile
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, PARTITION_METADATA, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import CleanedPartition, CommitMetadata, RollbackPartition, WriteStat
 from hoodie.storage.base import FileInfo
@@ -25,7 +25,7 @@ _CHANGE_LOG = ".cdc"
 _APPENDING = (Action.DELTACOMMIT, Action.LOGCOMPACTION)
 
 
-def completed(timeline: Timeline) -> frozenset[tuple[str, Action]]:
+def completed(timeline: Timeline) -> frozenset[tuple[InstantTime, Action]]:
     """Time and action of what is completed."""
     return frozenset((i.time, i.action) for i in timeline if i.is_completed)
 
@@ -59,7 +59,7 @@ def lost_track(
         if reason is not None:
             return reason
     for action in _REMOVING:
-        newest = max((time for time, other in before if other is action), key=sort_key, default=None)
+        newest = max((time for time, other in before if other is action), default=None)
         if newest is not None and (newest, action) in there:
             continue
         fresh = any(other is action and (time, other) not in before for time, other in there)
@@ -76,13 +76,13 @@ def _first_write(timeline: Timeline) -> Instant | None:
 
 
 def _is_before(instant: Instant, first: Instant | None) -> bool:
-    return first is None or sort_key(instant.time) < sort_key(first.time)
+    return first is None or instant.time < first.time
 
 
 def _vanished(
     instant: Instant,
     new: Timeline,
-    there: Collection[tuple[str, Action]],
+    there: Collection[tuple[InstantTime, Action]],
     first: Instant | None,
     has_archived: Callable[[], bool],
 ) -> str | None:

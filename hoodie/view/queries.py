@@ -9,13 +9,15 @@ import weakref
 from collections.abc import Hashable
 from threading import Lock
 
+from hoodie.model.instant import InstantTime
+
 
 class Reading:
     """Stands for a query as long as somebody holds it: what runs its tasks does. In another process it stands for nothing."""
 
     __slots__ = ("__weakref__", "as_of", "table")
 
-    def __init__(self, table: Hashable = None, as_of: str | None = None) -> None:
+    def __init__(self, table: Hashable = None, as_of: InstantTime | None = None) -> None:
         self.table = table
         """As `Storage.identity` has it."""
         self.as_of = as_of
@@ -32,7 +34,7 @@ _guard = Lock()
 _readings: weakref.WeakSet[Reading] = weakref.WeakSet()
 
 
-def read_at(table: Hashable) -> tuple[str, ...]:
+def read_at(table: Hashable) -> tuple[InstantTime, ...]:
     """The instants whose state queries of this process read in a table, each once."""
     with _guard:
         there = list(_readings)

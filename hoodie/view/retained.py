@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hoodie.model.files import FileGroup, FileGroupId
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.view import FileSystemView
@@ -21,7 +21,7 @@ class Cleaned(NamedTuple):
     """A file group that had rows at the moment asked for, and has no file of then any more."""
 
     group: FileGroupId
-    readable_from: str | None
+    readable_from: InstantTime | None
     """The first position with files of the group; None when there are none at all."""
 
 
@@ -67,7 +67,7 @@ class Retention:
                 return time not in timeline.pending_times
             stats = [s for s in self._active.read_commit(commit).stats() if s.file_id == group.id.file_id]
             onto = next((s.prev_commit for s in stats if s.partition_path == group.id.partition_path), None)
-            if onto is None or sort_key(onto) >= sort_key(time):
+            if onto is None or onto >= time:
                 return False
             if self._then.sees(onto):
                 return True

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.meta_fields import without_meta_fields
 from hoodie.model.nested import nullable_within
 from hoodie.model.payloads import CommitMetadata
@@ -23,12 +23,12 @@ CREATE_SCHEMA = "hoodie.table.create.schema"
 
 
 def table_schema(
-    active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str], *, until: str | None = None
+    active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str], *, until: InstantTime | None = None
 ) -> pa.Schema | None:
     """Columns of the table, without meta columns, as of instant `until` (None: now); None when nothing states them yet."""
     commits = timeline.commits[::-1]
     if until is not None:
-        commits = tuple(each for each in commits if sort_key(each.time) <= sort_key(until))
+        commits = tuple(each for each in commits if each.time <= until)
     for instant in commits:
         stated = stated_schema(instant, active.read_commit(instant))
         if stated is not None:

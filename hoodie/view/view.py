@@ -14,7 +14,7 @@ from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
-from hoodie.model.instant import Instant, sort_key
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import PARTITION_METADATA, is_partition_path, join
 from hoodie.model.payloads import ClusteringPlan, CompactionPlan
 from hoodie.storage.base import FileInfo
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     groups: dict[str, tuple[FileGroup, ...]]
     by_id: dict[str, dict[FileGroupId, FileGroup]]
     partitions: tuple[str, ...] | None
-    compactions: Mapping[str, CompactionPlan] | None
+    compactions: Mapping[InstantTime, CompactionPlan] | None
     clusterings: Mapping[FileGroupId, str] | None
 
 
@@ -58,7 +58,7 @@ class FileSystemView:
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
         self._partitions: tuple[str, ...] | None = None
-        self._compactions: Mapping[str, CompactionPlan] | None = None
+        self._compactions: Mapping[InstantTime, CompactionPlan] | None = None
         self._clusterings: Mapping[FileGroupId, str] | None = None
 
     def following(self, timeline: Timeline, commit: Instant) -> FileSystemView | None:
@@ -139,7 +139,7 @@ class FileSystemView:
         )
 
     @property
-    def pending_compaction_plans(self) -> Mapping[str, CompactionPlan]:
+    def pending_compaction_plans(self) -> Mapping[InstantTime, CompactionPlan]:
         """Instant -> plan of every compaction that is scheduled and not completed."""
         if self._compactions is None:
             self._compactions = {i.time: self._plan(i) for i in self.timeline.pending(Action.COMPACTION)}
@@ -164,7 +164,7 @@ class FileSystemView:
             "run the operation again"
         )
 
-    def pending_compactions(self) -> dict[FileGroupId, str]:
+    def pending_compactions(self) -> dict[FileGroupId, InstantTime]:
         """File group -> instant of its pending compaction."""
         return {
             FileGroupId(operation.partition_path, operation.file_id): time
@@ -172,7 +172,7 @@ class FileSystemView:
             for operation in plan.operations
         }
 
-    def pending_log_compactions(self) -> dict[FileGroupId, str]:
+    def pending_log_compactions(self) -> dict[FileGroupId, InstantTime]:
         """File group -> instant of its pending log compaction."""
         return {
             FileGroupId(operation.partition_path, operation.file_id): instant.time
@@ -229,7 +229,7 @@ class FileSystemView:
             self._groups[path] = self._build(path, files)
 
     def latest_slices(
-        self, partition_paths: Iterable[str] | None = None, *, until: str | Timeline | None = None
+        self, partition_paths: Iterable[str] | None = None, *, until: InstantTime | Timeline | None = None
     ) -> list[FileSlice]:
         """The slice of each live file group that a reader as of `until` (None: now) sees, merged over pending compactions.
 
@@ -277,7 +277,7 @@ class FileSystemView:
         candidate = self.group_of(group)
         return None if candidate is None or self.is_replaced(group) else self._merged_of(self._whole(candidate), None)
 
-    def slice_of(self, group: FileGroupId, *, until: str | Timeline | None = None) -> FileSlice | None:
+    def slice_of(self, group: FileGroupId, *, until: InstantTime | Timeline | None = None) -> FileSlice | None:
         then = self._then(until)
         candidate = self.group_of(group)
         return None if candidate is None or self.is_replaced(group, until=then) else self._merged(candidate, then)
@@ -288,7 +288,7 @@ class FileSystemView:
             self._by_id[group.partition_path] = {each.id: each for each in self.file_groups(group.partition_path)}
         return self._by_id[group.partition_path].get(group)
 
-    def is_replaced(self, group: FileGroupId, *, until: str | Timeline | None = None) -> bool:
+    def is_replaced(self, group: FileGroupId, *, until: InstantTime | Timeline | None = None) -> bool:
         """Whether a completed replacecommit has replaced the group, as of `until`."""
         time = self.committed.replaced.get(group)
         then = self._then(until)
@@ -314,7 +314,7 @@ class FileSystemView:
         older = tuple(log for log in file_slice.logs if written_onto(log) != base.name)
         return file_slice._replace(base=None, logs=older) if older else None
 
-    def _then(self, until: str | Timeline | None) -> Timeline | None:
+    def _then(self, until: InstantTime | Timeline | None) -> Timeline | None:
         """The reduced timeline of a moment; None for now."""
         then = self.timeline.as_of(until) if isinstance(until, str) else until
         return None if then is self.timeline else then
@@ -339,7 +339,7 @@ class FileSystemView:
         merged = merged_slice(slices)
         return None if merged is None else in_reading_order(merged)
 
-    def is_incomplete(self, group: FileGroup, *, until: str | Timeline | None = None) -> bool:
+    def is_incomplete(self, group: FileGroup, *, until: InstantTime | Timeline | None = None) -> bool:
         """Whether files of the slice that a reader as of `until` would see are not there."""
         return bool(self._lost(group, self._then(until)))
 
@@ -376,7 +376,7 @@ class FileSystemView:
             "place. Restore it from a copy; until then you can read the table as of an earlier instant, or overwrite that partition"
         )
 
-    def _completion_of(self, time: str) -> str:
+    def _completion_of(self, time: InstantTime) -> InstantTime:
         commit = self.timeline.commit_at.get(time)
         if commit is not None:
             return commit.position
@@ -411,9 +411,9 @@ class FileSystemView:
                     "restore the file from a copy"
                 )
 
-    def _was_cleaned_after(self, time: str) -> bool:
+    def _was_cleaned_after(self, time: InstantTime) -> bool:
         """Mostly the timeline says it. But cleans are archived apart from commits, which a savepoint may hold back."""
-        if any(i.action is Action.CLEAN and sort_key(i.time) > sort_key(time) for i in self.timeline):
+        if any(i.action is Action.CLEAN and i.time > time for i in self.timeline):
             return True
         return self._archived is not None and self._archived.has_later(Action.CLEAN, time)
 

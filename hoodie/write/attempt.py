@@ -25,7 +25,7 @@ from hoodie.format.plan_avro import encode_replace_plan
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
@@ -265,7 +265,7 @@ class Attempt:
         located = self.locate(now)
         published = {n: found.file.final for n in written.published if (found := written.results[n]) is not None}
         newest = self._plan_on(located, now, transaction.ahead, frozenset(published.values()))
-        if any(sort_key(base) > sort_key(transaction.instant) for base in newest.based_on.values()):
+        if any(base > transaction.instant for base in newest.based_on.values()):
             raise outdated  # its file would be an older one than that which it takes the place of
         written.numbers = max([written.numbers, *(1 + task.number for task in plan.tasks)])
         changed = adapted(plan, newest, numbers_used=written.numbers, logs_stand_alone=self._logs_stand_alone)
@@ -479,7 +479,7 @@ def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot,
     """
     before, there = found_on.completed_times, now.timeline.completed_times
     conflict = find_conflict(
-        "",
+        InstantTime(),
         Footing(plan.based_on),
         current={group: now.view.slice_of(group) for group in plan.based_on},
         others=((i, now.active.read_commit(i)) for i in now.timeline.commits if i.time not in before),

@@ -18,6 +18,7 @@ from hoodie.index.bucket import plan_buckets, run_buckets, slices_by_bucket
 from hoodie.model.buckets import BucketLayout, BucketRows
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import InstantTime
 from hoodie.model.plans import ChunkPiece, CreateTask, Matches, RowsTask, WriteResult, WriteTask
 from hoodie.options.table import TableConfig
 from hoodie.options.values import DuplicatePolicy
@@ -109,7 +110,7 @@ def plan_bucket_write(
         rows.setdefault((each.partition_path, each.bucket), []).append(each.rows)
     stored = slices_by_bucket(target.slices, layout, table=target.table)
     tasks: list[WriteTask] = []
-    based_on: dict[FileGroupId, str] = {}
+    based_on: dict[FileGroupId, InstantTime] = {}
     absent = set()
     for (partition_path, bucket), matches in sorted(rows.items()):
         file_slice = stored.get((partition_path, bucket))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import new_file_id
 from hoodie.model.once import once
 from hoodie.model.plans import (
@@ -79,7 +80,7 @@ class Tagged:
 @dataclass(frozen=True)
 class WritePlan:
     tasks: tuple[WriteTask, ...]
-    based_on: Mapping[FileGroupId, str]
+    based_on: Mapping[FileGroupId, InstantTime]
     """Existing file groups that the tasks change -> base instant of the slice."""
     absent_in: frozenset[str] | None
     """Partitions in which keys were found to be absent, for rows to be inserted or for a delete to leave out, or all of whose rows
@@ -118,7 +119,7 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
         if result.matched:
             found.setdefault(FileGroupId(result.base.partition_path, result.base.file_id), []).append(result)
     tasks: list[WriteTask] = []
-    based_on: dict[FileGroupId, str] = {}
+    based_on: dict[FileGroupId, InstantTime] = {}
     for partition_path, pieces in tagged.pieces.items():
         inserts = _insert_shares(tagged, partition_path, by_partition.get(partition_path, []), target)
         for file_slice in by_partition.get(partition_path, []):

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from hoodie.filegroup.run import run_read
 from hoodie.format.parquet_footer import has_floats
-from hoodie.model.instant import InstantRange, sort_key
+from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
 from hoodie.read.deletion_vectors import ScanFile, say_what_counts
@@ -303,7 +303,7 @@ def _span(plan: ReadPlan) -> InstantRange | None:
 
 
 def _committed_in(span: InstantRange) -> Column:
-    """Rows committed in (begin, end]. Times of 14 digits are the last millisecond of their second, as `sort_key` has it.
+    """Rows committed in (begin, end]. Times of 14 digits are the last millisecond of their second, as `InstantTime.padded` has it.
 
     Each bound comes twice: on the bare column, wide enough for either form, which Spark pushes into the Parquet scan, and
     exactly.
@@ -312,9 +312,9 @@ def _committed_in(span: InstantRange) -> Column:
     exact = F.when(F.length(time) == _SECONDS_DIGITS, F.concat(time, F.lit("999"))).otherwise(time)
     kept = F.lit(True) if span.only is None else time.isin(sorted(span.only))
     if span.begin is not None:
-        kept = kept & (time >= span.begin[:_SECONDS_DIGITS]) & (exact > sort_key(span.begin))
+        kept = kept & (time >= span.begin[:_SECONDS_DIGITS]) & (exact > span.begin.padded)
     if span.end is not None:
-        kept = kept & (time <= sort_key(span.end)) & (exact <= sort_key(span.end))
+        kept = kept & (time <= span.end.padded) & (exact <= span.end.padded)
     return kept
 
 

@@ -23,7 +23,7 @@ from hoodie.errors import OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.run import run_read
 from hoodie.model.enums import ChangeFormat, QueryType
-from hoodie.model.instant import InstantRange, sort_key
+from hoodie.model.instant import InstantRange, InstantTime
 from hoodie.model.plans import ReadPlan
 from hoodie.options.moments import BEGINNING, parse_begin_option
 from hoodie.options.option import key_of, option_name
@@ -59,10 +59,10 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         self._names = tuple(selected_schema(found, schema, path=path, earlier=True).names)
         # Spark compares the schema of the batches with the one it asked for, nullability included.
         self._schema = arrow_schema(schema)
-        self._initial: str | None = None
+        self._initial: InstantTime | None = None
         self._pinned = False
-        self._start: str | None = None
-        self._target: str | None = None
+        self._start: InstantTime | None = None
+        self._target: InstantTime | None = None
         self._seen: str | None = None
 
     # -- offsets -----------------------------------------------------------------------------------------------------
@@ -111,14 +111,14 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return None if self._seen is None else format_offset(self._seen)
 
-    def _next(self, start: str | None, *, bounded: bool) -> str | None:
+    def _next(self, start: InstantTime | None, *, bounded: bool) -> InstantTime | None:
         snapshot = self._context.snapshot()
         self._seen = limit = _limit(snapshot)
         if limit is not None and self._target is not None:
-            limit = min(limit, self._target, key=sort_key)
+            limit = min(limit, self._target)
         # Else a stream beyond the restored commit would wait in silence until others have passed it.
         refuse_undone(snapshot.active, snapshot.timeline, start, table=self._context.storage.uri)
-        if limit is None or (start is not None and sort_key(limit) <= sort_key(start)):
+        if limit is None or (start is not None and limit <= start):
             return start
         # Of an unknown start (an older Spark went on from its checkpoint) no part can be told.
         return limit if start is None or not bounded else bounded_end(snapshot, start, limit, self._stream)
@@ -130,7 +130,7 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         """Of the file slices that commits in (start, end] wrote to."""
         begin, until = (parse_offset(each, path=self._path) for each in (start, end))
         # A repeated first batch of `latest` begins later than it ends: it was empty.
-        if sort_key(begin) >= sort_key(until):
+        if begin >= until:
             return []
         plan = self._plan(replace(self._query, begin=begin, end=until))
         context = pickle.dumps(plan.context)
@@ -190,7 +190,7 @@ def source_plan_options(context: TableContext, options: Mapping[str, str]) -> di
     return with_begin(options, _limit(context.snapshot()) or BEGINNING)
 
 
-def bounded_end(snapshot: Snapshot, start: str, limit: str, bounds: StreamReadOptions) -> str:
+def bounded_end(snapshot: Snapshot, start: InstantTime, limit: InstantTime, bounds: StreamReadOptions) -> InstantTime:
     """Where a batch from `start` ends: at the commit by which a bound is reached, at the latest at `limit`.
 
     Compactions bring no rows and do not count. Where commits at the beginning were archived, or their files cleaned, a batch
@@ -204,7 +204,7 @@ def bounded_end(snapshot: Snapshot, start: str, limit: str, bounds: StreamReadOp
         return limit
     taken, size = 0, 0
     end = None
-    for instant in sorted(timeline.completed_in(InstantRange(begin, limit)), key=lambda i: sort_key(i.position)):
+    for instant in sorted(timeline.completed_in(InstantRange(begin, limit)), key=lambda i: i.position):
         if instant.time not in timeline.compactions | timeline.log_compactions:
             if bounds.max_commits is not None and taken == bounds.max_commits:
                 return end or limit
@@ -217,7 +217,7 @@ def bounded_end(snapshot: Snapshot, start: str, limit: str, bounds: StreamReadOp
     return limit
 
 
-def _limit(snapshot: Snapshot) -> str | None:
+def _limit(snapshot: Snapshot) -> InstantTime | None:
     """How far a batch may go: not beyond a write in progress that may end below newer commits."""
     return snapshot.timeline.readable_until(snapshot.pending_writes)
 
@@ -226,7 +226,7 @@ def format_offset(position: str) -> dict[str, Any]:
     return {"version": VERSION, "instant": position}
 
 
-def parse_offset(offset: Mapping[str, Any], *, path: str) -> str:
+def parse_offset(offset: Mapping[str, Any], *, path: str) -> InstantTime:
     """The position in an offset.
 
     Raises:
@@ -237,4 +237,4 @@ def parse_offset(offset: Mapping[str, Any], *, path: str) -> str:
             f"the checkpoint of this stream from table {path} has offset {dict(offset)}, which this release does not know: it was "
             "written by a newer release, or the checkpoint belongs to another source"
         )
-    return str(offset["instant"])
+    return InstantTime(offset["instant"])

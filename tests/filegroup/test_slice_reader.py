@@ -13,7 +13,7 @@ from hoodie.filegroup.rewrite import read_for_rewrite
 from hoodie.filegroup.slice_reader import keep_rows, merge_columns, open_base_file, read_base_file, read_task
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
-from hoodie.model.instant import InstantRange, VisibleInstants
+from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
 from hoodie.model.names import PROPERTIES
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter
@@ -118,7 +118,7 @@ def test_keys_in_many_row_groups_are_each_met_once():
 def test_a_span_is_open_at_its_begin_closed_at_its_end_and_knows_14_digits(begin, end, kept):
     times = ["20260101000001000", "20260101000001500", "20260101000001", "20260101000002000", "20260101000002"]
     batch = pa.record_batch({COMMIT_TIME: times, "n": range(5)})
-    span = InstantRange(begin, end)
+    span = InstantRange(begin and InstantTime(begin), end and InstantTime(end))
     assert keep_rows(batch, None, span).column("n").to_pylist() == kept
     assert [n for n in range(5) if span.contains(times[n])] == kept
 
@@ -126,7 +126,7 @@ def test_a_span_is_open_at_its_begin_closed_at_its_end_and_knows_14_digits(begin
 def test_a_row_that_does_not_say_its_instant_is_not_passed_over():
     batch = pa.record_batch({COMMIT_TIME: ["20260101000001000", None], "n": range(2)})
     with pytest.raises(CorruptFileError, match="have no _hoodie_commit_time"):
-        keep_rows(batch, None, InstantRange("20260101000000000", None))
+        keep_rows(batch, None, InstantRange(InstantTime("20260101000000000"), None))
 
 
 def test_in_a_span_stored_rows_of_other_instants_take_no_part_in_the_merge():

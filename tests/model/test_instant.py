@@ -1,8 +1,10 @@
 """Instant times: their order, their moments, ranges of them, and which of them a task sees."""
 
+import json
 import pickle
 from datetime import UTC, datetime, timedelta, timezone
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,12 +13,12 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import (
     Instant,
     InstantRange,
+    InstantTime,
     VisibleInstants,
     format_instant,
     is_instant_time,
     next_instant,
     parse_instant,
-    sort_key,
 )
 
 T = "20261121075818449"
@@ -41,7 +43,7 @@ MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31))
 )
 def test_when_the_clock_is_not_past_the_latest_the_next_millisecond_is_taken(latest, following):
     assert next_instant(datetime(2020, 1, 1), latest) == following
-    assert sort_key(following) > sort_key(latest)
+    assert following > InstantTime(latest)
 
 
 def test_else_the_time_is_taken():
@@ -79,7 +81,33 @@ def test_moments_of_short_and_long_times():
 
 def test_short_times_sort_as_the_last_millisecond_of_their_second():
     ordered = ["20261121075817999", "20261121075818998", "20261121075818", "20261121075819000", "20261121075819"]
-    assert sorted([*ordered[3:], *ordered[:3]], key=sort_key) == ordered
+    assert sorted(map(InstantTime, [*ordered[3:], *ordered[:3]])) == ordered
+
+
+SHORT, WITHIN, AFTER = "20261121075818", "20261121075818500", "20261121075819000"
+
+
+@pytest.mark.parametrize(("one", "other"), [(InstantTime, InstantTime), (InstantTime, str), (str, InstantTime)])
+def test_times_of_both_lengths_are_earlier_or_later_also_beside_a_text(one, other):
+    def compared(left, right):
+        return left < right, left <= right, left > right, left >= right
+
+    for earlier, later in ((WITHIN, SHORT), (SHORT, AFTER), (WITHIN, AFTER)):
+        assert compared(one(earlier), other(later)) == (True, True, False, False)
+        assert compared(one(later), other(earlier)) == (False, False, True, True)
+    assert compared(one(SHORT), other(SHORT + "999")) == (False, True, False, True)
+    assert one(SHORT) != other(SHORT + "999")
+    assert max(one(WITHIN), other(SHORT)) == SHORT
+    assert min(other(AFTER), one(SHORT)) == SHORT
+
+
+def test_a_time_is_its_text_to_all_others():
+    time = InstantTime(SHORT)
+    assert {SHORT: 1}[time] == 1
+    assert json.loads(json.dumps({time: time})) == {SHORT: SHORT}
+    assert pa.array([time]).to_pylist() == [pa.scalar(time).as_py()] == [SHORT]
+    assert f"{time}.commit {time!r}" == f"{SHORT}.commit {SHORT!r}"
+    assert type(pickle.loads(pickle.dumps(time))) is InstantTime
 
 
 @pytest.mark.parametrize(
@@ -113,12 +141,13 @@ def test_an_instant_prints_as_its_file():
     ],
 )
 def test_a_range_is_open_at_its_begin_and_closed_at_its_end(begin, end, inside, outside):
-    span = InstantRange(begin, end)
+    span = InstantRange(*(None if each is None else InstantTime(each) for each in (begin, end)))
     assert [time for time in (*inside, *outside) if span.contains(time)] == inside
 
 
 def visible(completed=(), pending=(), start="20260000000000100", **ends):
-    return VisibleInstants(frozenset(completed), frozenset(pending), start, **ends)
+    ends = {name: None if time is None else InstantTime(time) for name, time in {"start": start, **ends}.items()}
+    return VisibleInstants(frozenset(completed), frozenset(pending), **ends)
 
 
 def at(number):

@@ -248,6 +248,12 @@ def test_logs_are_read_by_instant_then_version_then_token_as_numbers():
     assert sorted([*names[4:], *names[:4]], key=log_sort_key) == names
 
 
+def test_logs_of_a_slice_of_14_digits_come_after_those_of_earlier_slices_in_its_second():
+    texts = (f".{ID}_{time}.log.1_0-0-1" for time in ("20261121075818500", "20261121075818", "20261121075819000"))
+    within, short, after = (parse_log_file(text) for text in texts)
+    assert sorted([after, short, within], key=log_sort_key) == [within, short, after]
+
+
 @pytest.mark.parametrize("text", ["", "1-2", "1-2-3-4", "1--3", "-1-2", "a-b-c", "1-2-³", " 1-2-3"])
 def test_what_is_no_write_token(text):
     assert parse_write_token(text) is None

@@ -2,8 +2,11 @@
 
 import pytest
 
-from hoodie.model.names import ROW_COPIES, parse_row_copy
+from hoodie.filegroup.row_copies import drop_row_copies
+from hoodie.model.instant import InstantTime
+from hoodie.model.names import ROW_COPIES, format_row_copy, join, parse_row_copy
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
+from hoodie.storage.memory import MemoryStorage
 from tests.memory_tables import Input, batch, new_table, opened, stray_files
 from tests.scan_files import check
 
@@ -44,3 +47,13 @@ def test_compaction_removes_copies_from_before_the_one_before_it(compactions):
     assert copies(storage) == instants[-1:]
     for instant in instants:
         check(opened(storage, clock), as_of=instant)
+
+
+def test_copies_before_an_instant_are_those_by_time_and_not_by_text():
+    within, short, after = "20261121075818500", "20261121075818", "20261121075819000"
+    for before, left in ((short, [short, after]), (within, [short, within, after]), (after, [after])):
+        storage = MemoryStorage()
+        for time in (within, short, after):
+            storage.create_new(join(ROW_COPIES, format_row_copy(time, 0)), b"")
+        drop_row_copies(storage, before=InstantTime(before))
+        assert sorted(map(str, copies(storage))) == left

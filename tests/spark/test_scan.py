@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import InstantNotFoundError, SchemaError
-from hoodie.model.instant import InstantRange
+from hoodie.model.instant import InstantRange, InstantTime
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.write.schema import storable
 from pyspark_hoodie import HoodieTable, dataframe, native
@@ -212,7 +212,7 @@ def test_a_list_of_conditions_means_in_spark_what_it_means_embedded(enabled, man
 def test_times_of_seconds_and_of_milliseconds_are_in_the_same_range_as_embedded(spark, begin, end):
     times = [f"2026010100000{s}{ms}" for s in range(5) for ms in ("", "000", "500", "999")]
     frame = spark.createDataFrame([(time,) for time in times], "_hoodie_commit_time string")
-    span = InstantRange(begin, end)
+    span = InstantRange(begin and InstantTime(begin), end and InstantTime(end))
     found = {row[0] for row in frame.where(native._committed_in(span)).collect()}
     assert found == {time for time in times if span.contains(time)}
 

@@ -4,6 +4,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, total_bytes
+from hoodie.model.instant import InstantTime
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
@@ -14,7 +15,7 @@ PART = "p=1"
 
 
 def t(number):
-    return f"20260101000000{number:03d}"
+    return InstantTime(f"20260101000000{number:03d}")
 
 
 def base(file_id, number, token="0-0-0"):

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from hoodie.model.enums import Action
-from hoodie.model.instant import sort_key
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import name_of
 from hoodie.storage.local import LocalStorage
 from hoodie.view.context import TableContext
@@ -23,7 +23,7 @@ def state_files(context: TableContext, storage):
         instant = context.active._layout.parse(name)
         if instant is not None:
             found.setdefault(instant.time, []).append(f"{folder}/{name}")
-    return dict(sorted(found.items(), key=lambda each: sort_key(each[0])))
+    return dict(sorted(found.items(), key=lambda each: InstantTime(each[0])))
 
 
 def put_back_cleaned_files(table, context):
