@@ -18,7 +18,8 @@ from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import FileInfo
 from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
-from hoodie.table import HoodieTable, create_at, open_at
+from hoodie.table import HoodieTable, open_at
+from hoodie.write.create import create_at
 
 TABLE = {
     "hoodie.table.name": "t",

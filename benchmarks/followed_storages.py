@@ -29,7 +29,8 @@ from hoodie.storage.cache import Cache
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.uri import open_storage
-from hoodie.table import HoodieTable, create_at, open_at
+from hoodie.table import HoodieTable, open_at
+from hoodie.write.create import create_at
 from tests.servers.hdfs import COMES_TOO_SOON, hdfs
 from tests.servers.proxy import Proxy
 

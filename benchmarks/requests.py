@@ -23,8 +23,9 @@ from hoodie.options.parse import parse_write_options
 from hoodie.storage import object_store
 from hoodie.storage.cache import Cache
 from hoodie.storage.object_store import ObjectStorage
-from hoodie.table import HoodieTable, create_at, open_at
+from hoodie.table import HoodieTable, open_at
 from hoodie.txn.transaction import Transaction
+from hoodie.write.create import create_at
 
 _KINDS = {
     "get": "GET",

@@ -23,8 +23,9 @@ def __getattr__(name: str) -> Any:
         if name in public.__all__:
             globals()[name] = found = getattr(public, name)
             return found
-        if name in globals():  # a module of the package, which is there by now
-            return globals()[name]
+        from hoodie.model.late import late  # noqa: PLC0415
+
+        return late(__name__)(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

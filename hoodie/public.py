@@ -1,5 +1,7 @@
 """The public names, which `hoodie` hands on."""
 
+from typing import TYPE_CHECKING
+
 from hoodie.consumers import Consumer
 from hoodie.errors import (
     AccessDeniedError,
@@ -30,6 +32,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
 from hoodie.model.instant import Instant, InstantRange
+from hoodie.model.late import late
 from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
 from hoodie.model.results import (
     ArchiveResult,
@@ -46,13 +49,25 @@ from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
 from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions
-from hoodie.read.scan import Scan
 from hoodie.read.where import Where
-from hoodie.services.job import ServicesJob
 from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.timeline.timeline import Timeline
-from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
-from hoodie.write.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
+
+if TYPE_CHECKING:
+    from hoodie.read.scan import Scan
+    from hoodie.services.job import ServicesJob
+    from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
+    from hoodie.write.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            "Scan": "hoodie.read.scan",
+            "ServicesJob": "hoodie.services.job",
+            **dict.fromkeys(("ArrowSchemaExportable", "SchemaLike"), "hoodie.write.given_schema"),
+            **dict.fromkeys(("ArrowArrayExportable", "ArrowStreamExportable", "Rows"), "hoodie.write.inputs"),
+        },
+    )
 
 __all__ = [
     "AccessDeniedError",

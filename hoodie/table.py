@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+import hoodie.read
+import hoodie.write
 from hoodie.consumers import TableConsumers
 from hoodie.engine.base import Engine
 from hoodie.engine.local import LocalEngine
@@ -22,12 +24,12 @@ from hoodie.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
-from hoodie.keyed import keys_of, lacks_partitions, read_keys, where_keys
 from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.html import html_pairs
 from hoodie.model.instant import Instant
+from hoodie.model.once import once
 from hoodie.model.results import CommitResult, History
 from hoodie.model.tuning import Tuning
 from hoodie.options.arguments import (
@@ -52,7 +54,6 @@ from hoodie.options.registry import remembered_names
 from hoodie.options.table import TableConfig
 from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
-from hoodie.read.scan import Scan
 from hoodie.read.where import Where
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
@@ -62,19 +63,26 @@ from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import counted
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.view.context import TableContext, load_config
-from hoodie.write.create import create_at
-from hoodie.write.given_schema import SchemaLike, parse_schema_like
-from hoodie.write.inputs import Rows, index_names, reader_of
-from hoodie.write.keys import key_columns
-from hoodie.writer import TableWriter
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    import hoodie.keyed
+    import hoodie.read.scan
+    import hoodie.write.create
+    import hoodie.write.given_schema
+    import hoodie.write.inputs
+    import hoodie.write.keys
+    import hoodie.writer
+    from hoodie.read.scan import Scan
+    from hoodie.write.given_schema import SchemaLike
+    from hoodie.write.inputs import Rows
+    from hoodie.writer import TableWriter
+
 
 @all_said_plainly
-class HoodieTable(TableServices, TableConsumers[Scan]):
+class HoodieTable(TableServices, TableConsumers["Scan"]):
     """An open table: `open_table` and `create_table` give one.
 
     Every method works on the newest state of the table. The object holds no rows and no locks, may be kept for as long as you
@@ -86,20 +94,25 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
             raise OptionError(
                 f"HoodieTable({context!r}) opens nothing: use hoodie.open_table(path) or hoodie.create_table(path, …)"
             )
-        self.writer = TableWriter(context)
-        """Writes what was parsed already, for the doors to Spark and the command line."""
+        self._opened = context
         self._options = dict(parse_options(options))
         if options:
             self._request(None)  # what is wrong with them is said here, not at the first write
-        self.writer.context = context.with_view(parse_view_options(self._options, defaults=load_defaults()))
+        self._opened = context.with_view(parse_view_options(self._options, defaults=load_defaults()))
 
     def __dir__(self) -> list[str]:
         """What completion shows: not what the doors to Spark and the command line call."""
         return [name for name in super().__dir__() if name != "writer"]
 
+    @once
+    def writer(self) -> TableWriter:
+        """Writes what was parsed already, for the doors to Spark and the command line."""
+        return hoodie.writer.TableWriter(self._opened)
+
     @property
     def _context(self) -> TableContext:
-        return self.writer.context
+        writer: TableWriter | None = self.__dict__.get("writer")
+        return self._opened if writer is None else writer.context  # which follows what writes learn
 
     def __repr__(self) -> str:
         return f"<HoodieTable {self.uri}: {self.config.table_type.value}, version {int(self.config.version)}>"
@@ -294,14 +307,14 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
         if (data is None) == (where is None):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
         if data is not None:
-            return self.write(keys_of(self.config, data), WriteOperation.DELETE, options)
+            return self.write(hoodie.keyed.keys_of(self.config, data), WriteOperation.DELETE, options)
         return self._delete_where(where, self._asked(WriteOperation.DELETE, options).write)
 
     def _delete_where(self, where: Where | None, options: WriteOptions) -> CommitResult:
         return self.writer.write_found(partial(self._delete_found, where, options), options.concurrency)
 
     def _delete_found(self, where: Where | None, options: WriteOptions, found_on: Timeline) -> CommitResult:
-        rows = self.scan(columns=key_columns(self.config), where=where).to_arrow()
+        rows = self.scan(columns=hoodie.write.keys.key_columns(self.config), where=where).to_arrow()
         if not rows.num_rows:
             return CommitResult(None, WriteOperation.DELETE)
         return self.writer.write(
@@ -372,18 +385,17 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
         """
         operation = parse_operation(operation)
         request = self._asked(operation, options)
-        reader = reader_of(data, lambda: self.schema)
-        hidden = [
-            name for name in index_names(data) if name in key_columns(self.config) and name not in reader.schema.names
-        ]
+        reader = hoodie.write.inputs.reader_of(data, lambda: self.schema)
+        columns, index = hoodie.write.keys.key_columns(self.config), hoodie.write.inputs.index_names(data)
+        hidden = [name for name in index if name in columns and name not in reader.schema.names]
         if hidden:
             raise KeyFieldError(
                 f"column {hidden[0]!r} of table {self.config.name!r} is the index of the pandas frame, and an index is not written: "
                 "give df.reset_index()"
             )
-        if operation is WriteOperation.DELETE and lacks_partitions(self.config, reader.schema.names):
-            keys = read_keys(self.config, reader)
-            return self._delete_where(where_keys(self._context, keys, request.write), request.write)
+        if operation is WriteOperation.DELETE and hoodie.keyed.lacks_partitions(self.config, reader.schema.names):
+            keys = hoodie.keyed.read_keys(self.config, reader)
+            return self._delete_where(hoodie.keyed.where_keys(self._context, keys, request.write), request.write)
         return self.writer.write(reader, reader.schema, operation, request.write, engine=self._context.engine)
 
     def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
@@ -432,7 +444,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
         as_of = self._counted(as_of, "as_of")
         at = None if as_of is None else parse_instant_option(as_of, name="as_of", zone=self._zone())
         options = ReadOptions(query=kind, as_of=at, where=where, columns=parse_columns(columns))
-        return Scan(self._context, options, meta_columns=meta_columns)
+        return hoodie.read.scan.Scan(self._context, options, meta_columns=meta_columns)
 
     def changes(
         self,
@@ -488,7 +500,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
             where=where,
             columns=parse_columns(columns),
         )
-        return Scan(self._context, options, meta_columns=meta_columns)
+        return hoodie.read.scan.Scan(self._context, options, meta_columns=meta_columns)
 
     def to_arrow(self) -> pa.Table:
         """All rows as a `pyarrow.Table`: short for `scan().to_arrow()`."""
@@ -515,7 +527,7 @@ class HoodieTable(TableServices, TableConsumers[Scan]):
 
     def read(self, options: ReadOptions, *, meta_columns: bool = True) -> Scan:
         """Query with options that were parsed already, as Spark and the command line have them."""
-        return Scan(self._context, options, meta_columns=meta_columns)
+        return hoodie.read.scan.Scan(self._context, options, meta_columns=meta_columns)
 
     def _request(self, options: Mapping[str, str] | None) -> WriteRequest:
         request = parse_write_options({**self._options, **parse_options(options)}, defaults=load_defaults())
@@ -660,7 +672,8 @@ def create_table(
         ordering_fields=None if ordering is None else parse_names(ordering, what="ordering"),
     ).over(request.to_create())
     with plain_errors(storage.uri):
-        create_at(storage, asked, schema=None if schema is None else parse_schema_like(schema))
+        columns = None if schema is None else hoodie.write.given_schema.parse_schema_like(schema)
+        hoodie.write.create.create_at(storage, asked, schema=columns)
     # The arguments have won over the options, and what the table remembers it is not asked again.
     rest = {name: text for name, text in (options or {}).items() if name.lower() not in remembered_names()}
     return open_at(storage, engine=engine, options=rest)

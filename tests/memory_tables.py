@@ -17,7 +17,8 @@ from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
-from hoodie.table import HoodieTable, create_at, open_at
+from hoodie.table import HoodieTable, open_at
+from hoodie.write.create import create_at
 from tests.placed import SERVER, ServerClock, TableInHdfs, TableInS3, new_on_server
 
 SCHEMA = pa.schema(
@@ -173,7 +174,7 @@ def new_table(
 Row = tuple[Any, ...]
 
 
-def plain(scan: hoodie.table.Scan) -> list[Row]:
+def plain(scan: hoodie.Scan) -> list[Row]:
     """(id, part, val, ts, commit time) of each row, sorted; for scans with meta columns."""
     names = ("id", "part", "val", "ts", "_hoodie_commit_time")
     found = scan.to_arrow().select(names).to_pydict()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hoodie.model.hive_results import HiveSyncResult
+from hoodie.model.late import late
+
+if not TYPE_CHECKING:
+    __getattr__ = late(__name__)
 
 
 class _Table(Protocol):

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import hoodie.lock
 from hoodie.errors import UnsupportedTableError
 from hoodie.lock.base import WAITING, Coordination, Liveness, Waiting
 from hoodie.lock.file_lock import FileLock
-from hoodie.lock.filesystem_lock import FilesystemLock
-from hoodie.lock.hive import HiveLock
 from hoodie.lock.in_process import InProcessLiveness, InProcessLock
 from hoodie.lock.liveness import FileLiveness
-from hoodie.lock.storage_liveness import StorageLiveness
-from hoodie.lock.storage_lock import StorageLock
-from hoodie.lock.zookeeper import ZooKeeperLock
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.values import LockProvider
 from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+
+if TYPE_CHECKING:
+    import hoodie.lock.filesystem_lock
+    import hoodie.lock.hive
+    import hoodie.lock.storage_liveness
+    import hoodie.lock.storage_lock
+    import hoodie.lock.zookeeper
 
 LEFT_BEHIND_S = 600.0
 """After so long a lock file counts as left behind, where no provider was named: a write holds it for moments."""
@@ -47,7 +51,7 @@ def liveness_of(storage: Storage, options: ConcurrencyOptions, waiting: Waiting)
     """The marks that go with a lock which is not the storage's own."""
     if storage.can.local_root is not None:
         return FileLiveness(storage, waiting)
-    return StorageLiveness(storage, options)
+    return hoodie.lock.storage_liveness.StorageLiveness(storage, options)
 
 
 def _by_storage(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
@@ -70,27 +74,23 @@ def _in_process(storage: Storage, options: ConcurrencyOptions, waiting: Waiting)
 
 
 def _in_storage(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(
-        StorageLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.STORAGE.value
-    )
+    lock = hoodie.lock.storage_lock.StorageLock(storage, options, waiting)
+    return Coordination(lock, liveness_of(storage, options, waiting), LockProvider.STORAGE.value)
 
 
 def _in_zookeeper(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(
-        ZooKeeperLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.ZOOKEEPER.value
-    )
+    lock = hoodie.lock.zookeeper.ZooKeeperLock(storage, options, waiting)
+    return Coordination(lock, liveness_of(storage, options, waiting), LockProvider.ZOOKEEPER.value)
 
 
 def _in_hive(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(
-        HiveLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.HIVE_METASTORE.value
-    )
+    lock = hoodie.lock.hive.HiveLock(storage, options, waiting)
+    return Coordination(lock, liveness_of(storage, options, waiting), LockProvider.HIVE_METASTORE.value)
 
 
 def _in_filesystem(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
-    return Coordination(
-        FilesystemLock(storage, options, waiting), liveness_of(storage, options, waiting), LockProvider.FILESYSTEM.value
-    )
+    lock = hoodie.lock.filesystem_lock.FilesystemLock(storage, options, waiting)
+    return Coordination(lock, liveness_of(storage, options, waiting), LockProvider.FILESYSTEM.value)
 
 
 def _in_filesystem_unasked(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:

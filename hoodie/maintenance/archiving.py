@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.results import ArchiveResult
 from hoodie.options.arguments import archive_options, parse_options
-from hoodie.services.archiving import archive
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
+
+if TYPE_CHECKING:
+    import hoodie.services.archiving
 
 
 class Archiving(OpenTable):
@@ -46,4 +50,4 @@ class Archiving(OpenTable):
         """
         asked = archive_options(min_commits=min_commits, max_commits=max_commits)
         context, write = self._at_work({**parse_options(options), **asked})
-        return archive(context, write, dry_run=dry_run)
+        return hoodie.services.archiving.archive(context, write, dry_run=dry_run)

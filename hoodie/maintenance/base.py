@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+import hoodie.services
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.options.arguments import check_seconds
 from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import run_pending, schedule
-from hoodie.services.base import Service
-from hoodie.services.budget import Budget
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import instant_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
+
+if TYPE_CHECKING:
+    import hoodie.services.acts
+    import hoodie.services.budget
+    from hoodie.services.base import Service
 
 R = TypeVar("R")
 
@@ -50,7 +53,7 @@ class OpenTable(ABC):
 def scheduled(service: Service[object], at_work: tuple[TableContext, WriteOptions], *, wait_s: float) -> str | None:
     """What the methods `schedule_…` give: the instant of a plan, None when there is nothing to do."""
     check_seconds(wait_s, "wait_s")
-    return schedule(service, *at_work, wait_s=wait_s)
+    return hoodie.services.acts.schedule(service, *at_work, wait_s=wait_s)
 
 
 def ran(
@@ -58,4 +61,6 @@ def ran(
 ) -> list[R]:
     """What the methods `run_…` give: the results of the plans that this call ran itself."""
     check_seconds(budget_s, "budget_s", or_none=True)
-    return run_pending(service, *at_work, instant=instant, budget=Budget(budget_s))
+    return hoodie.services.acts.run_pending(
+        service, *at_work, instant=instant, budget=hoodie.services.budget.Budget(budget_s)
+    )

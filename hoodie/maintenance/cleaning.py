@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.results import CleanResult
 from hoodie.options.arguments import clean_options, parse_options
-from hoodie.services.acts import run_pending, schedule
-from hoodie.services.cleaning import CLEANING, nothing_cleaned, preview, summed
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
+
+if TYPE_CHECKING:
+    import hoodie.services.acts
+    import hoodie.services.cleaning
 
 
 class Cleans(OpenTable):
@@ -50,9 +54,11 @@ class Cleans(OpenTable):
         """
         asked = clean_options(commits=retain_commits, hours=retain_hours, versions=retain_versions)
         context, write = self._at_work({**parse_options(options), **asked})
-        CLEANING.require_fit(context)
+        cleaning, acts = hoodie.services.cleaning, hoodie.services.acts
+        cleaning.CLEANING.require_fit(context)
         if dry_run:
-            return preview(context, write.cleaning)
-        pending = run_pending(CLEANING, context, write)  # what a dead process has begun
-        schedule(CLEANING, context, write)
-        return summed([*pending, *run_pending(CLEANING, context, write)]) or nothing_cleaned(context)
+            return cleaning.preview(context, write.cleaning)
+        pending = acts.run_pending(cleaning.CLEANING, context, write)  # what a dead process has begun
+        acts.schedule(cleaning.CLEANING, context, write)
+        done = acts.run_pending(cleaning.CLEANING, context, write)
+        return cleaning.summed([*pending, *done]) or cleaning.nothing_cleaned(context)

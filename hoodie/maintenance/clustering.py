@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import hoodie.read
+import hoodie.services
 from hoodie.maintenance.base import OpenTable, ran, scheduled
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
@@ -13,12 +16,14 @@ from hoodie.model.results import CommitResult
 from hoodie.options.arguments import cluster_options, parse_options
 from hoodie.options.moments import Moment
 from hoodie.options.write import WriteOptions
-from hoodie.read.partitions import partitions_where
 from hoodie.read.where import Where
-from hoodie.services.clustering import CLUSTERING, preview_clustering
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.context import TableContext
+
+if TYPE_CHECKING:
+    import hoodie.read.partitions
+    import hoodie.services.clustering
 
 
 class Clusterings(OpenTable):
@@ -45,7 +50,11 @@ class Clusterings(OpenTable):
         Returns:
             The instant of the plan, or None when there is nothing to put in order.
         """
-        return scheduled(CLUSTERING, self._clustering(sort_by, layout, where, target_file_mb, options), wait_s=wait_s)
+        return scheduled(
+            hoodie.services.clustering.CLUSTERING,
+            self._clustering(sort_by, layout, where, target_file_mb, options),
+            wait_s=wait_s,
+        )
 
     @undisturbed()
     @said_plainly
@@ -68,7 +77,7 @@ class Clusterings(OpenTable):
             CommitConflictError: a write changed files that the plan names. The plan is dropped.
         """
         return ran(
-            CLUSTERING,
+            hoodie.services.clustering.CLUSTERING,
             self._at_work(options),
             instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.CLUSTERING)),
             budget_s=budget_s,
@@ -118,7 +127,7 @@ class Clusterings(OpenTable):
     ) -> ClusteringPlan:
         """What `cluster` would put in order: groups of files, and into how many files each. Changes nothing."""
         context, write = self._clustering(sort_by, layout, where, target_file_mb, options)
-        return preview_clustering(context, write.clustering)
+        return hoodie.services.clustering.preview_clustering(context, write.clustering)
 
     def pending_clusterings(self) -> tuple[Instant, ...]:
         """The clusterings that were scheduled and have not been run to their end."""
@@ -134,6 +143,6 @@ class Clusterings(OpenTable):
     ) -> tuple[TableContext, WriteOptions]:
         asked = cluster_options(sort_by=sort_by, layout=layout, target_file_mb=target_file_mb)
         context, write = self._at_work({**parse_options(options), **asked})
-        CLUSTERING.require_fit(context)
-        partitions = None if where is None else partitions_where(context, where)
+        hoodie.services.clustering.CLUSTERING.require_fit(context)
+        partitions = None if where is None else hoodie.read.partitions.partitions_where(context, where)
         return context, replace(write, clustering=replace(write.clustering, whole=True, partitions=partitions))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import hoodie.services
 from hoodie.maintenance.base import OpenTable, ran, scheduled
 from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import Action
@@ -13,11 +15,13 @@ from hoodie.model.results import CommitResult
 from hoodie.options.arguments import check_seconds, compaction_options, parse_options
 from hoodie.options.moments import Moment
 from hoodie.options.write import WriteOptions
-from hoodie.services.compacting import compact
-from hoodie.services.compaction import COMPACTION
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.context import TableContext
+
+if TYPE_CHECKING:
+    import hoodie.services.compacting
+    import hoodie.services.compaction
 
 
 class Compactions(OpenTable):
@@ -44,7 +48,9 @@ class Compactions(OpenTable):
         Returns:
             The instant of the plan, or None when there is nothing to merge.
         """
-        return scheduled(COMPACTION, self._to_compact(options, strategy, None), wait_s=wait_s)
+        return scheduled(
+            hoodie.services.compaction.COMPACTION, self._to_compact(options, strategy, None), wait_s=wait_s
+        )
 
     @undisturbed()
     @said_plainly
@@ -73,7 +79,7 @@ class Compactions(OpenTable):
             CommitConflictError: another process runs the one at that instant.
         """
         return ran(
-            COMPACTION,
+            hoodie.services.compaction.COMPACTION,
             self._to_compact(options, None, memory_mb),
             instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.COMPACTION)),
             budget_s=budget_s,
@@ -107,7 +113,7 @@ class Compactions(OpenTable):
         """
         check_seconds(budget_s, "budget_s", or_none=True)
         context, write = self._to_compact(options, strategy, memory_mb)
-        return compact(context, write, budget_s=budget_s)
+        return hoodie.services.compacting.compact(context, write, budget_s=budget_s)
 
     def pending_compactions(self) -> tuple[Instant, ...]:
         """The compactions that were scheduled and have not been run to their end."""

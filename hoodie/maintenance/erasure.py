@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import hoodie.services
 from hoodie.errors import CommitConflictError
 from hoodie.maintenance.cleaning import Cleans
 from hoodie.maintenance.compaction import Compactions
@@ -14,10 +15,12 @@ from hoodie.maintenance.savepoints import Savepoints
 from hoodie.model.enums import TableType
 from hoodie.model.instant import InstantTime
 from hoodie.model.results import CommitResult, EraseResult
-from hoodie.services.archiving import archive
-from hoodie.services.remains import remains
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
+
+if TYPE_CHECKING:
+    import hoodie.services.archiving
+    import hoodie.services.remains
 
 
 class Erasure(Compactions, Cleans, Savepoints):
@@ -66,7 +69,11 @@ class Erasure(Compactions, Cleans, Savepoints):
         keep = replace(write.archiving, min_commits=stay, max_commits=stay)
         # Archiving leaves the commits by which a compaction would be due: of one commit it is told by the newest.
         soon = replace(write.compaction, max_delta_commits=1)
-        archived = archive(context, replace(write, archiving=keep, compaction=soon))
+        archived = hoodie.services.archiving.archive(context, replace(write, archiving=keep, compaction=soon))
         return EraseResult(
-            deleted.instant, deleted.deleted, cleaned.files, len(archived.instants), remains(context, before)
+            deleted.instant,
+            deleted.deleted,
+            cleaned.files,
+            len(archived.instants),
+            hoodie.services.remains.remains(context, before),
         )

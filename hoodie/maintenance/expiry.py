@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import hoodie.services
 from hoodie.errors import OptionError
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.service_results import ExpiryResult
 from hoodie.options.arguments import expiry_options, parse_options
 from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.option import option_name
-from hoodie.services.expiry import expire
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
+
+if TYPE_CHECKING:
+    import hoodie.services.expiry
 
 
 class Expiry(OpenTable):
@@ -52,4 +56,4 @@ class Expiry(OpenTable):
             )
         if not context.config.partition_fields:
             raise OptionError(f"table {context.config.name!r} is not partitioned: no partition of it can expire")
-        return expire(context, write, dry_run=dry_run)
+        return hoodie.services.expiry.expire(context, write, dry_run=dry_run)

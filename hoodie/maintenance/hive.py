@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from hoodie.hive.sync import sync
+import hoodie.hive
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.hive_results import HiveSyncResult
 from hoodie.options.arguments import hive_options, parse_options
 from hoodie.storage.refusals import said_plainly
+
+if TYPE_CHECKING:
+    import hoodie.hive.sync
 
 
 class HiveRegistration(OpenTable):
@@ -43,4 +47,4 @@ class HiveRegistration(OpenTable):
         """
         said = hive_options(metastore=metastore, database=database, table=table)
         context, write = self._at_work({**parse_options(options), **said})
-        return sync(context, write.hive_sync, dry_run=dry_run)
+        return hoodie.hive.sync.sync(context, write.hive_sync, dry_run=dry_run)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.options.arguments import check_seconds
 from hoodie.options.fits import check_version
-from hoodie.services.job import ServicesJob
+
+if TYPE_CHECKING:
+    import hoodie.services.job
+    from hoodie.services.job import ServicesJob
 
 
 class Job(OpenTable):
@@ -42,4 +47,6 @@ class Job(OpenTable):
         check_seconds(every_s, "every_s")
         check_seconds(budget_s, "budget_s", or_none=True)
         check_version(self._at_work(options)[0].config)
-        return ServicesJob(lambda: self._at_work(options), uri=self.uri, every_s=every_s, budget_s=budget_s)
+        return hoodie.services.job.ServicesJob(
+            lambda: self._at_work(options), uri=self.uri, every_s=every_s, budget_s=budget_s
+        )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import hoodie.services
 from hoodie.maintenance.base import OpenTable, ran, scheduled
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
@@ -11,11 +13,13 @@ from hoodie.model.results import CommitResult
 from hoodie.options.arguments import log_compaction_options, parse_options
 from hoodie.options.moments import Moment
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import run_pending, schedule
-from hoodie.services.log_compaction import LOG_COMPACTION
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.view.context import TableContext
+
+if TYPE_CHECKING:
+    import hoodie.services.acts
+    import hoodie.services.log_compaction
 
 
 class LogCompactions(OpenTable):
@@ -34,7 +38,9 @@ class LogCompactions(OpenTable):
         Returns:
             The instant of the plan, or None when no file slice has enough logs.
         """
-        return scheduled(LOG_COMPACTION, self._to_compact_logs(options, blocks, None), wait_s=wait_s)
+        return scheduled(
+            hoodie.services.log_compaction.LOG_COMPACTION, self._to_compact_logs(options, blocks, None), wait_s=wait_s
+        )
 
     @undisturbed()
     @said_plainly
@@ -64,7 +70,7 @@ class LogCompactions(OpenTable):
             CommitConflictError: another process runs the one at that instant.
         """
         return ran(
-            LOG_COMPACTION,
+            hoodie.services.log_compaction.LOG_COMPACTION,
             self._to_compact_logs(options, None, memory_mb),
             instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.LOGCOMPACTION)),
             budget_s=budget_s,
@@ -96,8 +102,8 @@ class LogCompactions(OpenTable):
             >>> table.compact_logs(blocks=3)
         """
         context, write = self._to_compact_logs(options, blocks, memory_mb)
-        schedule(LOG_COMPACTION, context, write)
-        return run_pending(LOG_COMPACTION, context, write)
+        hoodie.services.acts.schedule(hoodie.services.log_compaction.LOG_COMPACTION, context, write)
+        return hoodie.services.acts.run_pending(hoodie.services.log_compaction.LOG_COMPACTION, context, write)
 
     def pending_log_compactions(self) -> tuple[Instant, ...]:
         """The log compactions that were scheduled and have not been run to their end."""

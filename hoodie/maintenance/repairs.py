@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from typing import TYPE_CHECKING
 
+import hoodie.services
 from hoodie.lock.providers import coordinate
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.findings import PropertiesRepair, RepairResult
 from hoodie.options.arguments import check_seconds, parse_options, parse_texts
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
-from hoodie.services.properties_repair import plan_properties, repair_at
-from hoodie.services.repairs import kinds_of, repair, undo
 from hoodie.services.stray_files import YOUNG_S
 from hoodie.storage.refusals import plain_errors, said_plainly
 from hoodie.storage.uri import open_storage
 from hoodie.txn.heartbeat import undisturbed
+
+if TYPE_CHECKING:
+    import hoodie.services.properties_repair
+    import hoodie.services.repairs
 
 
 class Repairs(OpenTable):
@@ -50,7 +54,9 @@ class Repairs(OpenTable):
         """
         check_seconds(older_than_s, "older_than_s")
         context, _ = self._at_work()
-        return repair(context, kinds_of(what), dry_run=dry_run, older_than_s=older_than_s)
+        return hoodie.services.repairs.repair(
+            context, hoodie.services.repairs.kinds_of(what), dry_run=dry_run, older_than_s=older_than_s
+        )
 
     @undisturbed()
     @said_plainly
@@ -68,7 +74,7 @@ class Repairs(OpenTable):
             OptionError: readers would take a file for data by now, or another one stands in its place. Nothing was moved.
         """
         context, _ = self._at_work()
-        return undo(context, set_aside)
+        return hoodie.services.repairs.undo(context, set_aside)
 
 
 def repair_properties(
@@ -105,7 +111,9 @@ def repair_properties(
     known = None if known is None else parse_texts(known, what="known")
     if dry_run:
         with plain_errors(storage.uri):
-            return plan_properties(storage, known)
+            return hoodie.services.properties_repair.plan_properties(storage, known)
     concurrency = parse_write_options(parse_options(options), defaults=load_defaults()).write.concurrency
     with undisturbed(), plain_errors(storage.uri):
-        return repair_at(storage, coordinate(storage, concurrency).lock, known, timeout_s=concurrency.lock_timeout_s)
+        return hoodie.services.properties_repair.repair_at(
+            storage, coordinate(storage, concurrency).lock, known, timeout_s=concurrency.lock_timeout_s
+        )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
+import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import Action
 from hoodie.model.instant import InstantTime
 from hoodie.model.results import RestoreResult
 from hoodie.options.moments import Moment
-from hoodie.services.clustering import drop
-from hoodie.services.recovery import recover, rollback_failed
-from hoodie.services.rollback import is_completed, preview_rollback, roll_back_commit, rollback_instant
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
+
+if TYPE_CHECKING:
+    import hoodie.services.clustering
+    import hoodie.services.recovery
+    import hoodie.services.rollback
 
 
 class Rollbacks(OpenTable):
@@ -48,18 +51,18 @@ class Rollbacks(OpenTable):
     @said_plainly
     def _preview_rollback(self, instant: InstantTime | None) -> RestoreResult:
         context, _ = self._at_work()
-        return preview_rollback(context, instant)
+        return hoodie.services.rollback.preview_rollback(context, instant)
 
     @undisturbed()
     @said_plainly
     def _rollback(self, instant: InstantTime | None) -> list[str]:
         context, _ = self._at_work()
         if instant is None:
-            return recover(context)
-        if is_completed(context, instant):
-            rollback_failed(context)
-            roll_back_commit(context, instant)
+            return hoodie.services.recovery.recover(context)
+        if hoodie.services.rollback.is_completed(context, instant):
+            hoodie.services.recovery.rollback_failed(context)
+            hoodie.services.rollback.roll_back_commit(context, instant)
             return [str(instant)]
         if context.active.load().find(instant, Action.CLUSTERING) is not None:
-            return [str(instant)] if drop(context, instant) else []
-        return [str(instant)] if rollback_instant(context, instant) else []
+            return [str(instant)] if hoodie.services.clustering.drop(context, instant) else []
+        return [str(instant)] if hoodie.services.rollback.rollback_instant(context, instant) else []

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.results import RestoreResult, Savepoint
 from hoodie.options.moments import Moment
-from hoodie.services.restore import restore
-from hoodie.services.savepoints import drop_savepoint, make_savepoint, savepoints_of
 from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import undisturbed
+
+if TYPE_CHECKING:
+    import hoodie.services.restore
+    import hoodie.services.savepoints
 
 
 def _commits(timeline: Timeline) -> Sequence[Instant]:
@@ -46,7 +50,9 @@ class Savepoints(OpenTable):
             >>> table.savepoint(comment="before the migration")
         """
         context, _ = self._at_work()
-        return make_savepoint(context, None if instant is None else self._instant(instant, _commits), comment)
+        return hoodie.services.savepoints.make_savepoint(
+            context, None if instant is None else self._instant(instant, _commits), comment
+        )
 
     @said_plainly
     def savepoints(self) -> list[Savepoint]:
@@ -56,7 +62,7 @@ class Savepoints(OpenTable):
             >>> [each.comment for each in table.savepoints()]
         """
         context, _ = self._at_work()
-        return savepoints_of(context)
+        return hoodie.services.savepoints.savepoints_of(context)
 
     @undisturbed()
     @said_plainly
@@ -70,7 +76,7 @@ class Savepoints(OpenTable):
             InstantNotFoundError: there is no savepoint at that instant.
         """
         context, _ = self._at_work()
-        drop_savepoint(context, self._instant(instant, _savepoints))
+        hoodie.services.savepoints.drop_savepoint(context, self._instant(instant, _savepoints))
 
     @undisturbed()
     @said_plainly
@@ -96,4 +102,4 @@ class Savepoints(OpenTable):
             >>> table.restore(table.savepoints()[-1])
         """
         context, write = self._at_work()
-        return restore(context, write, self._instant(instant, _commits), dry_run=dry_run)
+        return hoodie.services.restore.restore(context, write, self._instant(instant, _commits), dry_run=dry_run)

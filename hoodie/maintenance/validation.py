@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.findings import Diagnosis, ValidationResult
-from hoodie.services.doctor import diagnose
-from hoodie.services.validation import validate
 from hoodie.storage.refusals import said_plainly
+
+if TYPE_CHECKING:
+    import hoodie.services.doctor
+    import hoodie.services.validation
 
 
 class Validation(OpenTable):
@@ -26,7 +31,7 @@ class Validation(OpenTable):
             >>> assert table.validate(deep=True)
         """
         context, write = self._at_work()
-        return validate(context, write, deep=deep)
+        return hoodie.services.validation.validate(context, write, deep=deep)
 
     @said_plainly
     def doctor(self, *, deep: bool | None = None) -> Diagnosis:
@@ -42,4 +47,4 @@ class Validation(OpenTable):
             >>> print(table.doctor())
         """
         context, write = self._at_work()
-        return diagnose(context, write, deep=deep)
+        return hoodie.services.doctor.diagnose(context, write, deep=deep)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import hoodie.storage
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.storage.base import Storage
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.hdfs_client import DEFAULT_FS, OPTION_PREFIXES, default_authority
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import shared_memory_storage
-from hoodie.storage.object_uri import open_object_store
+
+if TYPE_CHECKING:
+    import hoodie.storage.object_uri
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # two letters at least; `a:b` and `day:2024` are plain paths
 
@@ -57,7 +60,7 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         return _open_hdfs_uri(text, options or {})
     if scheme in OBJECT_STORES:
         given = {str(name): str(value) for name, value in (options or {}).items()}
-        return open_object_store(text, scheme, OBJECT_STORES[scheme], given)
+        return hoodie.storage.object_uri.open_object_store(text, scheme, OBJECT_STORES[scheme], given)
     if options:
         raise OptionError(
             f"storage options {', '.join(sorted(map(repr, options)))} given for {text!r}: "

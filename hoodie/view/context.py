@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+import hoodie.view
 from hoodie.engine.base import Engine
 from hoodie.errors import CorruptFileError, MissingFileError, TableNotFoundError
 from hoodie.format.properties import parse_properties_file
@@ -37,12 +38,15 @@ from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.layout import LAYOUTS
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import Listing, StorageListing
-from hoodie.view.remote import RemoteFiles
-from hoodie.view.remote_client import RemoteClient
 from hoodie.view.schema import table_schema
 from hoodie.view.stores import synced_files
 from hoodie.view.synced import SyncedListing
 from hoodie.view.view import FileSystemView, Found
+
+if TYPE_CHECKING:
+    import hoodie.view.remote
+    import hoodie.view.remote_client
+    from hoodie.view.remote import RemoteFiles
 
 T = TypeVar("T")
 
@@ -174,7 +178,8 @@ class TableContext:
     def _viewed(self, options: ViewOptions) -> TableContext:
         remote = None
         if options.remote is not None:
-            remote = RemoteFiles(RemoteClient(options.remote), self.storage.uri, options.remote)
+            client = hoodie.view.remote_client.RemoteClient(options.remote)
+            remote = hoodie.view.remote.RemoteFiles(client, self.storage.uri, options.remote)
         if not (self.storage.can.is_remote if options.follows is None else options.follows):
             return replace(self, view_options=options, synced=None, remote=remote)
         files = synced_files(self.storage, self.cache, LAYOUTS[self.config.version], options)

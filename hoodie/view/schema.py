@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+import hoodie.view
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
 from hoodie.model.instant import Instant, InstantTime
@@ -16,7 +18,9 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.options.table import DROP_COLUMNS, PARTITION
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.file_schema import schema_json_of_files
+
+if TYPE_CHECKING:
+    import hoodie.view.file_schema
 
 CREATE_SCHEMA = "hoodie.table.create.schema"
 """Property with the Avro schema that a table was created with; counts until the first commit states one."""
@@ -67,7 +71,8 @@ def table_schema_json(active: ActiveTimeline, timeline: Timeline, properties: Ma
 
 def _schema_json_of_files(active: ActiveTimeline, commits: Iterable[Instant]) -> str | None:
     """Of the newest of these commits that has a file."""
-    found = (schema_json_of_files(active.storage, active.read_commit(instant).stats()) for instant in commits)
+    of_files = hoodie.view.file_schema.schema_json_of_files
+    found = (of_files(active.storage, active.read_commit(instant).stats()) for instant in commits)
     return next(filter(None, found), None)
 
 

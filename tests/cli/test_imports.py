@@ -57,6 +57,57 @@ def test_neither_commands_nor_the_public_names_import_frames(tmp_path):
     assert not any(name.startswith("hoodie.kv") for name in found)
 
 
+LATE = ("services", "write", "index", "filegroup", "hive", "timeline_server", "kv", "writer", "keyed")
+"""Rooms that opening a table and looking at it needs nothing of, but the modules in `NEEDED`."""
+NEEDED = {"hoodie.services.stray_files"}
+"""Has the default of an argument of `HoodieTable.repair`."""
+HEAVY = UNASKED | {
+    "pyarrow.dataset",
+    "pyarrow.flight",
+    "pyarrow.substrait",
+    "thriftpy2",
+    "urllib3",
+    "requests",
+    "boto3",
+    "tqdm",
+}
+
+
+@pytest.mark.parametrize("command", ["show", "timeline", "files", "schema", "commits"])
+def test_a_look_at_a_table_imports_neither_writes_nor_services(command, tmp_path):
+    """Half of all modules, and of the time of a command."""
+    table = hoodie.create_table(tmp_path / "t", record_key="id", table_type="MERGE_ON_READ")
+    table.upsert({"id": [1, 2]})
+    found = imported([command, str(tmp_path / "t")])
+    ours = [name for name in found if name.startswith("hoodie.")]
+    late = {name for name in ours if name.split(".")[1] in LATE and name not in PACKAGES}
+    assert late == NEEDED
+    assert not {name for name in found if name in HEAVY or name.partition(".")[0] in HEAVY}
+    assert len(ours) <= MOST_MODULES
+
+
+MOST_MODULES = 195
+PACKAGES = {f"hoodie.{name}" for name in LATE} - {"hoodie.writer", "hoodie.keyed"}
+
+
+def test_opening_a_table_imports_what_a_look_needs():
+    found = imported(first="import hoodie; hoodie.open_table; hoodie.HoodieTable; hoodie.HoodieError")
+    assert not HEAVY & set(found)
+    assert len([name for name in found if name.startswith("hoodie.")]) <= MOST_MODULES
+    assert "hoodie.read.scan" not in found
+
+
+@pytest.mark.parametrize("name", hoodie.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(hoodie, name) is not None
+
+
+def test_a_name_that_no_late_module_has_is_an_attribute_error():
+    for package in (hoodie, hoodie.services, hoodie.public):
+        with pytest.raises(AttributeError, match="no attribute 'not_there'"):
+            package.not_there  # noqa: B018
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_registers_the_commands_that_it_is_named_for(module):
     (commands,) = (action for action in parser_of([module])._actions if action.choices)

@@ -11,7 +11,8 @@ from hoodie.model.plans import LookupPack
 from hoodie.options.table_options import TableOptions
 from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
-from hoodie.table import create_at, open_at
+from hoodie.table import open_at
+from hoodie.write.create import create_at
 
 
 def stored_keys():

@@ -13,7 +13,8 @@ import pytest
 from hoodie.errors import OptionError
 from hoodie.options.parse import parse_write_options
 from hoodie.read.where import parse_filter
-from hoodie.table import HoodieTable, create_at
+from hoodie.table import HoodieTable
+from hoodie.write.create import create_at
 from tests.memory_tables import FakeClock, new_storage, opened
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

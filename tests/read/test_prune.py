@@ -19,7 +19,8 @@ from hoodie.options.parse import parse_write_options
 from hoodie.read.scan import Scan
 from hoodie.read.where import parse_filter
 from hoodie.storage.memory import MemoryStorage
-from hoodie.table import HoodieTable, create_at
+from hoodie.table import HoodieTable
+from hoodie.write.create import create_at
 from tests.effort import long_but
 from tests.golden_tables import copy_golden, golden_names
 from tests.memory_tables import FakeClock, Input, batch, keys, new_storage, new_table, opened

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from hoodie.options.parse import parse_write_options
 from hoodie.read.where import parse_filter
-from hoodie.table import HoodieTable, create_at
+from hoodie.table import HoodieTable
+from hoodie.write.create import create_at
 from tests.memory_tables import FakeClock, new_storage, opened
 
 Row = dict[str, Any]

@@ -16,7 +16,8 @@ from hoodie.services.properties_repair import find_damage, plan_properties, repa
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
-from hoodie.table import create_at, open_at
+from hoodie.table import open_at
+from hoodie.write.create import create_at
 from tests.bucket import BucketStorage
 from tests.damaged_tables import make
 from tests.memory_tables import FakeClock, copy_of, new_storage, opened, snapshot_of
@@ -182,7 +183,7 @@ def test_a_malformed_value_is_asked_for_where_no_file_shows_it(made):
 def test_columns_that_could_be_the_key_are_named_and_none_is_taken():
     storage = MemoryStorage()
     options = {"hoodie.table.name": "twins"}
-    hoodie.table.create_at(
+    create_at(
         storage,
         hoodie.options.parse.parse_write_options(
             {**options, "hoodie.datasource.write.recordkey.field": "id"}
@@ -205,7 +206,7 @@ def test_columns_that_could_be_the_key_are_named_and_none_is_taken():
 
 def test_keys_that_name_their_columns_and_folders_that_do_are_believed():
     storage = MemoryStorage()
-    hoodie.table.create_at(
+    create_at(
         storage,
         hoodie.options.parse.parse_write_options(
             {

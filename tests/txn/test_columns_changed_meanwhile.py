@@ -8,8 +8,8 @@ from hoodie.model.enums import Action, State, TableType
 from hoodie.model.instant import Instant
 from hoodie.options.table_options import TableOptions
 from hoodie.storage.faults import FaultStorage
-from hoodie.table import create_at
 from hoodie.txn.conflict import find_schema_conflict
+from hoodie.write.create import create_at
 from tests.memory_tables import FakeClock, new_storage
 from tests.memory_tables import opened as opened_with
 

@@ -12,7 +12,8 @@ from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES
 from hoodie.options.table_options import TableOptions
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
-from hoodie.table import create_at, open_at
+from hoodie.table import open_at
+from hoodie.write.create import create_at
 from tests.memory_tables import FakeClock, new_storage, opened
 from tests.small_files import SIZED
 

@@ -11,7 +11,8 @@ import hoodie
 from hoodie.engine.local import LocalEngine
 from hoodie.options.merging import PAYLOADS
 from hoodie.options.parse import parse_write_options
-from hoodie.table import create_at, open_at
+from hoodie.table import open_at
+from hoodie.write.create import create_at
 from tests.memory_tables import FakeClock, new_storage
 from tests.merge_model import Model, Record
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hoodie.filegroup.ordering import at_least, ranks_of
 from hoodie.options.parse import parse_write_options
-from hoodie.table import create_at
+from hoodie.write.create import create_at
 from tests.memory_tables import FakeClock, new_storage, opened
 
 LOW, HIGH = -(2**63), 2**63 - 1

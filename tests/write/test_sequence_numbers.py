@@ -6,7 +6,8 @@ import pytest
 from hoodie.model.enums import TableType
 from hoodie.options.table_options import TableOptions
 from hoodie.storage.memory import MemoryStorage
-from hoodie.table import create_at, open_at
+from hoodie.table import open_at
+from hoodie.write.create import create_at
 
 
 @pytest.mark.parametrize("kind", list(TableType))
