@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -66,6 +66,10 @@ def register_order(order: KeyOrder) -> None:
 
     `encode` gives bytes for a key so that these, compared as bytes, come in the order of the keys; `decode` gives the key back.
     """
+    given: Any = order
+    parts: Any = tuple(given) if isinstance(given, KeyOrder) else None
+    if parts is None or not isinstance(parts[0], str) or not all(each is None or callable(each) for each in parts[1:]):
+        raise OptionError(f"register_order takes a KeyOrder with a name and two functions, not {given!r:.80}")
     if order.name in _orders:
         raise OptionError(f"there is an order {order.name!r} already")
     _orders[order.name] = order

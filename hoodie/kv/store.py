@@ -27,6 +27,7 @@ from hoodie.kv.rebucket import rebucket
 from hoodie.kv.settings import NO_COMPRESSION, StoreLayout, StoreOptions
 from hoodie.kv.wal import Replay
 from hoodie.kv.writer import BucketWriter
+from hoodie.options.arguments import check_seconds
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, process_cache
@@ -86,7 +87,10 @@ class KeyValueStore:
 
     def buckets_of(self, keys: Many) -> Binary:
         """The same for many keys."""
-        return buckets_of(as_array(keys, KEYS, "keys"), self._layout.buckets)
+        array = as_array(keys, KEYS, "keys")
+        if array.null_count:
+            raise OptionError("there is a null among the keys, which is in no bucket")
+        return buckets_of(array, self._layout.buckets)
 
     def writer(self, bucket: int, *, wait_s: float = 0.0, accept_loss: bool = False) -> BucketWriter:
         """The writer of a bucket, which takes up what an earlier one has left in the log.
@@ -99,6 +103,7 @@ class KeyValueStore:
             LockError: the bucket has a living writer. CorruptFileError: its log or its metadata is damaged. TableChangedError: the
                 store has other buckets since it was opened.
         """
+        check_seconds(wait_s, "wait_s")
         storage, what = self._bucket(bucket), f"bucket {bucket} of store {self.uri}"
         with plain_errors(storage.uri):
             hold = _held(lambda: Hold(storage, what, self._concurrency), wait_s)
@@ -136,6 +141,7 @@ class KeyValueStore:
         Args:
             max_age_s: after so many seconds it looks whether there is a newer state; None: only when `refresh` is called.
         """
+        check_seconds(max_age_s, "max_age_s", or_none=True)
         self._require_newest()
         return BucketReader(self._bucket(bucket), self._format, self._order, self._cache, max_age_s=max_age_s)
 
@@ -147,7 +153,11 @@ class KeyValueStore:
     def export_parquet(self, path: str) -> int:
         """Write all rows in data files to a Parquet file of this machine; gives their number."""
         rows = 0
-        with parquet.ParquetWriter(path, _ROWS) as writer:
+        try:
+            file = parquet.ParquetWriter(path, _ROWS)
+        except (TypeError, UnicodeError, pa.ArrowInvalid) as exc:
+            raise OptionError(f"path={path!r:.80} is no path of a file: {exc}") from exc
+        with file as writer:
             for batch in self.scan():
                 writer.write_batch(batch)
                 rows += batch.num_rows
@@ -158,7 +168,12 @@ class KeyValueStore:
 
         Where a bucket has committed that window, its rows are left out. Rows wait in memory until the last one is there.
         """
-        table = pa.Table.from_batches(list(batches), _ROWS)
+        try:
+            table = pa.Table.from_batches(list(batches), _ROWS)
+        except (TypeError, AttributeError, pa.ArrowInvalid) as exc:
+            raise OptionError(
+                f"import_rows takes record batches of `key` (binary) and `value` (large binary): {exc}"
+            ) from exc
         numbers = self.buckets_of(table["key"].combine_chunks())
         for bucket in range(self.buckets):
             with self.writer(bucket) as writer:

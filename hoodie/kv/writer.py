@@ -24,6 +24,7 @@ from hoodie.kv.rows import bytes_of
 from hoodie.kv.settings import StoreOptions
 from hoodie.kv.wal import Replay, Wal
 from hoodie.kv.wal_frames import Rows
+from hoodie.options.arguments import check_seconds
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.storage.refusals import said_plainly
@@ -255,6 +256,7 @@ class BucketWriter:
         """
         if older_than_s is None and start is None and stop is None:
             raise OptionError("purge needs a range of keys, or an age")
+        check_seconds(older_than_s, "older_than_s", or_none=True)
         if older_than_s is not None and (start is not None or stop is not None):
             raise OptionError("purge takes a range of keys or an age, not both")
         self.flush()
@@ -265,6 +267,7 @@ class BucketWriter:
 
     # -- the end
 
+    @said_plainly
     def close(self) -> None:
         """End the writer. What is committed stays; the open window is dropped. Memory is not flushed: the log has it."""
         if self._is_closed:

@@ -54,12 +54,25 @@ def said_plainly(operation: Callable[Concatenate[S, P], R]) -> Callable[Concaten
     return run
 
 
+def _given_plainly(generator: Callable[Concatenate[S, P], Iterator[R]]) -> Callable[Concatenate[S, P], Iterator[R]]:
+    """As `said_plainly`, for what asks the storage each time that the next item is taken."""
+
+    @wraps(generator)
+    def run(self: S, /, *args: P.args, **more: P.kwargs) -> Iterator[R]:
+        with plain_errors(self.uri):
+            yield from generator(self, *args, **more)
+
+    return run
+
+
 def all_said_plainly(cls: C) -> C:
     """Every public method and property of a class as `said_plainly`: what is asked of a table may ask its storage."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_") or name == "uri":
             continue
-        if inspect.isfunction(member):
+        if inspect.isgeneratorfunction(member):
+            setattr(cls, name, _given_plainly(member))
+        elif inspect.isfunction(member):
             setattr(cls, name, said_plainly(member))
         elif isinstance(member, property) and member.fget is not None:
             setattr(cls, name, property(said_plainly(member.fget), member.fset, doc=member.__doc__))
