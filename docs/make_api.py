@@ -80,7 +80,7 @@ def page() -> str:
 
 
 def _public(module: griffe.Object | griffe.Alias, name: str) -> griffe.Object:
-    found = module[name]
+    found = module[name if name in module.members else f"public.{name}"]  # the latter is imported for types alone
     return found.final_target if isinstance(found, griffe.Alias) else found
 
 
