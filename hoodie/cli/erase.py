@@ -48,8 +48,8 @@ def run(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> 
     """
     try:
         lines = args.file.read_text(encoding="utf-8").splitlines() if args.file else []
-    except UnicodeDecodeError as exc:
-        raise OptionError(f"{args.file} is no text in UTF-8: {exc}") from exc
+    except ValueError as exc:  # bytes of another encoding, or a name that cannot be one
+        raise OptionError(f"{str(args.file)!r} is no text in UTF-8: {exc}") from exc
     texts = [*args.keys, *(line for line in lines if line.strip())]
     if not texts:
         raise OptionError("erase needs the record keys of the rows: hoodie erase PATH KEY…, or --keys FILE")
