@@ -93,7 +93,7 @@ def test_secrets_are_in_no_message(server: S3Server, uri: str) -> None:
     with pytest.raises(OptionError, match=r"aws_regon.*did you mean aws_region") as unknown:
         open_storage(uri, {**server.options, "aws_regon": "x"})
     dead = {**server.options, "aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"}
-    with pytest.raises(OSError, match=f"the store failed.*{uri}/f") as unreachable:
+    with pytest.raises(OSError, match=f"the store failed: no answer from http://127.0.0.1:1, .*{uri}/f") as unreachable:
         ObjectStorage(uri, (made := open_storage(uri, dead))._once, made._once).read("f")  # type: ignore[attr-defined]
     texts += [str(error.value) for error in (absent, unknown, unreachable)]
     assert [text for text in texts if secret in text] == []

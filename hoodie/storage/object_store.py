@@ -49,6 +49,7 @@ The directory is versitygw's word for it, which keeps objects as files.
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _NO_BUCKET_SAID = "The specified bucket does not exist"
 """By Google's store, and where only a text is there of an answer."""
+_NO_ANSWER = re.compile(r"(https?://[^/\s]+).*error sending request", re.DOTALL)
 _GONE = "(code: NoSuchKey)"
 """Of one file in the answer to a delete of many, from servers that tell a file that is gone from one that they deleted."""
 _CLOCK = ".hoodie/.hoodie_py/clock"
@@ -513,6 +514,8 @@ def _reason(error: BaseException) -> str:
     code = _code(error)
     if code in _DENIED:
         return f"{code}: let these credentials read and write there, or use others"
+    if (unanswered := _NO_ANSWER.search(str(error))) is not None:
+        return f"no answer from {unanswered[1]}, whether its address is wrong or the way to it is cut"
     return _first_line(error)
 
 
