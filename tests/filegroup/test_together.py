@@ -13,7 +13,8 @@ from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import AppendTask, CreateTask, Inserts, MergeTask
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.memory import MemoryStorage
-from hoodie.table import create_at, open_at
+from hoodie.table import open_at
+from hoodie.write.create import create_at
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 SCHEMA = pa.schema(
