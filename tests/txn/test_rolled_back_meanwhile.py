@@ -2,6 +2,7 @@
 
 import pytest
 
+from hoodie.filegroup import together
 from hoodie.publish.publishers import publisher_of
 from hoodie.write import attempt
 from tests.bucket import BucketStorage
@@ -10,7 +11,8 @@ from tests.memory_tables import FakeClock, Input, batch, create, new_storage, op
 
 def fenced(monkeypatch, step, storage):
     """Another process rolls back just before the step, the first time."""
-    plain, others = getattr(attempt, step), publisher_of(storage, leased=True)
+    module = together if step == "run_write" else attempt
+    plain, others = getattr(module, step), publisher_of(storage, leased=True)
     seen = []
 
     def paused(*args, **kwargs):
@@ -21,7 +23,7 @@ def fenced(monkeypatch, step, storage):
         seen.append(instant)
         return plain(*args, **kwargs)
 
-    monkeypatch.setattr(attempt, step, paused)
+    monkeypatch.setattr(module, step, paused)
     return seen
 
 
