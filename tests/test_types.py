@@ -56,7 +56,7 @@ def embedded(frame: pl.DataFrame, lazy: pl.LazyFrame, pandas: pd.DataFrame, data
     reveal_type(scan.count())  # int
     reveal_type(table.history()[0].instant)  # str | None
     table.changes(since=done, until="2 hours ago")
-    table.scan(as_of=5)  # error: arg-type
+    table.scan(as_of=5.5)  # error: arg-type
     table.upsrt(rows)  # error: attr-defined
     reveal_type(hoodie.is_table("t"))  # bool
     hoodie.create_table("t", frame.schema, record_key="id")
