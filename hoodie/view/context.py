@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import hoodie.view
 from hoodie.engine.base import Engine
-from hoodie.errors import CorruptFileError, MissingFileError, TableNotFoundError
+from hoodie.errors import CorruptFileError, MissingFileError, TableChangedError, TableNotFoundError
 from hoodie.format.properties import parse_properties_file
 from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
@@ -233,7 +233,7 @@ class TableContext:
         """The table as it is now. Where the timeline is that of `seen`, what that has listed is not listed again.
 
         Raises:
-            TableNotFoundError: the table was deleted since it was opened.
+            TableNotFoundError: the table was deleted since it was opened. TableChangedError: it got another version since.
         """
         found = Snapshot(self.listing_under, self.active, self.config.raw, self.archived(), seen=seen)
         if not found.timeline.instants:
@@ -241,6 +241,7 @@ class TableContext:
                 load_config(self.storage)
             foreign = foreign_timeline(self.storage, self.config)
             if foreign is not None:
+                _require_same_version(self.config, load_config(self.storage))
                 raise CorruptFileError(f"{self.storage.uri}/{foreign}; {doctor_of(f'{self.storage.uri}/.hoodie/')}")
         return found
 
@@ -318,6 +319,14 @@ def lost_properties(storage: Storage) -> str | None:
         is_backed_up = storage.exists(PROPERTIES_BACKUP)
         what = f"{PROPERTIES} is empty"
     return f"{what}, and its backup is there: an update died on the way" if is_backed_up else what
+
+
+def _require_same_version(opened: TableConfig, now: TableConfig) -> None:
+    if now.version is not opened.version:
+        raise TableChangedError(
+            f"table {now.uri} was of version {int(opened.version)} when it was opened, and is of version {int(now.version)} now; "
+            "open it again"
+        )
 
 
 def load_config(storage: Storage) -> TableConfig:
