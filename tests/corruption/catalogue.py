@@ -70,9 +70,11 @@ def base(table: Path, folder: str = "rome") -> Path:
 
 
 def logs(table: Path, folder: str = "rome") -> list[Path]:
+    """Logs by slice and version, oldest first; a write token at the end of a name is random, and of any length."""
     found = (table / folder).glob(".*.log.*")
     return sorted(
-        (p for p in found if not p.name.endswith(".crc")), key=lambda path: (path.name[-40:], path.stat().st_mtime)
+        (p for p in found if not p.name.endswith(".crc")),
+        key=lambda path: [int(part) for part in re.findall(r"_(\d+)\.log\.(\d+)_", path.name)[0]],
     )
 
 
