@@ -18,6 +18,7 @@ from hoodie.model.results import CommitResult
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.fits import check_writable
 from hoodie.options.write import WriteOptions
+from hoodie.services.catalog import SERVICES
 from hoodie.services.inline import after_commit
 from hoodie.services.recovery import recover_before_write, rollback_failed
 from hoodie.storage.refusals import said_plainly
@@ -99,7 +100,7 @@ class TableWriter:
         repeatable: bool,
         found_on: Timeline | None,
     ) -> CommitResult:
-        recover_before_write(context)
+        recover_before_write(context, SERVICES)
         result = self._loaded(context, records, schema, operation, options, engine) if repeatable else None
         if result is None:
             with staged_batch(
@@ -123,7 +124,7 @@ class TableWriter:
         """A write whose options say all of it: `delete_partition` with a list of partitions."""
         context, options = self._begun(operation, options)
         with embedded(context, options.embedded):
-            recover_before_write(context)
+            recover_before_write(context, SERVICES)
             result = self._attempts(context, batch_of_no_rows(context, operation), options)
             after_commit(context, options)
             return result
@@ -166,7 +167,7 @@ class TableWriter:
         try:
             result = run_load(context, records, schema, operation=operation, options=options, engine=engine)
         except CommitConflictError:
-            rollback_failed(context)
+            rollback_failed(context, SERVICES)
             return None
         except CommitOutcomeUnknownError:
             raise
@@ -218,7 +219,7 @@ class TableWriter:
             try:
                 return run()
             except CommitConflictError as conflict:
-                rollback_failed(context)
+                rollback_failed(context, SERVICES)
                 if tries == MAX_TRIES:
                     raise
                 if isinstance(conflict, ClusteringInTheWayError) and not wait_for_service(
@@ -255,6 +256,6 @@ def _whole_after(snapshot: Snapshot) -> Sequence[Instant]:
 
 def _roll_back_quietly(context: TableContext) -> None:
     try:
-        rollback_failed(context)
+        rollback_failed(context, SERVICES)
     except Exception:  # noqa: BLE001 - the error that brought us here is the one to report
         return

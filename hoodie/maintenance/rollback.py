@@ -14,6 +14,7 @@ from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
 
 if TYPE_CHECKING:
+    import hoodie.services.catalog
     import hoodie.services.clustering
     import hoodie.services.recovery
     import hoodie.services.rollback
@@ -58,9 +59,9 @@ class Rollbacks(OpenTable):
     def _rollback(self, instant: InstantTime | None) -> list[str]:
         context, _ = self._at_work()
         if instant is None:
-            return hoodie.services.recovery.recover(context)
+            return hoodie.services.recovery.recover(context, hoodie.services.catalog.SERVICES)
         if hoodie.services.rollback.is_completed(context, instant):
-            hoodie.services.recovery.rollback_failed(context)
+            hoodie.services.recovery.rollback_failed(context, hoodie.services.catalog.SERVICES)
             hoodie.services.rollback.roll_back_commit(context, instant)
             return [str(instant)]
         if context.active.load().find(instant, Action.CLUSTERING) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import hoodie.services
@@ -16,6 +17,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import undisturbed
 
 if TYPE_CHECKING:
+    import hoodie.services.acts
     import hoodie.services.restore
     import hoodie.services.savepoints
 
@@ -102,4 +104,7 @@ class Savepoints(OpenTable):
             >>> table.restore(table.savepoints()[-1])
         """
         context, write = self._at_work()
-        return hoodie.services.restore.restore(context, write, self._instant(instant, _commits), dry_run=dry_run)
+        settle = partial(hoodie.services.acts.settle, options=write)
+        return hoodie.services.restore.restore(
+            context, self._instant(instant, _commits), settle=settle, dry_run=dry_run
+        )

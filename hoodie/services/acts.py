@@ -12,6 +12,8 @@ from hoodie.model.names import COMPLETES_AS
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.budget import Budget
+from hoodie.services.catalog import SERVICES
+from hoodie.services.cleaning import CLEANING
 from hoodie.services.recovery import rollback_failed, take_back
 from hoodie.timeline.pending import being_run, no_plan, run_failed
 from hoodie.txn.gate import PATIENCE_S
@@ -26,7 +28,7 @@ def schedule(
 ) -> str | None:
     """Put a plan of the service on the timeline; gives its instant, None when there is nothing to do."""
     service.require_fit(context)
-    rollback_failed(context)
+    rollback_failed(context, SERVICES)
     planned = service.plan(context, options, wait_s=wait_s)
     return None if planned is None else str(planned)
 
@@ -67,6 +69,12 @@ def run_pending(
             continue
         budget.count()
     return results
+
+
+def settle(context: TableContext, options: WriteOptions) -> None:
+    """End what dead processes have begun, cleans among it."""
+    rollback_failed(context, SERVICES)
+    run_pending(CLEANING, context, options)
 
 
 def _pending(service: Service[object], context: TableContext) -> tuple[Instant, ...]:

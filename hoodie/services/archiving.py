@@ -36,8 +36,7 @@ from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers
 from hoodie.services.late_files import delete_late_files
 from hoodie.storage.base import Storage
-from hoodie.timeline.archive_writer import ArchiveWriter
-from hoodie.timeline.layout import LAYOUTS
+from hoodie.timeline.archive_writer import ArchiveWriter, archive_writer_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
@@ -92,7 +91,7 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     )
     if dry_run or not plan.instants:
         return result
-    writer = _writer(context)
+    writer = archive_writer_of(context.storage, context.config)
     _add(context, writer, plan.instants)
     if plan.start is not None:
         with _told_of_others(context):
@@ -302,10 +301,6 @@ def _take_off(context: TableContext, leaving: Iterable[Instant]) -> None:
             storage.delete(info.path)
 
 
-def _writer(context: TableContext) -> ArchiveWriter:
-    return ArchiveWriter(context.storage, context.config.history_folder, layout=LAYOUTS[context.config.version])
-
-
 # -- commits that a savepoint kept -------------------------------------------------------------------------------------
 
 
@@ -327,7 +322,7 @@ def add_left_behind(context: TableContext, timeline: Timeline, saved: InstantTim
             f"archived with it, and files that {commit} replaced are still there; clean the table first "
             f"({hoodie_command('clean', context.storage.uri)})"
         )
-    _add(context, _writer(context), [commit])
+    _add(context, archive_writer_of(context.storage, context.config), [commit])
     return commit
 
 
@@ -336,14 +331,7 @@ def take_off_left_behind(context: TableContext, commit: Instant) -> None:
     _take_off(context, [commit])
 
 
-# -- commits that a restore undoes -------------------------------------------------------------------------------------
-
-
-def take_out_of_archive(context: TableContext, times: frozenset[str]) -> None:
-    """Commits that a restore undoes must not stay in the archive, where somebody put them who died before they had left: what is
-    archived counts as committed. The plan of the restore stands, so nobody archives them again.
-    """
-    _writer(context).take_out(times)
+# -- afterwards --------------------------------------------------------------------------------------------------------
 
 
 def _take_out_undone(context: TableContext, writer: ArchiveWriter, before: Timeline) -> None:

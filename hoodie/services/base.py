@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from hoodie.model.enums import Action
-from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.instant import Instant
 from hoodie.options.write import WriteOptions
+from hoodie.services.recovery import PlanOwner
 from hoodie.view.context import TableContext
 
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Service(Protocol[R_co]):
+class Service(PlanOwner, Protocol[R_co]):
     """Work on a table besides its writes: it is planned, and later run, perhaps by another process.
 
     A plan on the timeline is a promise to readers and writers. So it is not deleted: who runs it claims it
@@ -23,24 +23,6 @@ class Service(Protocol[R_co]):
     A new service is one file with a class of these methods, and one entry in `catalog.SERVICES`. `acts.py` schedules and
     runs it, `inline.py` does so after a write, and `recovery.py` takes back what its dead runners claimed.
     """
-
-    @property
-    def action(self) -> Action:
-        """What its plans are called on the timeline."""
-
-    @property
-    def resumes(self) -> bool:
-        """Whether a run goes on where a dead one stopped, because each of its steps may be done twice: then a claim stays on the
-        timeline, and is not taken back. A service that writes files begins anew.
-        """
-
-    def withdraw(self, context: TableContext, instant_time: InstantTime) -> bool:
-        """Take the plan of a dead runner off the timeline, where writes are refused as long as it stands. False where it is gone or
-        completed, and where its plans hold nobody up and stay.
-
-        Raises:
-            CommitConflictError: somebody is running it.
-        """
 
     def require_fit(self, context: TableContext) -> None:
         """Refuse a table that this is not for. Asked before anything is done to it.
@@ -70,6 +52,3 @@ class Service(Protocol[R_co]):
         Raises:
             CommitConflictError: another process was faster.
         """
-
-    def recover(self, context: TableContext, instant_time: InstantTime) -> None:
-        """Delete what a dead runner left of its output, so that the plan can be run again; the lock is held."""

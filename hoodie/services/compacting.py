@@ -10,6 +10,7 @@ from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.budget import Budget
+from hoodie.services.catalog import SERVICES
 from hoodie.services.compaction import COMPACTION
 from hoodie.services.recovery import rollback_failed
 from hoodie.view.context import TableContext
@@ -32,7 +33,7 @@ def compact(
         return run_pending(COMPACTION, context, options)
     budget = Budget(budget_s, clock)
     COMPACTION.require_fit(context)
-    rollback_failed(context)  # as where a plan is made first
+    rollback_failed(context, SERVICES)  # as where a plan is made first
     results = run_pending(COMPACTION, context, options, budget=budget)
     left_s = budget.left_s or 0.0
     if budget.is_begun and not left_s:

@@ -27,6 +27,7 @@ from hoodie.model.service_results import ExpiryResult
 from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.fits import check_writable
 from hoodie.options.write import WriteOptions
+from hoodie.services.catalog import SERVICES
 from hoodie.services.recovery import rollback_failed
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Kind
@@ -65,7 +66,7 @@ def expire(context: TableContext, options: WriteOptions, *, dry_run: bool = Fals
     check_writable(context.config)
     started = time.monotonic()
     if not dry_run:
-        rollback_failed(context)
+        rollback_failed(context, SERVICES)
     for tries in range(1, _TRIES + 1):
         snapshot = context.snapshot()
         found = _find(context, snapshot, options.expiry)
@@ -77,14 +78,14 @@ def expire(context: TableContext, options: WriteOptions, *, dry_run: bool = Fals
             instant = _delete(context, options, snapshot, chosen) if chosen else None
             break
         except CommitConflictError:
-            rollback_failed(context)
+            rollback_failed(context, SERVICES)
             if tries == _TRIES:
                 raise
         except CommitOutcomeUnknownError:
             raise
         except Exception:
             with suppress(HoodieError, OSError):  # the error that brought us here is the one to report
-                rollback_failed(context)
+                rollback_failed(context, SERVICES)
             raise
     if not more:
         context.cache.put(_OLDEST_KEPT, _key(context, options.expiry), found.oldest_kept, len(found.oldest_kept))

@@ -1,14 +1,16 @@
 """What dead processes left: begun restores and rollbacks are finished, their writes rolled back, claims of services taken back, or
 plans withdrawn that would hold writers up.
 
-Done before each write, unless dead writes are left to the services, and before each plan of a service. It knows the services by
-their table only: `catalog.SERVICES`.
+Done before each write, unless dead writes are left to the services, and before each plan of a service. It gets the table of the
+services whose plans these are, and knows of a service what `PlanOwner` says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from typing import Protocol
 
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.model.enums import Action, State
@@ -16,8 +18,6 @@ from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, heartbeat_path, join
 from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
-from hoodie.services.base import Service
-from hoodie.services.catalog import SERVICES
 from hoodie.services.restore_run import finish_restore
 from hoodie.services.rollback import execute_rollback, rollback_instant
 from hoodie.storage.many import together
@@ -30,33 +30,61 @@ _UNFINISHED_S = 24 * 3600.0
 """An unfinished file gets its name after moments, or after a pause of its process."""
 
 
-def recover(context: TableContext) -> list[str]:
+class PlanOwner(Protocol):
+    """What recovery needs of a table service."""
+
+    @property
+    def action(self) -> Action:
+        """What its plans are called on the timeline."""
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a run goes on where a dead one stopped, because each of its steps may be done twice: then a claim stays on the
+        timeline, and is not taken back. A service that writes files begins anew.
+        """
+
+    def withdraw(self, context: TableContext, instant_time: InstantTime) -> bool:
+        """Take the plan of a dead runner off the timeline, where writes are refused as long as it stands. False where it is gone or
+        completed, and where its plans hold nobody up and stay.
+
+        Raises:
+            CommitConflictError: somebody is running it.
+        """
+
+    def recover(self, context: TableContext, instant_time: InstantTime) -> None:
+        """Delete what a dead runner left of its output, so that the plan can be run again; the lock is held."""
+
+
+PlanOwners = Mapping[Action, PlanOwner]
+
+
+def recover(context: TableContext, owners: PlanOwners) -> list[str]:
     """As `rollback_failed`, and what no mark stands for goes, too: for those who put a table in order, now and then."""
-    undone = rollback_failed(context)
+    undone = rollback_failed(context, owners)
     _remove_stray_heartbeats(context)
     _remove_stray_markers(context)
     return undone
 
 
-def recover_before_write(context: TableContext) -> None:
+def recover_before_write(context: TableContext, owners: PlanOwners) -> None:
     """As `rollback_failed`; dead writes stay where the options leave them to the services.
 
     What is begun is finished in any case: a restore, a rollback, and what dead runners of services have claimed.
     """
-    _rollback_failed(context, dead_writes=context.concurrency.failed_writes is FailedWritesPolicy.EAGER)
+    _rollback_failed(context, owners, dead_writes=context.concurrency.failed_writes is FailedWritesPolicy.EAGER)
 
 
-def rollback_failed(context: TableContext) -> list[str]:
+def rollback_failed(context: TableContext, owners: PlanOwners) -> list[str]:
     """Roll back every pending write whose writer is dead; gives their instants. Done before each plan of a service.
 
     Raises:
         CommitConflictError: a writer that does not share our lock is working on the table right now, or a restore is.
         UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
     """
-    return _rollback_failed(context, dead_writes=True)
+    return _rollback_failed(context, owners, dead_writes=True)
 
 
-def _rollback_failed(context: TableContext, *, dead_writes: bool) -> list[str]:
+def _rollback_failed(context: TableContext, owners: PlanOwners, *, dead_writes: bool) -> list[str]:
     check_version(context.config)
     names, snapshot = together(context.storage, partial(_names, context), context.snapshot)
     restores = snapshot.timeline.pending(Action.RESTORE)
@@ -86,13 +114,13 @@ def _rollback_failed(context: TableContext, *, dead_writes: bool) -> list[str]:
         with suppress(InstantNotFoundError):
             if rollback_instant(context, instant.time) is not None:
                 undone.append(str(instant.time))
-    begun = [action for action, service in SERVICES.items() if not service.resumes]
-    claims = [i for i in timeline.pending(*begun) if i.state is State.INFLIGHT] if begun else []
+    beginning_anew = [action for action, owner in owners.items() if not owner.resumes]
+    claims = [i for i in timeline.pending(*beginning_anew) if i.state is State.INFLIGHT] if beginning_anew else []
     for claimed in claims:
-        service = SERVICES[claimed.action]
+        owner = owners[claimed.action]
         with suppress(CommitConflictError):  # somebody is at work on it
-            if not service.withdraw(context, claimed.time):
-                take_back(context, service, claimed.time)
+            if not owner.withdraw(context, claimed.time):
+                take_back(context, owner, claimed.time)
     if dead or unfinished or claims or names - {i.time for i in timeline.pending()}:
         _remove_remains(context)
     return undone
@@ -117,24 +145,22 @@ def _finish(context: TableContext, rollback: Instant) -> None:
         execute_rollback(context, rollback.time, plan)
 
 
-def take_back(context: TableContext, service: Service[object], instant_time: InstantTime) -> bool:
+def take_back(context: TableContext, owner: PlanOwner, instant_time: InstantTime) -> bool:
     """Take a dead runner's claim back: its instant is requested again, because a plan is never deleted.
 
     False while its runner lives, when it completed, or when others dropped the plan.
     """
     storage = context.storage
-    claim = Instant(instant_time, service.action, State.INFLIGHT)
+    claim = Instant(instant_time, owner.action, State.INFLIGHT)
     with context.lock.held(context.lock_timeout_s):
         if life_of(instant_time, context) is not Life.DEAD:
             return False
         if not context.active.exists(claim):  # since the caller saw it others have taken it back, or dropped the plan
             return context.active.exists(claim._replace(state=State.REQUESTED))
         context.publisher.fence(instant_time)
-        if context.active.exists(
-            Instant(instant_time, COMPLETES_AS.get(service.action, service.action), State.COMPLETED)
-        ):
+        if context.active.exists(Instant(instant_time, COMPLETES_AS.get(owner.action, owner.action), State.COMPLETED)):
             return False
-        service.recover(context, instant_time)
+        owner.recover(context, instant_time)
         context.publisher.forget(instant_time)
         storage.delete(heartbeat_path(instant_time))
         context.liveness.release(instant_time)

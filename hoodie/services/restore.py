@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from hoodie.errors import CommitConflictError, LockError
@@ -12,10 +13,6 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
-from hoodie.options.write import WriteOptions
-from hoodie.services.acts import run_pending
-from hoodie.services.cleaning import CLEANING
-from hoodie.services.recovery import rollback_failed
 from hoodie.services.restore_run import carry_out
 from hoodie.services.undo_rules import carries_on, plan_restore, preview, put_plan
 from hoodie.timeline.timeline import Timeline
@@ -28,9 +25,16 @@ _TRIES = 3
 
 
 def restore(
-    context: TableContext, options: WriteOptions, target: InstantTime, *, dry_run: bool = False
+    context: TableContext,
+    target: InstantTime,
+    *,
+    settle: Callable[[TableContext], object],
+    dry_run: bool = False,
 ) -> RestoreResult:
     """Undo every commit after `target`.
+
+    Args:
+        settle: ends what dead processes have begun, cleans among it: what these delete may be files of the state to come.
 
     Raises:
         InstantNotFoundError, CommitConflictError: as `plan_restore`. LockError: the lock was lost; nothing was done.
@@ -43,8 +47,7 @@ def restore(
         plan = plan_restore(context, snapshot, target)
         return preview(context, snapshot, [time for time, _ in plan.instants], to=target)
     for _ in range(_TRIES):
-        rollback_failed(context)
-        run_pending(CLEANING, context, options)  # what it has begun to delete may be files of the state to come
+        settle(context)
         snapshot = context.snapshot()
         plan = plan_restore(context, snapshot, target)
         if not plan.instants:

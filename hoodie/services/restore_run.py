@@ -22,10 +22,10 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, folder_of, heartbeat_path, name_of, parse_log_file
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition
-from hoodie.services.archiving import take_out_of_archive
 from hoodie.services.undo_files import UndonePart, UndoTask, doomed_by, run_undo
 from hoodie.services.undo_rules import unreadable_commits
 from hoodie.storage.base import FileInfo
+from hoodie.timeline.archive_writer import archive_writer_of
 from hoodie.timeline.pending import being_restored
 from hoodie.txn.ahead import Patience
 from hoodie.txn.heartbeat import Heartbeat, Life, held_by_this_thread, life_of
@@ -103,7 +103,9 @@ def _carry_out(context: TableContext, restore_time: InstantTime, plan: RestorePl
     if not active.exists(inflight):
         with suppress(CommitConflictError):  # another runner was quicker
             active.create(inflight)
-    take_out_of_archive(context, frozenset(time for time, _ in plan.instants))
+    # Somebody may have put them there who died before they had left: what is archived counts as committed. This plan stands, so
+    # nobody archives them again.
+    archive_writer_of(context.storage, context.config).take_out(frozenset(time for time, _ in plan.instants))
     named = _named(context, plan)
     _take_off(context, plan)
     parts = _undo_files(context, restore_time, plan, named)

@@ -59,7 +59,7 @@ class Rounds:
         """One round. Errors of its pieces are in the result; none is raised."""
         began, self._started, self._runs = datetime.now(UTC), self.clock(), []
         options = asked_for(options)
-        recovered = self._do(RECOVERY, partial(recover, context), only_if_done=True)
+        recovered = self._do(RECOVERY, partial(recover, context, SERVICES), only_if_done=True)
         unfinished = False
         if recovered.error is None:
             unfinished = self._parts(context, options)

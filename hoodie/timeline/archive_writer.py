@@ -12,8 +12,9 @@ from itertools import count
 
 from hoodie.format.archive_entries import StateFile
 from hoodie.model.names import COMPLETES_AS, join
+from hoodie.options.table import TableConfig
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.timeline.layout import Layout
+from hoodie.timeline.layout import LAYOUTS, Layout
 
 SMALL_BYTES = 20 * 1024 * 1024
 """Files below are put together, as Apache Hudi 0.x did (`hoodie.archive.merge.small.file.limit.bytes`)."""
@@ -24,6 +25,11 @@ _FEW = 8
 """Files smaller than this part of that are put together by themselves: a large one is not written again for each few that come."""
 APART = 3
 """So many of the newest stay by themselves: who pulls reads them for a few commits, and should not read all that is archived."""
+
+
+def archive_writer_of(storage: Storage, config: TableConfig) -> ArchiveWriter:
+    """The writer of a table's archive."""
+    return ArchiveWriter(storage, config.history_folder, layout=LAYOUTS[config.version])
 
 
 class ArchiveWriter:

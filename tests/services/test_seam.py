@@ -4,11 +4,12 @@ import logging
 
 import pytest
 
+from hoodie import writer
 from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
-from hoodie.services import inline, recovery
+from hoodie.services import acts, inline
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.budget import Budget
 from hoodie.txn.transaction import Transaction
@@ -65,7 +66,7 @@ def table():
 
 
 def known(monkeypatch, service):
-    for module in (inline, recovery):
+    for module in (acts, inline, writer):
         monkeypatch.setattr(module, "SERVICES", {service.action: service})
     return service
 
