@@ -20,12 +20,12 @@ from hoodie.options.fits import check_writable
 from hoodie.options.write import WriteOptions
 from hoodie.services.catalog import SERVICES
 from hoodie.services.inline import after_commit
-from hoodie.services.recovery import recover_before_write, rollback_failed
 from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline_server.embedded import embedded
 from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.txn.heartbeat import undisturbed
+from hoodie.undo.recovery import recover_before_write, rollback_failed
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.agreement import require_agreement

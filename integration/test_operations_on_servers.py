@@ -11,7 +11,15 @@ from tests.effort import SOAK
 
 # Tests of transactions and of writers at once take hold of calls that a store without renames does not get. In memory they run
 # for such a store, too (`tests/bucket.py`); on the servers `test_many_writers.py` tries the same by many processes.
-SUITES = ("tests/write", "tests/read", "tests/services", "tests/index", "tests/test_incremental_ranges.py")
+SUITES = (
+    "tests/write",
+    "tests/read",
+    "tests/services",
+    "tests/undo",
+    "tests/repair",
+    "tests/index",
+    "tests/test_incremental_ranges.py",
+)
 SAMPLE = ("tests/write/test_operations.py", "tests/read/test_changes.py")
 SOME = "MERGE_ON_READ and (overwrite or deleted)"
 

@@ -283,7 +283,7 @@ def test_what_workers_import_is_little(module):
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     rooms = {room_of(name) for name in found.stdout.split()}
     assert module.split(".")[1] in rooms
-    assert not rooms & {"txn", "read", "services", "writer", "table", "public", "cli"}
+    assert not rooms & {"txn", "read", "undo", "services", "repair", "writer", "table", "public", "cli"}
 
 
 def test_the_smoke_tests_import_nothing_that_only_developers_install() -> None:

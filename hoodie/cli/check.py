@@ -11,7 +11,7 @@ from hoodie.cli.report import Report, format_pairs
 from hoodie.errors import CorruptFileError
 from hoodie.model.findings import Diagnosis, Finding, Level
 from hoodie.model.results import format_count, format_size
-from hoodie.services.doctor import diagnose_properties
+from hoodie.repair.doctor import diagnose_properties
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 

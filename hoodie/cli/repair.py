@@ -12,8 +12,8 @@ from hoodie.lock.providers import coordinate
 from hoodie.model.commands import hoodie_command
 from hoodie.model.findings import PropertiesRepair, Repair, RepairKind, RepairResult
 from hoodie.model.results import format_count
-from hoodie.services.properties_repair import plan_properties, repair_at
-from hoodie.services.stray_files import YOUNG_S
+from hoodie.repair.properties_repair import plan_properties, repair_at
+from hoodie.repair.stray_files import YOUNG_S
 from hoodie.table import HoodieTable
 from hoodie.txn.heartbeat import undisturbed
 

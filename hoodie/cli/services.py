@@ -12,13 +12,13 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import RollbackPlan
 from hoodie.model.results import format_count
 from hoodie.options.fits import check_version
-from hoodie.services.rollback import plan_rollback
 from hoodie.table import HoodieTable
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import instant_of
 from hoodie.timeline.pending import pending_write
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.undo.rollback import plan_rollback
 from hoodie.view.context import TableContext
 
 

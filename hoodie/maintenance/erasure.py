@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import hoodie.repair
 import hoodie.services
 from hoodie.errors import CommitConflictError
 from hoodie.maintenance.cleaning import Cleans
@@ -19,8 +20,8 @@ from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import undisturbed
 
 if TYPE_CHECKING:
+    import hoodie.repair.remains
     import hoodie.services.archiving
-    import hoodie.services.remains
 
 
 class Erasure(Compactions, Cleans, Savepoints):
@@ -75,5 +76,5 @@ class Erasure(Compactions, Cleans, Savepoints):
             deleted.deleted,
             cleaned.files,
             len(archived.instants),
-            hoodie.services.remains.remains(context, before),
+            hoodie.repair.remains.remains(context, before),
         )

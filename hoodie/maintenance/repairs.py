@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-import hoodie.services
+import hoodie.repair
 from hoodie.lock.providers import coordinate
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.findings import PropertiesRepair, RepairResult
 from hoodie.options.arguments import check_seconds, parse_options, parse_texts
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
-from hoodie.services.stray_files import YOUNG_S
+from hoodie.repair.stray_files import YOUNG_S
 from hoodie.storage.refusals import plain_errors, said_plainly
 from hoodie.storage.uri import open_storage
 from hoodie.txn.heartbeat import undisturbed
 
 if TYPE_CHECKING:
-    import hoodie.services.properties_repair
-    import hoodie.services.repairs
+    import hoodie.repair.properties_repair
+    import hoodie.repair.repairs
 
 
 class Repairs(OpenTable):
@@ -54,8 +54,8 @@ class Repairs(OpenTable):
         """
         check_seconds(older_than_s, "older_than_s")
         context, _ = self._at_work()
-        return hoodie.services.repairs.repair(
-            context, hoodie.services.repairs.kinds_of(what), dry_run=dry_run, older_than_s=older_than_s
+        return hoodie.repair.repairs.repair(
+            context, hoodie.repair.repairs.kinds_of(what), dry_run=dry_run, older_than_s=older_than_s
         )
 
     @undisturbed()
@@ -74,7 +74,7 @@ class Repairs(OpenTable):
             OptionError: readers would take a file for data by now, or another one stands in its place. Nothing was moved.
         """
         context, _ = self._at_work()
-        return hoodie.services.repairs.undo(context, set_aside)
+        return hoodie.repair.repairs.undo(context, set_aside)
 
 
 def repair_properties(
@@ -111,9 +111,9 @@ def repair_properties(
     known = None if known is None else parse_texts(known, what="known")
     if dry_run:
         with plain_errors(storage.uri):
-            return hoodie.services.properties_repair.plan_properties(storage, known)
+            return hoodie.repair.properties_repair.plan_properties(storage, known)
     concurrency = parse_write_options(parse_options(options), defaults=load_defaults()).write.concurrency
     with undisturbed(), plain_errors(storage.uri):
-        return hoodie.services.properties_repair.repair_at(
+        return hoodie.repair.properties_repair.repair_at(
             storage, coordinate(storage, concurrency).lock, known, timeout_s=concurrency.lock_timeout_s
         )

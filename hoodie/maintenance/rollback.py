@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, overload
 
 import hoodie.services
+import hoodie.undo
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import Action
 from hoodie.model.instant import InstantTime
@@ -16,8 +17,8 @@ from hoodie.txn.heartbeat import undisturbed
 if TYPE_CHECKING:
     import hoodie.services.catalog
     import hoodie.services.clustering
-    import hoodie.services.recovery
-    import hoodie.services.rollback
+    import hoodie.undo.recovery
+    import hoodie.undo.rollback
 
 
 class Rollbacks(OpenTable):
@@ -52,18 +53,18 @@ class Rollbacks(OpenTable):
     @said_plainly
     def _preview_rollback(self, instant: InstantTime | None) -> RestoreResult:
         context, _ = self._at_work()
-        return hoodie.services.rollback.preview_rollback(context, instant)
+        return hoodie.undo.rollback.preview_rollback(context, instant)
 
     @undisturbed()
     @said_plainly
     def _rollback(self, instant: InstantTime | None) -> list[str]:
         context, _ = self._at_work()
         if instant is None:
-            return hoodie.services.recovery.recover(context, hoodie.services.catalog.SERVICES)
-        if hoodie.services.rollback.is_completed(context, instant):
-            hoodie.services.recovery.rollback_failed(context, hoodie.services.catalog.SERVICES)
-            hoodie.services.rollback.roll_back_commit(context, instant)
+            return hoodie.undo.recovery.recover(context, hoodie.services.catalog.SERVICES)
+        if hoodie.undo.rollback.is_completed(context, instant):
+            hoodie.undo.recovery.rollback_failed(context, hoodie.services.catalog.SERVICES)
+            hoodie.undo.rollback.roll_back_commit(context, instant)
             return [str(instant)]
         if context.active.load().find(instant, Action.CLUSTERING) is not None:
             return [str(instant)] if hoodie.services.clustering.drop(context, instant) else []
-        return [str(instant)] if hoodie.services.rollback.rollback_instant(context, instant) else []
+        return [str(instant)] if hoodie.undo.rollback.rollback_instant(context, instant) else []

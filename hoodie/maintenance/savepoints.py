@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import hoodie.services
+import hoodie.undo
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
@@ -18,8 +19,8 @@ from hoodie.txn.heartbeat import undisturbed
 
 if TYPE_CHECKING:
     import hoodie.services.acts
-    import hoodie.services.restore
     import hoodie.services.savepoints
+    import hoodie.undo.restore
 
 
 def _commits(timeline: Timeline) -> Sequence[Instant]:
@@ -105,6 +106,4 @@ class Savepoints(OpenTable):
         """
         context, write = self._at_work()
         settle = partial(hoodie.services.acts.settle, options=write)
-        return hoodie.services.restore.restore(
-            context, self._instant(instant, _commits), settle=settle, dry_run=dry_run
-        )
+        return hoodie.undo.restore.restore(context, self._instant(instant, _commits), settle=settle, dry_run=dry_run)

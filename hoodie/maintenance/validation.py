@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import hoodie.services
+import hoodie.repair
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.findings import Diagnosis, ValidationResult
 from hoodie.storage.refusals import said_plainly
 
 if TYPE_CHECKING:
-    import hoodie.services.doctor
-    import hoodie.services.validation
+    import hoodie.repair.doctor
+    import hoodie.repair.validation
 
 
 class Validation(OpenTable):
@@ -31,7 +31,7 @@ class Validation(OpenTable):
             >>> assert table.validate(deep=True)
         """
         context, write = self._at_work()
-        return hoodie.services.validation.validate(context, write, deep=deep)
+        return hoodie.repair.validation.validate(context, write, deep=deep)
 
     @said_plainly
     def doctor(self, *, deep: bool | None = None) -> Diagnosis:
@@ -47,4 +47,4 @@ class Validation(OpenTable):
             >>> print(table.doctor())
         """
         context, write = self._at_work()
-        return hoodie.services.doctor.diagnose(context, write, deep=deep)
+        return hoodie.repair.doctor.diagnose(context, write, deep=deep)

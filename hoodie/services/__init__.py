@@ -1,4 +1,4 @@
-"""Table services: what keeps a table whole and fast besides its writers."""
+"""Table services: each is planned on the timeline and run, after a write or in rounds."""
 
 from typing import TYPE_CHECKING
 

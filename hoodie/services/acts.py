@@ -14,10 +14,10 @@ from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
 from hoodie.services.cleaning import CLEANING
-from hoodie.services.recovery import rollback_failed, take_back
 from hoodie.timeline.pending import being_run, no_plan, run_failed
 from hoodie.txn.gate import PATIENCE_S
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.undo.recovery import rollback_failed, take_back
 from hoodie.view.context import TableContext
 
 R = TypeVar("R")

@@ -34,12 +34,12 @@ from hoodie.services.archive_plan import (
 )
 from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers
-from hoodie.services.late_files import delete_late_files
 from hoodie.storage.base import Storage
 from hoodie.timeline.archive_writer import ArchiveWriter, archive_writer_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
+from hoodie.undo.late_files import delete_late_files
 from hoodie.view.context import TableContext, load_config
 
 log = logging.getLogger("hoodie")

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from hoodie.model.instant import Instant
 from hoodie.options.write import WriteOptions
-from hoodie.services.recovery import PlanOwner
+from hoodie.undo.recovery import PlanOwner
 from hoodie.view.context import TableContext
 
 R_co = TypeVar("R_co", covariant=True)
@@ -21,7 +21,7 @@ class Service(PlanOwner, Protocol[R_co]):
     stands on the timeline.
 
     A new service is one file with a class of these methods, and one entry in `catalog.SERVICES`. `acts.py` schedules and
-    runs it, `inline.py` does so after a write, and `recovery.py` takes back what its dead runners claimed.
+    runs it, `inline.py` does so after a write, and `undo/recovery.py` takes back what its dead runners claimed.
     """
 
     def require_fit(self, context: TableContext) -> None:

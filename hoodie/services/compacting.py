@@ -12,7 +12,7 @@ from hoodie.services.acts import run_pending, schedule
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
 from hoodie.services.compaction import COMPACTION
-from hoodie.services.recovery import rollback_failed
+from hoodie.undo.recovery import rollback_failed
 from hoodie.view.context import TableContext
 
 

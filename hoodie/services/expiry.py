@@ -28,9 +28,9 @@ from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.fits import check_writable
 from hoodie.options.write import WriteOptions
 from hoodie.services.catalog import SERVICES
-from hoodie.services.recovery import rollback_failed
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Kind
+from hoodie.undo.recovery import rollback_failed
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.attempt import Attempt

@@ -31,11 +31,11 @@ from hoodie.services.base import Service
 from hoodie.services.budget import SECONDS
 from hoodie.services.compaction_plan import candidate_of, operation_of
 from hoodie.services.log_slices import FoundSlices, share_memory, try_to_schedule
-from hoodie.services.rollback import rollback_instant
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
 from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.transaction import Transaction
+from hoodie.undo.rollback import rollback_instant
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema

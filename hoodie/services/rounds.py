@@ -25,10 +25,10 @@ from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
-from hoodie.services.recovery import recover
 from hoodie.services.upkeep import UPKEEP, Upkeep
 from hoodie.txn.gate import PATIENCE_S
 from hoodie.txn.heartbeat import undisturbed
+from hoodie.undo.recovery import recover
 from hoodie.view.context import TableContext
 
 GATE_S = 2.0

@@ -21,10 +21,10 @@ from hoodie.model.results import Savepoint
 from hoodie.options.fits import check_version
 from hoodie.services.archiving import add_left_behind, take_off_left_behind
 from hoodie.services.clean_scope import deciding
-from hoodie.services.restore_run import finish_restore
 from hoodie.timeline.pending import being_restored
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.same_table import require_same_table
+from hoodie.undo.restore_run import finish_restore
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.retained import Retention
 

@@ -57,9 +57,9 @@ def test_neither_commands_nor_the_public_names_import_frames(tmp_path):
     assert not any(name.startswith("hoodie.kv") for name in found)
 
 
-LATE = ("services", "write", "index", "filegroup", "hive", "timeline_server", "kv", "writer", "keyed")
+LATE = ("undo", "services", "repair", "write", "index", "filegroup", "hive", "timeline_server", "kv", "writer", "keyed")
 """Rooms that opening a table and looking at it needs nothing of, but the modules in `NEEDED`."""
-NEEDED = {"hoodie.services.stray_files"}
+NEEDED = {"hoodie.repair.stray_files"}
 """Has the default of an argument of `HoodieTable.repair`."""
 HEAVY = UNASKED | {
     "pyarrow.dataset",
@@ -103,7 +103,7 @@ def test_every_public_name_is_there(name):
 
 
 def test_a_name_that_no_late_module_has_is_an_attribute_error():
-    for package in (hoodie, hoodie.services, hoodie.public):
+    for package in (hoodie, hoodie.undo, hoodie.services, hoodie.repair, hoodie.public):
         with pytest.raises(AttributeError, match="no attribute 'not_there'"):
             package.not_there  # noqa: B018
 

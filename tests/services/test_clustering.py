@@ -25,10 +25,10 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import RollbackMetadata, RollbackPlan, RollbackRequest
 from hoodie.services.clustering import CLUSTERING
 from hoodie.services.inline import wait_for_background
-from hoodie.services.recovery import take_back
 from hoodie.storage.cache import Cache
 from hoodie.table import HoodieTable
 from hoodie.txn.transaction import Transaction
+from hoodie.undo.recovery import take_back
 from hoodie.write.attempt import ClusteringInTheWayError
 from tests.effort import long_but
 from tests.golden_tables import copy_golden

@@ -13,12 +13,12 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
-from hoodie.services.restore_run import carry_out
-from hoodie.services.undo_rules import carries_on, plan_restore, preview, put_plan
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Heartbeat
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
+from hoodie.undo.restore_run import carry_out
+from hoodie.undo.undo_rules import carries_on, plan_restore, preview, put_plan
 from hoodie.view.context import TableContext, load_config
 
 _TRIES = 3

@@ -14,10 +14,10 @@ from hoodie.model.enums import Action, TableVersion
 from hoodie.model.findings import Repair, RepairKind, RepairResult
 from hoodie.options.arguments import parse_names
 from hoodie.options.fits import check_version
-from hoodie.services.damaged_plans import find_damaged_plans, remove_damaged_plans
-from hoodie.services.partition_files import find_partition_repairs, rewrite_partition_metadata
-from hoodie.services.set_aside import forget, move_away, new_name, put_back, set_aside_files, set_aside_names
-from hoodie.services.stray_files import (
+from hoodie.repair.damaged_plans import find_damaged_plans, remove_damaged_plans
+from hoodie.repair.partition_files import find_partition_repairs, rewrite_partition_metadata
+from hoodie.repair.set_aside import forget, move_away, new_name, put_back, set_aside_files, set_aside_names
+from hoodie.repair.stray_files import (
     NOTHING,
     YOUNG_S,
     Strays,

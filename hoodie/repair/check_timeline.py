@@ -28,12 +28,12 @@ from hoodie.model.names import (
 )
 from hoodie.model.results import format_count
 from hoodie.options.table import PROPERTY_OF
-from hoodie.services.look import Hit, Look
-from hoodie.services.properties_repair import evident
-from hoodie.services.recovery import dead_remains, stray_heartbeats, stray_markers
+from hoodie.repair.look import Hit, Look
+from hoodie.repair.properties_repair import evident
 from hoodie.timeline.pending import explain_pending
 from hoodie.timeline.timeline import WRITES
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.undo.recovery import dead_remains, stray_heartbeats, stray_markers
 from hoodie.view.consumers import consumer_names, place_path, read_place
 from hoodie.view.context import foreign_timeline
 from hoodie.write.agreement import contradictions

@@ -11,7 +11,7 @@ from hoodie.model.enums import TableVersion
 from hoodie.model.findings import Level, RepairKind, RepairResult
 from hoodie.model.once import once
 from hoodie.options.write import WriteOptions
-from hoodie.services.repairs import kinds_of, repair
+from hoodie.repair.repairs import kinds_of, repair
 from hoodie.view.context import Snapshot, TableContext
 
 

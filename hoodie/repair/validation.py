@@ -5,9 +5,9 @@ from __future__ import annotations
 from hoodie.errors import HoodieError
 from hoodie.model.findings import Level, ValidationResult
 from hoodie.options.write import WriteOptions
-from hoodie.services.check_rows import Rows
-from hoodie.services.checks import run_checks
-from hoodie.services.look import Look
+from hoodie.repair.check_rows import Rows
+from hoodie.repair.checks import run_checks
+from hoodie.repair.look import Look
 from hoodie.view.context import TableContext
 
 

@@ -8,7 +8,7 @@ from hoodie.filegroup.row_copies import row_copies_of
 from hoodie.format.column_stats import COLUMN_STATS
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import SET_ASIDE, parse_base_file, parse_log_file
-from hoodie.services.set_aside import set_aside_names
+from hoodie.repair.set_aside import set_aside_names
 from hoodie.view.context import TableContext
 
 

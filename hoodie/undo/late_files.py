@@ -15,10 +15,10 @@ from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import join, parse_base_file, parse_log_file
-from hoodie.services.undo_files import instants_in
 from hoodie.storage.base import FileInfo
 from hoodie.storage.many import in_turns
 from hoodie.timeline.timeline import Timeline
+from hoodie.undo.undo_files import instants_in
 from hoodie.view.committed import CommittedFiles
 from hoodie.view.context import TableContext
 

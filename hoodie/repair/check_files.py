@@ -13,11 +13,11 @@ from hoodie.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES_BA
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.results import format_count, format_size
 from hoodie.options.fits import check_writable
+from hoodie.repair.look import Hit, Look
+from hoodie.repair.set_aside import set_aside_files, set_aside_names
+from hoodie.repair.stray_files import Evidence, lost_instants
 from hoodie.services.archiving import archive
 from hoodie.services.cleaning import preview
-from hoodie.services.look import Hit, Look
-from hoodie.services.set_aside import set_aside_files, set_aside_names
-from hoodie.services.stray_files import Evidence, lost_instants
 from hoodie.view.context import Snapshot
 
 

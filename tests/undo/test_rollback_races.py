@@ -7,11 +7,11 @@ import pytest
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.log_block import rollback_block
 from hoodie.model.enums import Action
-from hoodie.services.rollback import rollback_instant
-from hoodie.services.undo_files import disarm
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline.active import ActiveTimeline
+from hoodie.undo.rollback import rollback_instant
+from hoodie.undo.undo_files import disarm
 from hoodie.write.publish import commit_metadata
 from tests.memory_tables import Input, batch, new_table, opened
 from tests.placed import in_memory

@@ -17,11 +17,11 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, name_of, parse_log_file
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
-from hoodie.services.undo_files import doomed_by
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, being_written
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.undo.undo_files import doomed_by
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.retained import Retention
 from hoodie.view.view import FileSystemView

@@ -9,9 +9,9 @@ from itertools import groupby
 from hoodie.errors import HoodieError
 from hoodie.model.findings import Diagnosis, Finding, Level
 from hoodie.options.write import WriteOptions
-from hoodie.services.checks import run_checks
-from hoodie.services.look import Look
-from hoodie.services.properties_repair import find_damage, plan_properties
+from hoodie.repair.checks import run_checks
+from hoodie.repair.look import Look
+from hoodie.repair.properties_repair import find_damage, plan_properties
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
 

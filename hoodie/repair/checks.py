@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from hoodie.errors import HoodieError
 from hoodie.model.findings import Finding, Level
-from hoodie.services import check_files, check_rows, check_timeline
-from hoodie.services.look import Check, Hit, Look
+from hoodie.repair import check_files, check_rows, check_timeline
+from hoodie.repair.look import Check, Hit, Look
 
 _COPY = "Restore the file from a copy of the table: no other way brings its rows back"
 _MISPLACED = "Delete {path}: no writer makes it so"

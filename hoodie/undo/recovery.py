@@ -18,12 +18,12 @@ from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, heartbeat_path, join
 from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
-from hoodie.services.restore_run import finish_restore
-from hoodie.services.rollback import execute_rollback, rollback_instant
 from hoodie.storage.many import together
 from hoodie.storage.paths import SCRATCH_FOLDER
 from hoodie.timeline.pending import written_by_others
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.undo.restore_run import finish_restore
+from hoodie.undo.rollback import execute_rollback, rollback_instant
 from hoodie.view.context import TableContext
 
 _UNFINISHED_S = 24 * 3600.0

@@ -28,8 +28,8 @@ from hoodie.options.table import (
     table_properties,
 )
 from hoodie.options.table_options import TableOptions
-from hoodie.services.properties_evidence import Evidence, Known, gather
-from hoodie.services.set_aside import keep_copy, new_name
+from hoodie.repair.properties_evidence import Evidence, Known, gather
+from hoodie.repair.set_aside import keep_copy, new_name
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.view.context import TableContext, foreign_timeline, lost_properties

@@ -27,8 +27,8 @@ from hoodie.model.plans import ReadContext, ReadTask
 from hoodie.model.results import format_count
 from hoodie.options.read import ReadOptions
 from hoodie.read.plan import plan_read
-from hoodie.services.look import Hit, Look
-from hoodie.services.stray_files import Evidence, lost_instants
+from hoodie.repair.look import Hit, Look
+from hoodie.repair.stray_files import Evidence, lost_instants
 from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot
 

@@ -12,7 +12,7 @@ from hoodie.format.properties import format_properties, parse_properties
 from hoodie.lock.providers import coordinate
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE, join
 from hoodie.options.parse import parse_write_options
-from hoodie.services.properties_repair import find_damage, plan_properties, repair_at
+from hoodie.repair.properties_repair import find_damage, plan_properties, repair_at
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage

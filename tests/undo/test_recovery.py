@@ -7,9 +7,9 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.model.names import HEARTBEATS
-from hoodie.services.recovery import _remove_stray_heartbeats
 from hoodie.services.rounds import Rounds
 from hoodie.storage.paths import SCRATCH_FOLDER
+from hoodie.undo.recovery import _remove_stray_heartbeats
 
 HOUR_S = 3600
 

@@ -12,7 +12,7 @@ from hoodie.model.findings import Level
 from hoodie.model.instant import Instant
 from hoodie.model.names import PARTITION_METADATA
 from hoodie.model.tuning import Tuning
-from hoodie.services.checks import CHECKS
+from hoodie.repair.checks import CHECKS
 from tests.damaged_tables import AGE_S, CHANGES, bases, damage_partitions, die_before, make, put_strays
 from tests.memory_tables import FakeClock, Input, batch, copy_of, new_storage, opened
 

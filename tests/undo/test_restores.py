@@ -21,12 +21,12 @@ from hoodie.model.names import name_of
 from hoodie.model.payloads import RestorePlan, RollbackPlan
 from hoodie.model.streams import StreamBatch
 from hoodie.options.parse import parse_write_options
-from hoodie.services import restore
 from hoodie.services.clean_plan import plan_clean
 from hoodie.services.cleaning import CLEANING
-from hoodie.services.undo_rules import preview
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
+from hoodie.undo import restore
+from hoodie.undo.undo_rules import preview
 from hoodie.write.attempt import Attempt
 from tests.effort import in_shares, long_but
 from tests.golden_tables import copy_golden

@@ -22,13 +22,13 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, folder_of, heartbeat_path, name_of, parse_log_file
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition
-from hoodie.services.undo_files import UndonePart, UndoTask, doomed_by, run_undo
-from hoodie.services.undo_rules import unreadable_commits
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.archive_writer import archive_writer_of
 from hoodie.timeline.pending import being_restored
 from hoodie.txn.ahead import Patience
 from hoodie.txn.heartbeat import Heartbeat, Life, held_by_this_thread, life_of
+from hoodie.undo.undo_files import UndonePart, UndoTask, doomed_by, run_undo
+from hoodie.undo.undo_rules import unreadable_commits
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")

@@ -15,7 +15,7 @@ from hoodie.model.enums import Action, State
 from hoodie.model.findings import Repair, RepairKind
 from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path, join, parse_base_file, parse_log_file
-from hoodie.services.stray_files import Strays
+from hoodie.repair.stray_files import Strays
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of

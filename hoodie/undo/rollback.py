@@ -24,14 +24,14 @@ from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, name_of, pars
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
-from hoodie.services.open_logs import end_open_logs
-from hoodie.services.undo_files import disarm, instants_in
-from hoodie.services.undo_rules import carries_on, preview, put_plan, require_newest, unreadable_commits
 from hoodie.timeline.pending import being_written, pending_write
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.participants import participants_of
 from hoodie.txn.same_table import require_same_table
+from hoodie.undo.open_logs import end_open_logs
+from hoodie.undo.undo_files import disarm, instants_in
+from hoodie.undo.undo_rules import carries_on, preview, put_plan, require_newest, unreadable_commits
 from hoodie.view.context import TableContext, load_config
 from hoodie.view.view import FileSystemView
 
