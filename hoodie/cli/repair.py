@@ -10,10 +10,9 @@ from hoodie.cli.report import Report, format_table
 from hoodie.errors import OptionError
 from hoodie.lock.providers import coordinate
 from hoodie.model.commands import hoodie_command
-from hoodie.model.findings import PropertiesRepair, Repair, RepairKind, RepairResult
+from hoodie.model.findings import YOUNG_S, PropertiesRepair, Repair, RepairKind, RepairResult
 from hoodie.model.results import format_count
 from hoodie.repair.properties_repair import plan_properties, repair_at
-from hoodie.repair.stray_files import YOUNG_S
 from hoodie.table import HoodieTable
 from hoodie.txn.heartbeat import undisturbed
 

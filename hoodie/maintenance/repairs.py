@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import hoodie.repair
 from hoodie.lock.providers import coordinate
 from hoodie.maintenance.base import OpenTable
-from hoodie.model.findings import PropertiesRepair, RepairResult
+from hoodie.model.findings import YOUNG_S, PropertiesRepair, RepairResult
 from hoodie.options.arguments import check_seconds, parse_options, parse_texts
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
-from hoodie.repair.stray_files import YOUNG_S
 from hoodie.storage.refusals import plain_errors, said_plainly
 from hoodie.storage.uri import open_storage
 from hoodie.txn.heartbeat import undisturbed

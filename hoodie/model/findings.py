@@ -10,6 +10,9 @@ from hoodie.errors import harmless
 from hoodie.model.html import html_rows
 from hoodie.model.results import format_count, format_size
 
+YOUNG_S = 3600.0
+"""A repair leaves younger files alone, whatever the timeline says."""
+
 
 class Level(StrEnum):
     """How bad a finding is."""

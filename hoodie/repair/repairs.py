@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import Action, TableVersion
-from hoodie.model.findings import Repair, RepairKind, RepairResult
+from hoodie.model.findings import YOUNG_S, Repair, RepairKind, RepairResult
 from hoodie.options.arguments import parse_names
 from hoodie.options.fits import check_version
 from hoodie.repair.damaged_plans import find_damaged_plans, remove_damaged_plans
@@ -19,15 +19,14 @@ from hoodie.repair.partition_files import find_partition_repairs, rewrite_partit
 from hoodie.repair.set_aside import forget, move_away, new_name, put_back, set_aside_files, set_aside_names
 from hoodie.repair.stray_files import (
     NOTHING,
-    YOUNG_S,
     Strays,
     counts_without_its_instant,
     data_files_of,
     find_strays,
 )
 from hoodie.storage.base import FileInfo
-from hoodie.txn.same_table import require_same_table
-from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.txn.critical import under_lock
+from hoodie.view.context import Snapshot, TableContext
 
 Files = Mapping[str, Sequence[FileInfo]]
 
@@ -63,8 +62,7 @@ def repair(
     if dry_run or not found.result.repairs:
         return replace(found.result, dry_run=dry_run)
     name = None
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(context.storage))
+    with under_lock(context):
         if found.plans.found:
             remove_damaged_plans(context, found.plans.found, snapshot.timeline)
         now = context.snapshot()

@@ -17,7 +17,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
 from hoodie.format.plan_avro import decode_rollback_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
-from hoodie.model.findings import Repair, RepairKind
+from hoodie.model.findings import YOUNG_S, Repair, RepairKind
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import (
     BaseFileName,
@@ -33,9 +33,6 @@ from hoodie.model.once import once
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import WRITES
 from hoodie.view.context import Snapshot, TableContext
-
-YOUNG_S = 3600.0
-"""Younger files are left alone, whatever the timeline says."""
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,10 @@ from hoodie.services.consumer_needs import needed_by_consumers
 from hoodie.storage.base import Storage
 from hoodie.timeline.archive_writer import ArchiveWriter, archive_writer_of
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.participants import participants_of
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.critical import under_lock
+from hoodie.txn.participants import before_plan
 from hoodie.undo.late_files import delete_late_files
-from hoodie.view.context import TableContext, load_config
+from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
 
@@ -274,13 +274,10 @@ def _delete(context: TableContext, plan: _Plan, options: WriteOptions) -> tuple[
 def _delete_some(
     context: TableContext, chosen: Sequence[Instant], plan: _Plan, options: WriteOptions
 ) -> tuple[Instant, ...]:
-    storage = context.storage
     # Some have left, so that there may be no more than enough to begin: what is left of the plan leaves all the same.
     rest = replace(options, archiving=replace(options.archiving, max_commits=options.archiving.min_commits))
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(storage))
-        for participant in participants_of(context):
-            participant.before_plan(context)
+    with under_lock(context):
+        before_plan(context)
         # What was replaced and is gone does not come back, so nothing is listed under the lock.
         now = frozenset(_plan(context, context.active.load(), rest, cleaned=frozenset(plan.instants)).instants)
         leaving = tuple(each for each in chosen if each in now)

@@ -35,10 +35,10 @@ from hoodie.services.clean_scope import clean_scope, deciding, last_clean, reada
 from hoodie.storage.base import Storage
 from hoodie.timeline.pending import being_run, run_by_others
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Life, life_of
-from hoodie.txn.participants import participants_of
-from hoodie.txn.same_table import require_same_table
-from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.txn.participants import before_plan
+from hoodie.view.context import Snapshot, TableContext
 
 log = logging.getLogger("hoodie")
 
@@ -114,13 +114,11 @@ class CleaningService:
 
     def _put(self, context: TableContext, snapshot: Snapshot, plan: CleanPlan) -> tuple[Instant, Timeline] | None:
         """The clean, and the timeline with it; None where the plan may not hold any more."""
-        with context.lock.held(context.lock_timeout_s):
-            require_same_table(context.config, load_config(context.storage))
+        with under_lock(context):
             timeline = context.active.load()
             if deciding(timeline) != deciding(snapshot.timeline):
                 return None
-            for participant in participants_of(context):
-                participant.before_plan(context)
+            before_plan(context)
             instant = Instant(context.clock.allot(timeline.latest_time), Action.CLEAN, State.REQUESTED)
             context.active.create(instant, encode_clean_plan(plan, uri=context.storage.uri))
         return instant, context.active.extended(timeline, instant)
@@ -233,16 +231,14 @@ def _claim(context: TableContext, instant: Instant) -> Timeline:
         CommitConflictError: another process works on it, or has completed it.
     """
     table = context.storage.uri
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(context.storage))
+    with under_lock(context):
         timeline = context.active.load()
         found = timeline.find(instant.time, Action.CLEAN)
         if found is None or found.is_completed:
             raise CommitConflictError(run_by_others(instant, table=table))
         if life_of(instant.time, context) is not Life.DEAD:
             raise CommitConflictError(being_run(found, table=table, by=context.liveness.holder(instant.time)))
-        for participant in participants_of(context):
-            participant.before_plan(context)
+        before_plan(context)
         context.liveness.hold(instant.time)
         try:
             if found.state is State.REQUESTED:

@@ -49,12 +49,12 @@ from hoodie.services.log_slices import is_explained, named_by_pending_writes
 from hoodie.storage.base import Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
+from hoodie.txn.critical import under_lock
 from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.heartbeat import Life, life_of
-from hoodie.txn.same_table import require_same_table
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
-from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")
@@ -201,8 +201,7 @@ def _try_to_schedule(
     context: TableContext, options: ClusteringOptions, *, take_what_is_free: bool
 ) -> tuple[str | None, bool]:
     """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(context.storage))
+    with under_lock(context):
         snapshot = context.snapshot()
         refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         plan, busy = _planned(context, snapshot, options)

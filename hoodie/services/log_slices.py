@@ -19,9 +19,9 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import NEW_GROUPS_ONLY, CompactionOperation, CompactionPlan
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.critical import under_lock
 from hoodie.view.columns import refuse_to_write
-from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.view import FileSystemView
 
 
@@ -49,8 +49,7 @@ def try_to_schedule(
     """
     # The whole table is listed before writers have to wait. With the gate closed, what was seen mostly holds under the lock.
     seen = context.ask(_listed)
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(context.storage))
+    with under_lock(context):
         snapshot = context.snapshot(seen)
         refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         pending = {*snapshot.view.pending_compactions(), *snapshot.view.pending_clusterings()}

@@ -21,11 +21,10 @@ from hoodie.model.results import Savepoint
 from hoodie.options.fits import check_version
 from hoodie.services.archiving import add_left_behind, take_off_left_behind
 from hoodie.services.clean_scope import deciding
-from hoodie.timeline.pending import being_restored
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.critical import refuse_amid_restore, under_lock
 from hoodie.undo.restore_run import finish_restore
-from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.retained import Retention
 
 _TRIES = 3
@@ -86,15 +85,14 @@ def drop_savepoint(context: TableContext, instant_time: InstantTime) -> None:
 def _drop(context: TableContext, timeline: Timeline, instant_time: InstantTime, left_behind: Instant | None) -> bool:
     """False where commits of the timeline have left it meanwhile."""
     completed = Instant(instant_time, Action.SAVEPOINT, State.COMPLETED)
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(context.storage))
+    with under_lock(context):
         now = context.active.load()
         if now.find(instant_time, Action.SAVEPOINT) is None:
             there = ", ".join(i.time for i in now if i.action is Action.SAVEPOINT) or "none"
             raise InstantNotFoundError(
                 f"table {context.storage.uri} has no savepoint at {instant_time}; its savepoints: {there}"
             )
-        _refuse_amid_restore(context, now)
+        refuse_amid_restore(context, now)
         if not timeline.completed_times <= now.completed_times:
             return False
         if left_behind is not None:
@@ -156,10 +154,9 @@ def _put(
 ) -> bool:
     """False where files of the state may have gone since it was looked at."""
     saved = Instant(commit.time, Action.SAVEPOINT, State.COMPLETED)
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(context.storage))
+    with under_lock(context):
         now = context.active.load()
-        _refuse_amid_restore(context, now)
+        refuse_amid_restore(context, now)
         if deciding(now) != deciding(timeline) or commit not in now.commits:
             return False
         at_ms = int(context.storage.now_s() * 1000)
@@ -183,12 +180,6 @@ def _finish_restores(context: TableContext) -> None:
     """
     for restore in context.active.load().pending(Action.RESTORE):
         finish_restore(context, restore)
-
-
-def _refuse_amid_restore(context: TableContext, timeline: Timeline) -> None:
-    for restore in timeline.pending(Action.RESTORE):
-        by = context.liveness.holder(restore.time)
-        raise CommitConflictError(being_restored(restore, table=context.storage.uri, by=by))
 
 
 def _user() -> str:

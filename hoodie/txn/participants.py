@@ -38,3 +38,9 @@ class NoMetadataTable:
 def participants_of(context: TableContext) -> tuple[Participant, ...]:
     """Who takes part in the commits of a table, in the order in which they are called."""
     return (NoMetadataTable(),)
+
+
+def before_plan(context: TableContext) -> None:
+    """Call all of them before something is planned."""
+    for participant in participants_of(context):
+        participant.before_plan(context)

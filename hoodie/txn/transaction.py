@@ -34,13 +34,14 @@ from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
 from hoodie.storage.many import together
-from hoodie.timeline.pending import being_restored, run_by_others
+from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.ahead import Ahead, Patience, wait_for
 from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_missed_delete, find_schema_conflict
+from hoodie.txn.critical import refuse_amid_restore
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, Life, life_of, writers_beside
-from hoodie.txn.participants import participants_of
+from hoodie.txn.participants import before_plan, participants_of
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.writer_note import format_writer, writer_of
 from hoodie.view.context import Snapshot, TableContext, load_config
@@ -141,10 +142,10 @@ class Transaction:
                 _, _, snapshot = together(
                     context.storage,
                     partial(_require_same_table, context, places_rows=True),
-                    partial(_before_plan, context),
+                    partial(before_plan, context),
                     partial(context.snapshot, seen),
                 )
-                _refuse_amid_restore(context, snapshot.timeline)
+                refuse_amid_restore(context, snapshot.timeline)
                 ahead = _ahead_of(context, snapshot.timeline)
                 planned = plan(snapshot, ahead)
                 time = context.clock.allot(snapshot.timeline.latest_time)
@@ -185,7 +186,7 @@ class Transaction:
             with context.lock.held(context.lock_timeout_s):
                 _require_same_table(context, places_rows=False)
                 timeline = context.active.load()
-                _refuse_amid_restore(context, timeline)
+                refuse_amid_restore(context, timeline)
                 if timeline.find(plan.time, plan.action) is None:
                     raise CommitConflictError(run_by_others(plan, table=context.storage.uri))
                 heartbeat = Heartbeat(plan.time, context)
@@ -537,19 +538,6 @@ def _ahead_of(context: TableContext, timeline: Timeline) -> Ahead:
 
 def _restores(timeline: Timeline) -> frozenset[str]:
     return frozenset(i.time for i in timeline if i.action is Action.RESTORE)
-
-
-def _refuse_amid_restore(context: TableContext, timeline: Timeline) -> None:
-    """Raises CommitConflictError while a restore is at work. Ask under the lock."""
-    restore = next(iter(timeline.pending(Action.RESTORE)), None)
-    if restore is not None:
-        by = context.liveness.holder(restore.time)
-        raise CommitConflictError(being_restored(restore, table=context.storage.uri, by=by))
-
-
-def _before_plan(context: TableContext) -> None:
-    for participant in participants_of(context):
-        participant.before_plan(context)
 
 
 def _require_same_table(context: TableContext, *, places_rows: bool) -> None:

@@ -14,12 +14,12 @@ from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Heartbeat
-from hoodie.txn.participants import participants_of
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.participants import before_plan
 from hoodie.undo.restore_run import carry_out
 from hoodie.undo.undo_rules import carries_on, plan_restore, preview, put_plan
-from hoodie.view.context import TableContext, load_config
+from hoodie.view.context import TableContext
 
 _TRIES = 3
 
@@ -75,13 +75,11 @@ def restore(
 def _begin(context: TableContext, timeline: Timeline, plan: RestorePlan) -> tuple[InstantTime, Heartbeat] | None:
     """Put the plan on the timeline; None where that is not as it was when the plan was made."""
     heartbeat: Heartbeat | None = None
-    with context.lock.held(context.lock_timeout_s):
-        require_same_table(context.config, load_config(context.storage))
+    with under_lock(context):
         now = context.active.load_all()
         if now.instants != timeline.instants:
             return None
-        for participant in participants_of(context):
-            participant.before_plan(context)
+        before_plan(context)
         requested = Instant(context.clock.allot(now.latest_time), Action.RESTORE, State.REQUESTED)
         heartbeat = Heartbeat(requested.time, context)
         try:

@@ -26,13 +26,13 @@ from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
 from hoodie.timeline.pending import being_written, pending_write
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Life, life_of
-from hoodie.txn.participants import participants_of
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.participants import before_plan
 from hoodie.undo.open_logs import end_open_logs
 from hoodie.undo.undo_files import disarm, instants_in
 from hoodie.undo.undo_rules import carries_on, preview, put_plan, require_newest, unreadable_commits
-from hoodie.view.context import TableContext, load_config
+from hoodie.view.context import TableContext
 from hoodie.view.view import FileSystemView
 
 log = logging.getLogger("hoodie")
@@ -91,12 +91,10 @@ def roll_back_commit(context: TableContext, instant_time: InstantTime) -> str:
         if instant is None:
             raise InstantNotFoundError(snapshot.timeline.not_found(instant_time, table=context.storage.uri))
         require_newest(context, snapshot, instant)
-        with context.lock.held(context.lock_timeout_s):
-            require_same_table(context.config, load_config(context.storage))
+        with under_lock(context):
             if context.active.load_all().instants != snapshot.timeline.instants:
                 continue
-            for participant in participants_of(context):
-                participant.before_plan(context)
+            before_plan(context)
             rollback_time = _allot(context, snapshot.timeline, instant_time)
             plan = plan_rollback(context, instant)
             requested = Instant(rollback_time, Action.ROLLBACK, State.REQUESTED)

@@ -4,7 +4,7 @@ import pytest
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.model.enums import Action, State
-from hoodie.txn import transaction
+from hoodie.txn import participants, transaction
 from tests.memory_tables import Input, batch, new_table, opened, snapshot_of
 
 ROWS = batch([Input("k", "a", 1, 1)])
@@ -30,7 +30,8 @@ class Noting:
 @pytest.fixture
 def noting(monkeypatch):
     one = Noting()
-    monkeypatch.setattr(transaction, "participants_of", lambda context: (one,))
+    for module in (participants, transaction):
+        monkeypatch.setattr(module, "participants_of", lambda context: (one,))
     return one
 
 
