@@ -15,11 +15,8 @@ from hoodie.model.payloads import CleanPlan
 from hoodie.options.cleaning import CleaningOptions
 from hoodie.services.clean_rules import CleanRules, plan_partition
 from hoodie.services.clean_scope import (
-    CHECKPOINT,
-    CHECKPOINT_EVERY,
     READABLE,
     SAVEPOINTS,
-    VERSIONS,
     clean_scope,
     latest,
 )
@@ -48,6 +45,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
     scope = clean_scope(context, timeline, options)
     if scope is None or not scope.is_worth_it:
         return None
+    earliest = scope.reach.earliest
     listing = _Listing(context)
     view = snapshot.view
     # Also where files are followed, unless that was asked for: who lists sees what failed writes have left, too.
@@ -57,12 +55,12 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
     view.list_all(partitions)
     rules = CleanRules(
         policy=options.policy,
-        earliest=scope.earliest.time if scope.earliest else None,
+        earliest=earliest.time if earliest else None,
         versions=options.versions,
         replaced=view.committed.replaced,
         scheduled=_scheduled(context, timeline),
         held=context.active.savepointed_files(timeline) | context.active.clustered_files(timeline),
-        read_at=scope.read_at,
+        read_at=scope.reach.read_at,
         followed_from=scope.followed_from,
         # A savepoint may hold back older commits than those that were archived.
         start=None if scope.savepoints else timeline.start,
@@ -78,7 +76,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
             size_bytes += found.size_bytes
             emptied += [partition_path] if found.emptied and partition_path else []
             since += [found.readable_from] if found.readable_from else []
-    if not files and scope.partitions is not None and scope.passed < CHECKPOINT_EVERY:
+    if not files and not scope.saves_a_look:
         return None
     extra = {BYTES: str(size_bytes)}
     if scope.savepoints:
@@ -87,12 +85,11 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
     readable = latest(*since, scope.readable_from)
     if readable is not None and (rules.earliest is None or readable > rules.earliest):
         extra[READABLE] = readable
-    if rules.by_versions:
-        extra |= {VERSIONS: str(options.versions)} | ({CHECKPOINT: scope.checkpoint} if scope.checkpoint else {})
+    extra |= scope.reach.marks
     plan = CleanPlan(
         policy=options.policy,
         files=files,
-        earliest=(scope.earliest.time, scope.earliest.action) if scope.earliest else None,
+        earliest=(earliest.time, earliest.action) if earliest else None,
         last_completed=timeline.commits[-1].time if timeline.commits else "",
         emptied=tuple(emptied),
         extra=extra,

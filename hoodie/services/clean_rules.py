@@ -39,7 +39,7 @@ def earliest_to_retain(
     last: InstantTime | None,
     read_at: Iterable[InstantTime] = (),
 ) -> Instant | None:
-    """The first commit whose state stays readable; None when nothing is to be cleaned, or versions decide.
+    """By commits or by hours: the first commit whose state stays readable; None when nothing is to be cleaned.
 
     Args:
         now: the time of the storage's clock, as an instant.
@@ -47,13 +47,11 @@ def earliest_to_retain(
         read_at: instants whose state queries of this process are reading, or named consumers need.
     """
     commits = timeline.commits
-    if options.policy is CleanPolicy.KEEP_LATEST_COMMITS:
-        found = commits[-options.commits] if len(commits) > options.commits else None
-    elif options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
+    if options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = hours_before(now, options.hours)
         found = next((i for i in commits if i.time >= since), None)
     else:
-        return None
+        found = commits[-options.commits] if len(commits) > options.commits else None
     if found is None:
         return None
     pending = timeline.pending(*WRITING)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, CleanPolicy
@@ -29,26 +30,44 @@ CHECKPOINT_EVERY = 10
 _DECIDING = frozenset({Action.CLEAN, Action.SAVEPOINT, Action.RESTORE, Action.ROLLBACK})
 """Actions after which older files may be needed again, or another clean has planned the same."""
 
+_Times = tuple[InstantTime, ...]
+
+
+class _Reach(NamedTuple):
+    """How far a clean goes by one policy."""
+
+    earliest: Instant | None
+    """By commits and by hours: the first commit whose state stays readable."""
+    since: InstantTime | None
+    """Cleans have looked at all commits up to this one. None: they left no word of it."""
+    passed: Sequence[Instant]
+    """The commits since then that this clean looks at."""
+    read_at: _Times
+    """Instants whose state somebody reads, or a pending write builds on."""
+    marks: Mapping[str, str]
+    """What the plan says for the next clean of this policy."""
+
 
 @dataclass(frozen=True)
 class CleanScope:
     """What a clean has to look at, known from the timeline and its metadata alone."""
 
-    earliest: Instant | None
+    reach: _Reach
     partitions: tuple[str, ...] | None
     """None: all of them, by listing the table."""
-    passed: int
-    """Commits since the last clean that this one looks at."""
     savepoints: tuple[str, ...]
-    read_at: tuple[InstantTime, ...]
     followed_from: InstantTime | None
-    checkpoint: InstantTime | None
     readable_from: InstantTime | None
     """From where on, by what the newest clean says, every file group is as it was."""
 
     @property
+    def saves_a_look(self) -> bool:
+        """Whether also a clean that deletes nothing spares the next one much."""
+        return self.partitions is None or len(self.reach.passed) >= CHECKPOINT_EVERY
+
+    @property
     def is_worth_it(self) -> bool:
-        return self.partitions is None or bool(self.partitions) or self.passed >= CHECKPOINT_EVERY
+        return self.saves_a_look or bool(self.partitions)
 
 
 def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOptions) -> CleanScope | None:
@@ -57,35 +76,51 @@ def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOpti
     stated = stated_readable(last.extra, last.earliest) if last else None
     need = needed_by_consumers(context, timeline, hours=options.consumer_hours, readable_from=stated)
     followed = (need.time,) if need is not None else ()
-    reading = (*read_at(context.storage.identity), *followed)
+    reach = _REACHES[options.policy](context, timeline, options, last, (*read_at(context.storage.identity), *followed))
+    if reach is None:
+        return None
     savepoints = tuple(i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed)
     known = last is not None and set((last.extra.get(SAVEPOINTS) or "").split(",")) - {""} <= set(savepoints)
-    if options.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
-        pending = timeline.pending(*WRITING)
-        before = [i.time for i in timeline.commits if not pending or i.time < pending[0].time]
-        if not before:
-            return None
-        seen = (*reading, *(before[-1:] if pending else ()))
-        checkpoint = min((before[-1], *seen))
-        since = last.extra.get(CHECKPOINT) if last and last.extra.get(VERSIONS) == str(options.versions) else None
-        passed = [i for i in timeline.commits if since and i.time > since]
-        earliest = None
-    else:
-        kept = last.earliest if last else None
-        earliest = earliest_to_retain(timeline, options, now=context.clock.now(), last=kept, read_at=reading)
-        if earliest is None:
-            return None
-        since, seen, checkpoint = kept, reading, None
-        passed = [i for i in timeline.commits if since and since <= i.time < earliest.time]
     # What was archived cannot be looked at any more, but by listing.
-    whole = since is None or timeline.start is None or since < timeline.start
+    whole = reach.since is None or timeline.start is None or reach.since < timeline.start
     partitions: tuple[str, ...] | None = None
     if options.incremental and known and not whole:
-        touched: set[str] = set()
-        for instant, metadata in zip(passed, context.active.read_commits(passed), strict=True):
-            touched |= touched_partitions(metadata, compacted=instant.time in timeline.compactions)
-        partitions = tuple(sorted(touched))
-    return CleanScope(earliest, partitions, len(passed), savepoints, seen, need and need.time, checkpoint, stated)
+        commits = zip(reach.passed, context.active.read_commits(reach.passed), strict=True)
+        touched = (touched_partitions(each, compacted=i.time in timeline.compactions) for i, each in commits)
+        partitions = tuple(sorted(frozenset().union(*touched)))
+    return CleanScope(reach, partitions, savepoints, need and need.time, stated)
+
+
+def _by_commits(
+    context: TableContext, timeline: Timeline, options: CleaningOptions, last: CleanMetadata | None, reading: _Times
+) -> _Reach | None:
+    since = last.earliest if last else None
+    earliest = earliest_to_retain(timeline, options, now=context.clock.now(), last=since, read_at=reading)
+    if earliest is None:
+        return None
+    passed = [i for i in timeline.commits if since and since <= i.time < earliest.time]
+    return _Reach(earliest, since, passed, reading, {})
+
+
+def _by_versions(
+    context: TableContext, timeline: Timeline, options: CleaningOptions, last: CleanMetadata | None, reading: _Times
+) -> _Reach | None:
+    pending = timeline.pending(*WRITING)
+    before = [i.time for i in timeline.commits if not pending or i.time < pending[0].time]
+    if not before:
+        return None
+    seen = (*reading, *(before[-1:] if pending else ()))
+    marks = {VERSIONS: str(options.versions), CHECKPOINT: min((before[-1], *seen))}
+    found = last.extra.get(CHECKPOINT) if last and last.extra.get(VERSIONS) == marks[VERSIONS] else None
+    since = InstantTime(found) if found else None
+    return _Reach(None, since, [i for i in timeline.commits if since and i.time > since], seen, marks)
+
+
+_REACHES = {
+    CleanPolicy.KEEP_LATEST_COMMITS: _by_commits,
+    CleanPolicy.KEEP_LATEST_BY_HOURS: _by_commits,
+    CleanPolicy.KEEP_LATEST_FILE_VERSIONS: _by_versions,
+}
 
 
 def last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | None:
