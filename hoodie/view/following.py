@@ -151,6 +151,8 @@ class Changes:
 
     def __init__(self) -> None:
         self.partitions: dict[str, PartitionChange] = {}
+        self.instants = 0
+        """How many did it."""
         self.undone: set[str] = set()
         """Times of completed instants that were undone: partitions that have files of them are listed anew."""
 

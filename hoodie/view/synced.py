@@ -12,9 +12,11 @@ and come without a word until it is completed: partitions that it has named are 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from threading import RLock
+from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedTableError
 from hoodie.model.enums import Action, State
@@ -127,6 +129,18 @@ class SyncedFiles:
         return same or timeline.instants in self.passed or completed(timeline) == completed(self.timeline)
 
 
+class _LostTrackError(Exception):
+    """Why what was completed cannot be followed."""
+
+
+class _Learned(NamedTuple):
+    """What a listing showed."""
+
+    listed: AllFiles
+    is_kept: bool
+    """False where the table changed too much all the time."""
+
+
 class SyncedListing:
     """What is known of one table, asked and fed through one opening of it. Thread-safe."""
 
@@ -203,13 +217,11 @@ class SyncedListing:
             self._sync(timeline)
             live = [path for path in partition_paths if unsettled is None or path in unsettled]
             listed = dict(zip(live, self._listing.files(live) if live else (), strict=True))
-            known = {path: self._files.find(path) for path in partition_paths if path not in listed}
-            unknown = [path for path, files in known.items() if files is None]
-            listed.update(self._listed(unknown) if unknown else ())
-            return [
-                listed[path] if path in listed else _infos(path, known[path] or {})  # those that are known are no None
-                for path in partition_paths
-            ]
+            found = {path: self._files.find(path) for path in partition_paths if path not in listed}
+            listed |= {path: _infos(path, files) for path, files in found.items() if files is not None}
+            unknown = [path for path, files in found.items() if files is None]
+            listed |= self._listed(unknown) if unknown else {}
+            return [listed[path] for path in partition_paths]
 
     def all_files_under(self, timeline: Timeline, unsettled: frozenset[str] | None) -> AllFiles:
         with self._files.lock:
@@ -217,7 +229,7 @@ class SyncedListing:
             if unsettled is None:
                 return self._listing.all_files()
             if not self._files.is_whole:
-                return self._all_listed()
+                return self._learn(self._listing.all_files, whole=True).listed
             paths = sorted({*self._files.store.partitions(), *self._files.doubted, *unsettled})
             found = self.files_under(timeline, paths, unsettled)
             return AllFiles.of(info for infos in found for info in infos if not info.is_folder)
@@ -256,14 +268,12 @@ class SyncedListing:
         if old.instants == timeline.instants:
             return True
         try:
-            reason, changes, count = self._changes(old, timeline)
-        except _UNREADABLE as exc:
-            reason, changes, count = str(exc), Changes(), 0
-        if reason is not None:
+            changes = self._changes(old, timeline)
+        except (_LostTrackError, *_UNREADABLE) as exc:
             if known.source is not None:
-                log.warning("the checkpoint %s of table %s is of no use any more: %s", known.source, self.uri, reason)
+                log.warning("the checkpoint %s of table %s is of no use any more: %s", known.source, self.uri, exc)
             else:
-                log.info("the files of table %s are listed anew: %s", self.uri, reason)
+                log.info("the files of table %s are listed anew: %s", self.uri, exc)
             self._begin()
             return False
         if changes.undone:
@@ -280,31 +290,29 @@ class SyncedListing:
             elif after != files:
                 known.put(path, after)
         known.stand_at(timeline)
-        known.followed += count
+        known.followed += changes.instants
         known.source = None
         return True
 
-    def _changes(self, old: Timeline, new: Timeline) -> tuple[str | None, Changes, int]:
-        """Why it cannot be followed, or what was done; and the number of instants that did it."""
+    def _changes(self, old: Timeline, new: Timeline) -> Changes:
+        """What was completed in between.
+
+        Raises:
+            _LostTrackError: that cannot be told.
+        """
         if self._set_aside_now() != self._files.set_aside:
-            return "a repair moved files away, or put some back", Changes(), 0
+            raise _LostTrackError("a repair moved files away, or put some back")
         before = completed(old)
         fresh = [i for i in new if i.is_completed and (i.time, i.action) not in before]
         undoing = [i for i in fresh if i.action in UNDOING]
         undos: Sequence[RestoreMetadata] = self._active.each(self._active.read_undone, undoing)
         undone = {time for each in undos for time, _ in each.undone}
-        archived: list[bool] = []
-
-        def has_archived() -> bool:
-            if not archived:
-                archived.append(_state(self._list_archive()) != self._files.archive)
-            return archived[0]
-
-        planned = undone | self._planned_to_undo(new)
-        reason = lost_track(old, new, undone=planned, has_archived=has_archived)
-        changes = Changes()
+        has_archived = cache(lambda: _state(self._list_archive()) != self._files.archive)
+        reason = lost_track(old, new, undone=undone | self._planned_to_undo(new), has_archived=has_archived)
         if reason is not None:
-            return reason, changes, 0
+            raise _LostTrackError(reason)
+        changes = Changes()
+        changes.instants = len(fresh)
         counted = old.completed_times
         for instant, undo in zip(undoing, undos, strict=True):
             partitions = [each for rollback in undo.rollbacks for each in rollback.partitions]
@@ -320,7 +328,7 @@ class SyncedListing:
         cleans = [i for i in fresh if i.action is Action.CLEAN]
         for cleaned in self._active.each(self._active.read_cleaned, cleans):
             changes.add_clean(cleaned)
-        return None, changes, len(fresh)
+        return changes
 
     def _planned_to_undo(self, timeline: Timeline) -> set[str]:
         """What rollbacks and restores that are at work take back: `ActiveTimeline.load` shows it no more."""
@@ -352,44 +360,33 @@ class SyncedListing:
 
     # -- listing -------------------------------------------------------------------------------------------------------
 
-    def _listed(self, partition_paths: Sequence[str]) -> dict[str, Sequence[FileInfo]]:
+    def _listed(self, partition_paths: Sequence[str]) -> Mapping[str, Sequence[FileInfo]]:
         """List partitions, and know them from now on."""
-        found: dict[str, Sequence[FileInfo]] = {}
 
-        def look() -> dict[str, Sequence[FileInfo]]:
-            found.clear()
-            found.update(zip(partition_paths, self._listing.files(partition_paths), strict=True))
-            return found
+        def look() -> AllFiles:
+            found = zip(partition_paths, self._listing.files(partition_paths), strict=True)
+            return AllFiles(tuple(partition_paths), dict(found))
 
-        if not self._learn(look, whole=False):
-            return found
+        listed, is_kept = self._learn(look, whole=False)
+        if not is_kept:
+            return listed.files
         return {path: _infos(path, self._files.find(path) or {}) for path in partition_paths}
 
-    def _all_listed(self) -> AllFiles:
-        found: list[AllFiles] = []
-
-        def look() -> dict[str, Sequence[FileInfo]]:
-            found[:] = [self._listing.all_files()]
-            return dict(found[0].files)
-
-        self._learn(look, whole=True)
-        return found[0]
-
-    def _learn(self, look: Callable[[], dict[str, Sequence[FileInfo]]], *, whole: bool) -> bool:
-        """Take in a listing. False where the table changed too much all the time: then nothing of it is kept."""
+    def _learn(self, look: Callable[[], AllFiles], *, whole: bool) -> _Learned:
+        """Take in a listing."""
         known = self._files
         for _ in range(_LISTED_AGAIN):
             listed = look()
             after = self._active.load()
             committed = self._committed_of(after)
-            for path, infos in listed.items():
+            for path, infos in listed.files.items():
                 known.put(path, counted_files(path, infos, after, committed))
             known.is_whole |= whole
             if self._follow(after):
-                known.learned += len(listed)
+                known.learned += len(listed.files)
                 known.save_if_due()
-                return True
-        return False
+                return _Learned(listed, is_kept=True)
+        return _Learned(listed, is_kept=False)
 
     def _committed_of(self, timeline: Timeline) -> CommittedFiles:
         if self._committed is None or self._committed_on != timeline.instants:
