@@ -21,7 +21,7 @@ from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.index.bucket import Evidence, evidence_of, hash_field_choices, looks_bucketed
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.buckets import BUCKET_INDEX, BucketLayout
-from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.files import FileSlice
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.options.buckets import asked_layout, layout_properties
 from hoodie.options.fits import check_against, check_writable
@@ -125,7 +125,7 @@ def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOpti
                 "begin with numbers of buckets; drop the option"
             )
         return None
-    return _derived(context, slices, index, asked=asked, schema=snapshot.schema)
+    return _derived(context, slices, index, snapshot.schema)
 
 
 def _newest_file_ids(snapshot: Snapshot) -> set[str] | None:
@@ -138,57 +138,64 @@ def _newest_file_ids(snapshot: Snapshot) -> set[str] | None:
 
 
 def _derived(
-    context: TableContext, slices: list[FileSlice], index: IndexOptions, *, asked: bool, schema: pa.Schema | None
+    context: TableContext, slices: list[FileSlice], index: IndexOptions, schema: pa.Schema | None
 ) -> BucketLayout | None:
-    config = context.config
-    greatest = max(bucket_of_file_id(file_slice.group.file_id) or 0 for file_slice in slices)
+    """What the keys of some files say. None: no buckets, for a few plain files may have ids that begin with digits, too."""
+    config, asked = context.config, index.asked is IndexType.BUCKET
+    stated_count = index.bucket_count if asked else None
     choices = hash_field_choices(config.record_key_fields) or [()]
     if index.bucket_fields:
         choices = [index.bucket_fields]
-    elif asked and index.bucket_count:
+    elif stated_count:
         choices = choices[:1]  # as Apache Hudi understands these options
-    bases: list[BaseFile] = [file_slice.base for file_slice in slices if file_slice.base is not None]
-    told = index.bucket_count if asked else None
-    unstored = None if schema is None else unstored_of(config, schema)
-    possible = [Evidence(fields, 0, greatest) for fields in choices if not told or told > greatest]
-    for found in evidence_of(
-        context.storage, bases[:_MAX_FILES], greatest=greatest, choices=choices, unstored=unstored
-    ):
-        possible = [each for each in found if not told or each.allows(told)]
-        if told or not possible or (len(possible) == 1 and possible[0].only_count):
-            break
-    if not possible:
-        if index.asked not in (None, IndexType.BUCKET) or (not asked and len(slices) == 1):
-            return None
-        if not asked:
-            raise UnsupportedTableError(
-                f"table {config.name!r} at {config.uri} can be read, not written: its file ids begin with numbers of buckets, but no "
-                "one number of buckets puts its keys there. Were there several, or one for each partition? If it has no bucket "
-                "index at all, set hoodie.index.type=BLOOM"
-            )
-        said = f"hoodie.bucket.index.num.buckets={index.bucket_count}, " if index.bucket_count else ""
-        raise OptionError(
-            f"options contradict table {config.name!r} at {config.uri}: hoodie.index.type=BUCKET, {said}hash columns "
-            f"{' or '.join(','.join(choice) for choice in choices)}, but its keys are not where these put them; "
-            "correct the options, or drop them to let the files decide"
-        )
-    if told and len(possible) == 1:
-        return BucketLayout(told, possible[0].fields)
-    if len(possible) == 1 and (count := possible[0].only_count):
+    possible = _possible(context, slices, choices, stated_count, schema)
+    if len(possible) == 1 and (count := stated_count or possible[0].only_count):
         if index.asked in (None, IndexType.BUCKET) and index.bucket_count in (None, count):
             return BucketLayout(count, possible[0].fields)
         raise OptionError(
             f"options contradict table {config.name!r} at {config.uri}: its files have the bucket index with {count} buckets over "
             f"{','.join(possible[0].fields)}, and to write them otherwise would store keys twice; drop the options about the index"
         )
-    if index.asked not in (None, IndexType.BUCKET):
-        return None  # the user knows: ids of a few plain files may begin with digits, too
+    if not asked and (index.asked is not None or (not possible and len(slices) == 1)):
+        return None
+    if possible:
+        raise OptionError(
+            f"table {config.name!r} at {config.uri} seems to have the bucket index of Apache Hudi, and its files do not tell the "
+            "number of buckets or the hash columns for sure\n"
+            "  fix:     set hoodie.index.type=BUCKET, hoodie.bucket.index.num.buckets and, where it is not the whole key,\n"
+            "           hoodie.bucket.index.hash.field to what its writers use, once; or hoodie.index.type=BLOOM if it has none"
+        )
+    if not asked:
+        raise UnsupportedTableError(
+            f"table {config.name!r} at {config.uri} can be read, not written: its file ids begin with numbers of buckets, but no "
+            "one number of buckets puts its keys there. Were there several, or one for each partition? If it has no bucket "
+            "index at all, set hoodie.index.type=BLOOM"
+        )
+    number = f"hoodie.bucket.index.num.buckets={stated_count}, " if stated_count else ""
     raise OptionError(
-        f"table {config.name!r} at {config.uri} seems to have the bucket index of Apache Hudi, and its files do not tell the "
-        "number of buckets or the hash columns for sure\n"
-        "  fix:     set hoodie.index.type=BUCKET, hoodie.bucket.index.num.buckets and, where it is not the whole key,\n"
-        "           hoodie.bucket.index.hash.field to what its writers use, once; or hoodie.index.type=BLOOM if it has none"
+        f"options contradict table {config.name!r} at {config.uri}: hoodie.index.type=BUCKET, {number}hash columns "
+        f"{' or '.join(','.join(choice) for choice in choices)}, but its keys are not where these put them; "
+        "correct the options, or drop them to let the files decide"
     )
+
+
+def _possible(
+    context: TableContext,
+    slices: list[FileSlice],
+    choices: Sequence[tuple[str, ...]],
+    count: int | None,
+    schema: pa.Schema | None,
+) -> list[Evidence]:
+    """What the keys of some files leave of these choices of hash columns; `count`: of buckets, where the options say it."""
+    greatest = max(bucket_of_file_id(file_slice.group.file_id) or 0 for file_slice in slices)
+    bases = [file_slice.base for file_slice in slices if file_slice.base is not None][:_MAX_FILES]
+    unstored = None if schema is None else unstored_of(context.config, schema)
+    possible = [Evidence(fields, 0, greatest) for fields in choices if not count or count > greatest]
+    for found in evidence_of(context.storage, bases, greatest=greatest, choices=choices, unstored=unstored):
+        possible = [each for each in found if not count or each.allows(count)]
+        if count or not possible or (len(possible) == 1 and possible[0].only_count):
+            break
+    return possible
 
 
 def _remembered(context: TableContext, looked_at: Snapshot, layout: BucketLayout) -> TableContext:
