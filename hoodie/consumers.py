@@ -23,7 +23,7 @@ from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import counted
 from hoodie.timeline.undone import refuse_undone
 from hoodie.txn.consumer_places import create_place, drop_place, move_place, shown
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.txn.heartbeat import changes_table
 from hoodie.view.consumers import (
     ConsumerPlace,
     StoredPlace,
@@ -162,8 +162,7 @@ class Consumer(Generic[R]):
         self._until = end
         return found
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def commit(self) -> None:
         """Move the place behind what `changes` gave, now. The end of a `with` block does so, too.
 
@@ -192,8 +191,7 @@ class Consumer(Generic[R]):
         """
         return lag_behind(self._context, self._context.snapshot(), self._stored.place.position)
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def seek(self, to: Moment) -> None:
         """Put the place somewhere else, at once; what `changes` gave before is forgotten.
 
@@ -242,8 +240,7 @@ class Consumer(Generic[R]):
         if not self._stored.place.before_images:
             self._write(self._stored.place.position, before_images=True)
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def _write(self, position: InstantTime | None, *, before_images: bool) -> None:
         self._move(position, before_images=before_images)
 
@@ -293,8 +290,7 @@ class TableConsumers(ABC, Generic[R]):
         meta_columns: bool = False,
     ) -> R: ...
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def consumer(self, name: str, *, start: Moment = "earliest") -> Consumer[R]:
         """A durable cursor over the changes of the table, which the table keeps under a name. It is made when it is used first.
 
@@ -333,8 +329,7 @@ class TableConsumers(ABC, Generic[R]):
         context, _ = self._at_work()
         return consumers_of(context, context.snapshot())
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def drop_consumer(self, name: str) -> None:
         """Forget a named consumer. What it has read stays read; under the same name a new one can be made.
 

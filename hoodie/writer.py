@@ -20,11 +20,10 @@ from hoodie.options.fits import check_writable
 from hoodie.options.write import WriteOptions
 from hoodie.services.catalog import SERVICES
 from hoodie.services.inline import after_commit
-from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline_server.embedded import embedded
 from hoodie.txn.ahead import Patience, wait_for_service
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.txn.heartbeat import changes_table
 from hoodie.undo.recovery import recover_before_write, rollback_failed
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
@@ -57,8 +56,7 @@ class TableWriter:
     def uri(self) -> str:
         return self.context.storage.uri
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def write(
         self,
         records: Records,
@@ -118,8 +116,7 @@ class TableWriter:
         after_commit(context, options)
         return result
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
         """A write whose options say all of it: `delete_partition` with a list of partitions."""
         context, options = self._begun(operation, options)

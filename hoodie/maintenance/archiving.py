@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.results import ArchiveResult
-from hoodie.options.arguments import archive_options, parse_options
-from hoodie.storage.refusals import said_plainly
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.options.arguments import archive_options
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.services.archiving
 
 
 class Archiving(OpenTable):
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def archive(
         self,
         options: Mapping[str, str] | None = None,
@@ -48,6 +46,5 @@ class Archiving(OpenTable):
         Example:
             >>> table.archive(min_commits=20)
         """
-        asked = archive_options(min_commits=min_commits, max_commits=max_commits)
-        context, write = self._at_work({**parse_options(options), **asked})
+        context, write = self._working(options, archive_options(min_commits=min_commits, max_commits=max_commits))
         return hoodie.services.archiving.archive(context, write, dry_run=dry_run)

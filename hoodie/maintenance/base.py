@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import hoodie.services
+from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.options.arguments import check_seconds
+from hoodie.model.results import CommitResult
+from hoodie.options.arguments import check_seconds, parse_options
 from hoodie.options.moments import Moment
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
@@ -20,9 +22,9 @@ from hoodie.view.context import TableContext
 if TYPE_CHECKING:
     import hoodie.services.acts
     import hoodie.services.budget
-    from hoodie.services.base import Service
+    import hoodie.services.catalog
 
-R = TypeVar("R")
+AtWork = tuple[TableContext, WriteOptions]
 
 
 class OpenTable(ABC):
@@ -46,21 +48,27 @@ class OpenTable(ABC):
         return instant_of(moment, lambda: instants(self.timeline), name="instant", zone=zone, table=self.uri)
 
     @abstractmethod
-    def _at_work(self, options: Mapping[str, str] | None = None) -> tuple[TableContext, WriteOptions]:
+    def _at_work(self, options: Mapping[str, str] | None = None) -> AtWork:
         """The table among the writers that the options speak of, and these options."""
 
+    def _working(self, options: Mapping[str, str] | None, arguments: Mapping[str, str]) -> AtWork:
+        """The same, where arguments of a method stand for options."""
+        return self._at_work({**parse_options(options), **arguments})
 
-def scheduled(service: Service[object], at_work: tuple[TableContext, WriteOptions], *, wait_s: float) -> str | None:
-    """What the methods `schedule_…` give: the instant of a plan, None when there is nothing to do."""
-    check_seconds(wait_s, "wait_s")
-    return hoodie.services.acts.schedule(service, *at_work, wait_s=wait_s)
+    def _schedule(self, action: Action, at_work: AtWork, *, wait_s: float) -> str | None:
+        """What the methods `schedule_…` give: the instant of a plan, None when there is nothing to do."""
+        check_seconds(wait_s, "wait_s")
+        return hoodie.services.acts.schedule(hoodie.services.catalog.REWRITING[action], *at_work, wait_s=wait_s)
 
-
-def ran(
-    service: Service[R], at_work: tuple[TableContext, WriteOptions], *, instant: str | None, budget_s: float | None
-) -> list[R]:
-    """What the methods `run_…` give: the results of the plans that this call ran itself."""
-    check_seconds(budget_s, "budget_s", or_none=True)
-    return hoodie.services.acts.run_pending(
-        service, *at_work, instant=instant, budget=hoodie.services.budget.Budget(budget_s)
-    )
+    def _run(
+        self, action: Action, at_work: AtWork, *, instant: Moment | None, budget_s: float | None
+    ) -> list[CommitResult]:
+        """What the methods `run_…` give: the results of the plans that this call ran itself."""
+        check_seconds(budget_s, "budget_s", or_none=True)
+        found = None if instant is None else self._instant(instant, lambda timeline: timeline.pending(action))
+        return hoodie.services.acts.run_pending(
+            hoodie.services.catalog.REWRITING[action],
+            *at_work,
+            instant=found,
+            budget=hoodie.services.budget.Budget(budget_s),
+        )

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.results import CleanResult
-from hoodie.options.arguments import clean_options, parse_options
-from hoodie.storage.refusals import said_plainly
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.options.arguments import clean_options
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.services.acts
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
 
 class Cleans(OpenTable):
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def clean(
         self,
         options: Mapping[str, str] | None = None,
@@ -52,8 +50,9 @@ class Cleans(OpenTable):
             >>> table.clean(dry_run=True).bytes_freed
             >>> table.clean(retain_commits=3)
         """
-        asked = clean_options(commits=retain_commits, hours=retain_hours, versions=retain_versions)
-        context, write = self._at_work({**parse_options(options), **asked})
+        context, write = self._working(
+            options, clean_options(commits=retain_commits, hours=retain_hours, versions=retain_versions)
+        )
         cleaning, acts = hoodie.services.cleaning, hoodie.services.acts
         cleaning.CLEANING.require_fit(context)
         if dry_run:

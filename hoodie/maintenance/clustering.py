@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 
 import hoodie.read
 import hoodie.services
-from hoodie.maintenance.base import OpenTable, ran, scheduled
+from hoodie.maintenance.base import AtWork, OpenTable
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import ClusteringPlan
 from hoodie.model.results import CommitResult
-from hoodie.options.arguments import cluster_options, parse_options
+from hoodie.options.arguments import cluster_options
 from hoodie.options.moments import Moment
-from hoodie.options.write import WriteOptions
 from hoodie.read.where import Where
 from hoodie.storage.refusals import said_plainly
-from hoodie.txn.heartbeat import undisturbed
-from hoodie.view.context import TableContext
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.read.partitions
@@ -27,8 +25,7 @@ if TYPE_CHECKING:
 
 
 class Clusterings(OpenTable):
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def schedule_clustering(
         self,
         sort_by: str | Sequence[str] | None = None,
@@ -50,14 +47,11 @@ class Clusterings(OpenTable):
         Returns:
             The instant of the plan, or None when there is nothing to put in order.
         """
-        return scheduled(
-            hoodie.services.clustering.CLUSTERING,
-            self._clustering(sort_by, layout, where, target_file_mb, options),
-            wait_s=wait_s,
+        return self._schedule(
+            Action.CLUSTERING, self._clustering(sort_by, layout, where, target_file_mb, options), wait_s=wait_s
         )
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def run_clustering(
         self, instant: Moment | None = None, budget_s: float | None = 300, options: Mapping[str, str] | None = None
     ) -> list[CommitResult]:
@@ -76,12 +70,7 @@ class Clusterings(OpenTable):
             InstantNotFoundError: no clustering is pending at that instant.
             CommitConflictError: a write changed files that the plan names. The plan is dropped.
         """
-        return ran(
-            hoodie.services.clustering.CLUSTERING,
-            self._at_work(options),
-            instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.CLUSTERING)),
-            budget_s=budget_s,
-        )
+        return self._run(Action.CLUSTERING, self._at_work(options), instant=instant, budget_s=budget_s)
 
     def cluster(
         self,
@@ -140,9 +129,10 @@ class Clusterings(OpenTable):
         where: Where | None,
         target_file_mb: float | None,
         options: Mapping[str, str] | None,
-    ) -> tuple[TableContext, WriteOptions]:
-        asked = cluster_options(sort_by=sort_by, layout=layout, target_file_mb=target_file_mb)
-        context, write = self._at_work({**parse_options(options), **asked})
+    ) -> AtWork:
+        context, write = self._working(
+            options, cluster_options(sort_by=sort_by, layout=layout, target_file_mb=target_file_mb)
+        )
         hoodie.services.clustering.CLUSTERING.require_fit(context)
         partitions = None if where is None else hoodie.read.partitions.partitions_where(context, where)
         return context, replace(write, clustering=replace(write.clustering, whole=True, partitions=partitions))

@@ -7,26 +7,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import hoodie.services
-from hoodie.maintenance.base import OpenTable, ran, scheduled
+from hoodie.maintenance.base import AtWork, OpenTable
 from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
-from hoodie.options.arguments import check_seconds, compaction_options, parse_options
+from hoodie.options.arguments import check_seconds, compaction_options
 from hoodie.options.moments import Moment
-from hoodie.options.write import WriteOptions
-from hoodie.storage.refusals import said_plainly
-from hoodie.txn.heartbeat import undisturbed
-from hoodie.view.context import TableContext
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.services.compacting
-    import hoodie.services.compaction
 
 
 class Compactions(OpenTable):
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def schedule_compaction(
         self,
         options: Mapping[str, str] | None = None,
@@ -48,12 +43,9 @@ class Compactions(OpenTable):
         Returns:
             The instant of the plan, or None when there is nothing to merge.
         """
-        return scheduled(
-            hoodie.services.compaction.COMPACTION, self._to_compact(options, strategy, None), wait_s=wait_s
-        )
+        return self._schedule(Action.COMPACTION, self._to_compact(options, strategy, None), wait_s=wait_s)
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def run_compaction(
         self,
         instant: Moment | None = None,
@@ -78,15 +70,11 @@ class Compactions(OpenTable):
             InstantNotFoundError: no compaction is pending at that instant.
             CommitConflictError: another process runs the one at that instant.
         """
-        return ran(
-            hoodie.services.compaction.COMPACTION,
-            self._to_compact(options, None, memory_mb),
-            instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.COMPACTION)),
-            budget_s=budget_s,
+        return self._run(
+            Action.COMPACTION, self._to_compact(options, None, memory_mb), instant=instant, budget_s=budget_s
         )
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def compact(
         self,
         options: Mapping[str, str] | None = None,
@@ -121,9 +109,8 @@ class Compactions(OpenTable):
 
     def _to_compact(
         self, options: Mapping[str, str] | None, strategy: str | CompactionStrategy | None, memory_mb: int | None
-    ) -> tuple[TableContext, WriteOptions]:
-        asked = compaction_options(strategy=strategy, memory_mb=memory_mb)
-        context, write = self._at_work({**parse_options(options), **asked})
+    ) -> AtWork:
+        context, write = self._working(options, compaction_options(strategy=strategy, memory_mb=memory_mb))
         if callable(strategy):
             write = replace(write, compaction=replace(write.compaction, chooses=strategy))
         return context, write

@@ -16,8 +16,7 @@ from hoodie.maintenance.savepoints import Savepoints
 from hoodie.model.enums import TableType
 from hoodie.model.instant import InstantTime
 from hoodie.model.results import CommitResult, EraseResult
-from hoodie.storage.refusals import said_plainly
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.repair.remains
@@ -28,8 +27,7 @@ class Erasure(Compactions, Cleans, Savepoints):
     @abstractmethod
     def delete(self, data: Any = None, options: Mapping[str, str] | None = None) -> CommitResult: ...
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def erase(self, keys: Any, options: Mapping[str, str] | None = None) -> EraseResult:
         """Delete rows, and let nothing of them stay in any file: compact logs, clean older versions, archive the commits before.
 

@@ -9,19 +9,17 @@ import hoodie.services
 from hoodie.errors import OptionError
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.service_results import ExpiryResult
-from hoodie.options.arguments import expiry_options, parse_options
+from hoodie.options.arguments import expiry_options
 from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.option import option_name
-from hoodie.storage.refusals import said_plainly
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.services.expiry
 
 
 class Expiry(OpenTable):
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def expire_partitions(
         self, days: int | None = None, options: Mapping[str, str] | None = None, *, dry_run: bool = False
     ) -> ExpiryResult:
@@ -48,7 +46,7 @@ class Expiry(OpenTable):
             >>> table.expire_partitions(days=90, dry_run=True).partitions
             >>> table.expire_partitions(days=90)
         """
-        context, write = self._at_work({**parse_options(options), **expiry_options(days=days)})
+        context, write = self._working(options, expiry_options(days=days))
         if write.expiry.days <= 0:
             raise OptionError(
                 f"after how many days does a partition of table {context.config.name!r} expire? Give days=…, or set "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import hoodie.hive
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.hive_results import HiveSyncResult
-from hoodie.options.arguments import hive_options, parse_options
+from hoodie.options.arguments import hive_options
 from hoodie.storage.refusals import said_plainly
 
 if TYPE_CHECKING:
@@ -45,6 +45,5 @@ class HiveRegistration(OpenTable):
         Example:
             >>> table.register_in_hive(metastore="thrift://hive:9083", database="lake")
         """
-        said = hive_options(metastore=metastore, database=database, table=table)
-        context, write = self._at_work({**parse_options(options), **said})
+        context, write = self._working(options, hive_options(metastore=metastore, database=database, table=table))
         return hoodie.hive.sync.sync(context, write.hive_sync, dry_run=dry_run)

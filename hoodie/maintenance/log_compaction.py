@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import hoodie.services
-from hoodie.maintenance.base import OpenTable, ran, scheduled
+from hoodie.maintenance.base import AtWork, OpenTable
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
-from hoodie.options.arguments import log_compaction_options, parse_options
+from hoodie.options.arguments import log_compaction_options
 from hoodie.options.moments import Moment
-from hoodie.options.write import WriteOptions
-from hoodie.storage.refusals import said_plainly
-from hoodie.txn.heartbeat import undisturbed
-from hoodie.view.context import TableContext
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.services.acts
@@ -23,8 +20,7 @@ if TYPE_CHECKING:
 
 
 class LogCompactions(OpenTable):
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def schedule_log_compaction(
         self, options: Mapping[str, str] | None = None, *, blocks: int | None = None, wait_s: float = 30
     ) -> str | None:
@@ -38,12 +34,9 @@ class LogCompactions(OpenTable):
         Returns:
             The instant of the plan, or None when no file slice has enough logs.
         """
-        return scheduled(
-            hoodie.services.log_compaction.LOG_COMPACTION, self._to_compact_logs(options, blocks, None), wait_s=wait_s
-        )
+        return self._schedule(Action.LOGCOMPACTION, self._to_compact_logs(options, blocks, None), wait_s=wait_s)
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def run_log_compaction(
         self,
         instant: Moment | None = None,
@@ -69,15 +62,11 @@ class LogCompactions(OpenTable):
             InstantNotFoundError: no log compaction is pending at that instant.
             CommitConflictError: another process runs the one at that instant.
         """
-        return ran(
-            hoodie.services.log_compaction.LOG_COMPACTION,
-            self._to_compact_logs(options, None, memory_mb),
-            instant=None if instant is None else self._instant(instant, lambda t: t.pending(Action.LOGCOMPACTION)),
-            budget_s=budget_s,
+        return self._run(
+            Action.LOGCOMPACTION, self._to_compact_logs(options, None, memory_mb), instant=instant, budget_s=budget_s
         )
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def compact_logs(
         self, options: Mapping[str, str] | None = None, *, blocks: int | None = None, memory_mb: int | None = None
     ) -> list[CommitResult]:
@@ -109,8 +98,5 @@ class LogCompactions(OpenTable):
         """The log compactions that were scheduled and have not been run to their end."""
         return self.timeline.pending(Action.LOGCOMPACTION)
 
-    def _to_compact_logs(
-        self, options: Mapping[str, str] | None, blocks: int | None, memory_mb: int | None
-    ) -> tuple[TableContext, WriteOptions]:
-        asked = log_compaction_options(blocks=blocks, memory_mb=memory_mb)
-        return self._at_work({**parse_options(options), **asked})
+    def _to_compact_logs(self, options: Mapping[str, str] | None, blocks: int | None, memory_mb: int | None) -> AtWork:
+        return self._working(options, log_compaction_options(blocks=blocks, memory_mb=memory_mb))

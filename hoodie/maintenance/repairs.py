@@ -13,9 +13,9 @@ from hoodie.model.findings import YOUNG_S, PropertiesRepair, RepairResult
 from hoodie.options.arguments import check_seconds, parse_options, parse_texts
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
-from hoodie.storage.refusals import plain_errors, said_plainly
+from hoodie.storage.refusals import plain_errors
 from hoodie.storage.uri import open_storage
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.txn.heartbeat import changes_table, undisturbed
 
 if TYPE_CHECKING:
     import hoodie.repair.properties_repair
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 class Repairs(OpenTable):
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def repair(
         self, what: str | Sequence[str] | None = None, *, dry_run: bool = True, older_than_s: float = YOUNG_S
     ) -> RepairResult:
@@ -57,8 +56,7 @@ class Repairs(OpenTable):
             context, hoodie.repair.repairs.kinds_of(what), dry_run=dry_run, older_than_s=older_than_s
         )
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def undo_repair(self, set_aside: str) -> list[str]:
         """Put back the files that a repair moved away.
 

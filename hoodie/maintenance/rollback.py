@@ -12,7 +12,7 @@ from hoodie.model.instant import InstantTime
 from hoodie.model.results import RestoreResult
 from hoodie.options.moments import Moment
 from hoodie.storage.refusals import said_plainly
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.services.catalog
@@ -55,8 +55,7 @@ class Rollbacks(OpenTable):
         context, _ = self._at_work()
         return hoodie.undo.rollback.preview_rollback(context, instant)
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def _rollback(self, instant: InstantTime | None) -> list[str]:
         context, _ = self._at_work()
         if instant is None:

@@ -15,7 +15,7 @@ from hoodie.model.results import RestoreResult, Savepoint
 from hoodie.options.moments import Moment
 from hoodie.storage.refusals import said_plainly
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.heartbeat import undisturbed
+from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.services.acts
@@ -32,8 +32,7 @@ def _savepoints(timeline: Timeline) -> Sequence[Instant]:
 
 
 class Savepoints(OpenTable):
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def savepoint(self, instant: Moment | None = None, comment: str = "") -> str:
         """Keep the state after a commit: its files are not cleaned, and the table can be restored to it, until the savepoint is
         dropped.
@@ -67,8 +66,7 @@ class Savepoints(OpenTable):
         context, _ = self._at_work()
         return hoodie.services.savepoints.savepoints_of(context)
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def drop_savepoint(self, instant: Moment) -> None:
         """Let a savepoint go. Its commit stays; later cleans may delete its files.
 
@@ -81,8 +79,7 @@ class Savepoints(OpenTable):
         context, _ = self._at_work()
         hoodie.services.savepoints.drop_savepoint(context, self._instant(instant, _savepoints))
 
-    @undisturbed()
-    @said_plainly
+    @changes_table
     def restore(self, instant: Moment, *, dry_run: bool = False) -> RestoreResult:
         """Take the table back to a commit: what was written, compacted and clustered after it is undone, for good.
 

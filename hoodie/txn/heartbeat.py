@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import Concatenate, Protocol
 
 from hoodie.errors import CommitConflictError
 from hoodie.lock.base import Liveness
@@ -20,6 +20,7 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.options.concurrency import EXPIRY_MARGIN_S, ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.many import together
+from hoodie.storage.refusals import P, R, S, said_plainly
 from hoodie.timeline.pending import locked_otherwise, written_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.writer_note import writer_of
@@ -203,3 +204,8 @@ def undisturbed() -> Iterator[None]:
                 if heartbeat._owner == me:
                     heartbeat.abandon()
             raise
+
+
+def changes_table(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """For a method of an open table that changes it: `undisturbed`, and what the system refuses is said in hoodie's errors."""
+    return undisturbed()(said_plainly(method))
