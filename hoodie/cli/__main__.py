@@ -23,9 +23,8 @@ OPTION_PREFIX = "hoodie."
 MODULES = {
     "show": ("show", "timeline", "commits", "files", "explain", "schema"),
     "page": ("report",),
-    "compaction": ("compaction",),
+    "compaction": ("compaction", "log-compaction"),
     "services": ("clean", "archive", "rollback"),
-    "log_compaction": ("log-compaction",),
     "clustering": ("cluster", "clustering"),
     "daemon": ("services",),
     "expiry": ("ttl",),

@@ -1,63 +1,121 @@
-"""`hoodie compaction`: merge log files into base files, planned now and run at once or later."""
+"""`hoodie compaction` and `hoodie log-compaction`: merge log files, planned now and run at once or later."""
 
 from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from hoodie.cli.arguments import Commands
 from hoodie.cli.plans import RUN_OR_PLAN, add_acts, add_memory, plan_report, run_report, slice_lines, slices_of
 from hoodie.cli.report import Report
-from hoodie.model.results import format_count, format_size
+from hoodie.model.instant import Instant
+from hoodie.model.results import CommitResult, format_count, format_size
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
-_NAME = "compaction"
-_NOTHING = "no file group has logs to merge"
+
+class _Merging(NamedTuple):
+    """A service that merges logs, as a command."""
+
+    name: str
+    text: str
+    argument: tuple[str, Mapping[str, Any]]
+    """By which users say what is taken."""
+    budget: str
+    verb: str
+    nothing: str
+    """Why there may be nothing to do."""
+    pending: Callable[[HoodieTable], Sequence[Instant]]
+    plan: Callable[[HoodieTable, Namespace], str | None]
+    run: Callable[[HoodieTable, Namespace], list[CommitResult]]
+    at_once: Callable[[HoodieTable, Namespace], tuple[str | None, list[CommitResult]]]
+    """Plan and run, where nothing is pending: the first plan, and what was done."""
+    line: Callable[[CommitResult], str]
+
+
+def _compact(table: HoodieTable, args: Namespace) -> tuple[str | None, list[CommitResult]]:
+    done = table.compact(strategy=args.strategy, budget_s=args.budget, memory_mb=args.memory)
+    return (done[0].instant if done else None), done
+
+
+def _compact_logs(table: HoodieTable, args: Namespace) -> tuple[str | None, list[CommitResult]]:
+    planned = table.schedule_log_compaction(blocks=args.blocks)
+    return planned, [] if planned is None else table.run_log_compaction(None, args.budget, memory_mb=args.memory)
+
+
+_TABLE = (
+    _Merging(
+        "compaction",
+        "merge log files into base files",
+        ("--strategy", {"metavar": "NAME", "help": "which slices are taken, such as log_file_num or day_based"}),
+        budget="run what fits into this time, at least one plan",
+        verb="compact",
+        nothing="no file group has logs to merge",
+        pending=lambda t: t.pending_compactions(),
+        plan=lambda t, a: t.schedule_compaction(strategy=a.strategy),
+        run=lambda t, a: t.run_compaction(a.instant, a.budget, memory_mb=a.memory),
+        at_once=_compact,
+        line=lambda done: f"{done.instant} compacted: {format_count(done.files, 'base file')}, {_cost(done)}",
+    ),
+    _Merging(
+        "log-compaction",
+        "merge log files into larger ones, beside their base files",
+        (
+            "--blocks",
+            {"metavar": "N", "type": int, "help": "slices that got so many logs since the last one (default 5)"},
+        ),
+        budget="begin no further one after this time",
+        verb="merge",
+        nothing="no file slice has got so many logs since its last log compaction",
+        pending=lambda t: t.pending_log_compactions(),
+        plan=lambda t, a: t.schedule_log_compaction(blocks=a.blocks),
+        run=lambda t, a: t.run_log_compaction(a.instant, a.budget, memory_mb=a.memory),
+        at_once=_compact_logs,
+        line=lambda done: (
+            f"{done.instant} log compaction: {format_count(done.files, 'log file')}, {_cost(done)}"
+            if done.instant
+            else "a plan was taken back: all of its file groups were compacted, clustered or replaced meanwhile"
+        ),
+    ),
+)
+
+
+def _cost(done: CommitResult) -> str:
+    return f"{format_size(done.bytes_written)}, {done.seconds:.2f} s"
 
 
 def register(to: Commands) -> None:
-    plan, run = add_acts(
-        to,
-        _NAME,
-        "merge log files into base files",
-        plan=lambda c, t, a: plan_compaction(c, t, strategy=a.strategy),
-        run=lambda _, t, a: run_compaction(
-            t, instant=a.instant, budget_s=a.budget, strategy=a.strategy, memory_mb=a.memory
-        ),
-        run_text=RUN_OR_PLAN,
-        budget="run what fits into this time, at least one plan",
-    )
-    add_memory(run)
-    for each in (plan, run):
-        each.add_argument(
-            "--strategy", metavar="NAME", help="which slices are taken, such as log_file_num or day_based"
+    for row in _TABLE:
+        plan, run = add_acts(
+            to,
+            row.name,
+            row.text,
+            plan=partial(_plan, row),
+            run=partial(_run, row),
+            run_text=RUN_OR_PLAN,
+            budget=row.budget,
         )
+        add_memory(run)
+        for each in (plan, run):
+            each.add_argument(row.argument[0], **row.argument[1])
 
 
-def plan_compaction(context: TableContext, table: HoodieTable, *, strategy: str | None) -> Report:
-    """Schedule a compaction, and list every plan that waits to be run."""
-    scheduled = table.schedule_compaction(strategy=strategy)
-    waiting = slices_of(context, table.pending_compactions())
-    return plan_report(_NAME, scheduled, waiting, slice_lines(waiting), nothing=_NOTHING)
+def _plan(row: _Merging, context: TableContext, table: HoodieTable, args: Namespace) -> Report:
+    """Schedule one, and list every plan that waits to be run."""
+    planned = row.plan(table, args)
+    waiting = slices_of(context, row.pending(table))
+    return plan_report(row.name, planned, waiting, slice_lines(waiting), nothing=row.nothing)
 
 
-def run_compaction(
-    table: HoodieTable,
-    *,
-    instant: str | None,
-    budget_s: float | None,
-    strategy: str | None,
-    memory_mb: int | None,
-) -> Report:
-    """Run what is pending, or, when nothing is, schedule a compaction and run it."""
-    scheduled = None
-    if instant is None and not table.pending_compactions():
-        results = table.compact(strategy=strategy, budget_s=budget_s, memory_mb=memory_mb)
-        if not results:
-            return run_report([], [], [f"nothing to compact: {_NOTHING}"], scheduled=None)
-        scheduled = results[0].instant
+def _run(row: _Merging, context: TableContext, table: HoodieTable, args: Namespace) -> Report:
+    """Run what is pending, or, when nothing is, schedule one and run it."""
+    planned = None
+    if args.instant is not None or row.pending(table):
+        results = row.run(table, args)
     else:
-        results = table.run_compaction(instant, budget_s=budget_s, memory_mb=memory_mb)
-    lines = [
-        f"{r.instant} compacted: {format_count(r.files, 'base file')}, {format_size(r.bytes_written)}, {r.seconds:.2f} s"
-        for r in results
-    ]
-    return run_report(results, table.pending_compactions(), lines, scheduled=scheduled)
+        planned, results = row.at_once(table, args)
+        if planned is None:
+            return run_report([], [], [f"nothing to {row.verb}: {row.nothing}"], scheduled=None)
+    return run_report(results, row.pending(table), map(row.line, results), scheduled=planned)
