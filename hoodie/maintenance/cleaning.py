@@ -60,4 +60,4 @@ class Cleans(OpenTable):
         pending = acts.run_pending(cleaning.CLEANING, context, write)  # what a dead process has begun
         acts.schedule(cleaning.CLEANING, context, write)
         done = acts.run_pending(cleaning.CLEANING, context, write)
-        return cleaning.summed([*pending, *done]) or cleaning.nothing_cleaned(context)
+        return cleaning.summed([*pending, *done]) or cleaning.nothing_cleaned(context.active)

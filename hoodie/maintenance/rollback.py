@@ -60,7 +60,7 @@ class Rollbacks(OpenTable):
         context, _ = self._at_work()
         if instant is None:
             return hoodie.undo.recovery.recover(context, hoodie.services.catalog.SERVICES)
-        if hoodie.undo.rollback.is_completed(context, instant):
+        if hoodie.undo.rollback.is_completed(context.active, instant):
             hoodie.undo.recovery.rollback_failed(context, hoodie.services.catalog.SERVICES)
             hoodie.undo.rollback.roll_back_commit(context, instant)
             return [str(instant)]

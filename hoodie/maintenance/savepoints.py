@@ -64,7 +64,7 @@ class Savepoints(OpenTable):
             >>> [each.comment for each in table.savepoints()]
         """
         context, _ = self._at_work()
-        return hoodie.services.savepoints.savepoints_of(context)
+        return hoodie.services.savepoints.savepoints_of(context.active)
 
     @changes_table
     def drop_savepoint(self, instant: Moment) -> None:

@@ -16,7 +16,7 @@ from hoodie.model.findings import Repair, RepairKind
 from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path, join, parse_base_file, parse_log_file
 from hoodie.repair.stray_files import Strays
-from hoodie.storage.base import FileInfo
+from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.view.context import TableContext
@@ -40,7 +40,7 @@ def find_damaged_plans(
         reason = _in_the_way(context, instant, files)
         if reason is not None:
             left.append(Repair(repair.kind, path, f"{why}; {reason}"))
-        elif _is_young(context, path, older_than_s):
+        elif _is_young(context.storage, path, older_than_s):
             left.append(Repair(repair.kind, path, f"{why}; but it is young, and may just be written", is_young=True))
         else:
             found.append(repair)
@@ -123,9 +123,9 @@ def _error(context: TableContext, instant: Instant) -> str | None:
     return None
 
 
-def _is_young(context: TableContext, path: str, older_than_s: float) -> bool:
+def _is_young(storage: Storage, path: str, older_than_s: float) -> bool:
     try:
-        return context.storage.stat(path).mtime_s > context.storage.now_s() - older_than_s
+        return storage.stat(path).mtime_s > storage.now_s() - older_than_s
     except FileNotFoundError:
         return False
 

@@ -14,6 +14,7 @@ from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
 from hoodie.services.cleaning import CLEANING
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, no_plan, run_failed
 from hoodie.txn.gate import PATIENCE_S
 from hoodie.txn.heartbeat import Life, life_of
@@ -52,14 +53,14 @@ def run_pending(
     service.require_fit(context)
     table = context.storage.uri
     if instant is not None:
-        found = next((i for i in _pending(service, context) if i.time == instant), None)
+        found = next((i for i in _pending(service, context.active) if i.time == instant), None)
         if found is None:
             raise InstantNotFoundError(no_plan(service.action, instant, table=table))
         return [_run(service, context, found, options)]
     budget = budget or Budget(None)
     results: list[R] = []
     seen: set[str] = set()
-    while (found := _next(_pending(service, context), seen)) is not None and budget.allows_another():
+    while (found := _next(_pending(service, context.active), seen)) is not None and budget.allows_another():
         seen.add(found.time)
         try:
             results.append(_run(service, context, found, options))
@@ -77,8 +78,8 @@ def settle(context: TableContext, options: WriteOptions) -> None:
     run_pending(CLEANING, context, options)
 
 
-def _pending(service: Service[object], context: TableContext) -> tuple[Instant, ...]:
-    return context.active.load().pending(service.action)
+def _pending(service: Service[object], active: ActiveTimeline) -> tuple[Instant, ...]:
+    return active.load().pending(service.action)
 
 
 def _next(pending: Iterable[Instant], seen: set[str]) -> Instant | None:

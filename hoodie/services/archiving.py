@@ -35,6 +35,7 @@ from hoodie.services.archive_plan import (
 from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers
 from hoodie.storage.base import Storage
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_writer import ArchiveWriter, archive_writer_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import under_lock
@@ -94,12 +95,12 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     writer = archive_writer_of(context.storage, context.config)
     _add(context, writer, plan.instants)
     if plan.start is not None:
-        with _told_of_others(context):
+        with _told_of_others(context.storage):
             delete_late_files(context, timeline, start=plan.start)
     gone = _delete(context, plan, options)
     merged = _tidy(context, writer, plan, gone)
     if merged or len(gone) < len(plan.instants):
-        _take_out_undone(context, writer, timeline)
+        _take_out_undone(context.active, writer, timeline)
     return ArchiveResult(
         tuple(each.time for each in gone), plan.start, result.held_by, seconds=time.monotonic() - started
     )
@@ -144,7 +145,7 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
         yield from _written_before_base(context, timeline)
     if options.cleaning.automatic or options.archiving.waits_for_cleans:
         # What was archived cannot be looked at any more by a clean, which would have to list the table.
-        last = last_clean(context, timeline)
+        last = last_clean(context.active, timeline)
         kept = last and (last.earliest or last.extra.get(CHECKPOINT))
         if kept:
             yield Hold(InstantTime(kept), "the next clean")
@@ -206,7 +207,7 @@ def _first_in_the_way(context: TableContext, timeline: Timeline, leaving: Sequen
     for instant in leaving:
         if instant.action is not Action.REPLACECOMMIT:
             continue
-        last = last or last_clean(context, timeline)
+        last = last or last_clean(context.active, timeline)
         if last is None or (last.earliest and instant.time >= last.earliest):
             return instant
         replaced = context.active.read_commit(instant).replaced_file_ids
@@ -234,7 +235,7 @@ def _keys(instants: Iterable[Instant]) -> frozenset[tuple[str, Action]]:
 def _add(context: TableContext, writer: ArchiveWriter, instants: Iterable[Instant]) -> None:
     storage, clock = context.storage, context.clock
     found = context.active.state_files(_keys(instants))
-    with _told_of_others(context):
+    with _told_of_others(context.storage):
         contents = storage.each(storage.read, [info.path for _, info in found])
     files = [
         StateFile(instant, content, format_instant(clock.wall(info.mtime_s)))
@@ -244,7 +245,7 @@ def _add(context: TableContext, writer: ArchiveWriter, instants: Iterable[Instan
 
 
 @contextmanager
-def _told_of_others(context: TableContext) -> Iterator[None]:
+def _told_of_others(storage: Storage) -> Iterator[None]:
     """A file of the timeline that is gone is in the archive by now.
 
     Raises:
@@ -254,7 +255,7 @@ def _told_of_others(context: TableContext) -> Iterator[None]:
         yield
     except FileNotFoundError as exc:
         raise CommitConflictError(
-            f"another process archives the timeline of table {context.storage.uri} right now; nothing was lost, and what is left "
+            f"another process archives the timeline of table {storage.uri} right now; nothing was lost, and what is left "
             "over is archived the next time"
         ) from exc
 
@@ -331,11 +332,11 @@ def take_off_left_behind(context: TableContext, commit: Instant) -> None:
 # -- afterwards --------------------------------------------------------------------------------------------------------
 
 
-def _take_out_undone(context: TableContext, writer: ArchiveWriter, before: Timeline) -> None:
+def _take_out_undone(active: ActiveTimeline, writer: ArchiveWriter, before: Timeline) -> None:
     """A restore that came meanwhile may have looked through the archive before this process put its instants there."""
     known = {i.time for i in before if i.action is Action.RESTORE}
-    restores = [i for i in context.active.load_all() if i.action is Action.RESTORE and i.time not in known]
-    undone = frozenset(time for restore in restores for time, _ in context.active.planned_to_undo(restore))
+    restores = [i for i in active.load_all() if i.action is Action.RESTORE and i.time not in known]
+    undone = frozenset(time for restore in restores for time, _ in active.planned_to_undo(restore))
     if undone:
         writer.take_out(undone)
 

@@ -21,6 +21,7 @@ from hoodie.services.clean_scope import (
     latest,
 )
 from hoodie.storage.base import FileInfo, Storage
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.listing import AllFiles
@@ -58,7 +59,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
         earliest=earliest.time if earliest else None,
         versions=options.versions,
         replaced=view.committed.replaced,
-        scheduled=_scheduled(context, timeline),
+        scheduled=_scheduled(context.active, timeline),
         held=context.active.savepointed_files(timeline) | context.active.clustered_files(timeline),
         read_at=scope.reach.read_at,
         followed_from=scope.followed_from,
@@ -97,11 +98,11 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
     return PlannedClean(plan, size_bytes)
 
 
-def _scheduled(context: TableContext, timeline: Timeline) -> dict[FileGroupId, InstantTime]:
+def _scheduled(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, InstantTime]:
     """File group -> where the slice begins that a pending compaction, or log compaction, reads."""
     found: dict[FileGroupId, InstantTime] = {}
     for instant in timeline.pending(Action.COMPACTION, Action.LOGCOMPACTION):
-        for operation in context.active.read_compaction_plan(instant.time, instant.action).operations:
+        for operation in active.read_compaction_plan(instant.time, instant.action).operations:
             group = FileGroupId(operation.partition_path, operation.file_id)
             found[group] = min(operation.base_instant, found.get(group, operation.base_instant))
     return found

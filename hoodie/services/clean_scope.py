@@ -13,6 +13,8 @@ from hoodie.model.payloads import CleanMetadata
 from hoodie.options.cleaning import CleaningOptions
 from hoodie.services.clean_rules import WRITING, earliest_to_retain, touched_partitions
 from hoodie.services.consumer_needs import needed_by_consumers
+from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 from hoodie.view.queries import read_at
@@ -72,11 +74,11 @@ class CleanScope:
 
 def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOptions) -> CleanScope | None:
     """None when nothing can be cleaned yet. Reads metadata of the commits since the last clean, and lists nothing."""
-    last = last_clean(context, timeline)
+    last = last_clean(context.active, timeline)
     stated = stated_readable(last.extra, last.earliest) if last else None
     need = needed_by_consumers(context, timeline, hours=options.consumer_hours, readable_from=stated)
-    followed = (need.time,) if need is not None else ()
-    reach = _REACHES[options.policy](context, timeline, options, last, (*read_at(context.storage.identity), *followed))
+    reading = (*read_at(context.storage.identity), *((need.time,) if need is not None else ()))
+    reach = _REACHES[options.policy](context.clock, timeline, options, last, reading)
     if reach is None:
         return None
     savepoints = tuple(i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed)
@@ -92,10 +94,10 @@ def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOpti
 
 
 def _by_commits(
-    context: TableContext, timeline: Timeline, options: CleaningOptions, last: CleanMetadata | None, reading: _Times
+    clock: Clock, timeline: Timeline, options: CleaningOptions, last: CleanMetadata | None, reading: _Times
 ) -> _Reach | None:
     since = last.earliest if last else None
-    earliest = earliest_to_retain(timeline, options, now=context.clock.now(), last=since, read_at=reading)
+    earliest = earliest_to_retain(timeline, options, now=clock.now(), last=since, read_at=reading)
     if earliest is None:
         return None
     passed = [i for i in timeline.commits if since and since <= i.time < earliest.time]
@@ -103,7 +105,7 @@ def _by_commits(
 
 
 def _by_versions(
-    context: TableContext, timeline: Timeline, options: CleaningOptions, last: CleanMetadata | None, reading: _Times
+    clock: Clock, timeline: Timeline, options: CleaningOptions, last: CleanMetadata | None, reading: _Times
 ) -> _Reach | None:
     pending = timeline.pending(*WRITING)
     before = [i.time for i in timeline.commits if not pending or i.time < pending[0].time]
@@ -123,14 +125,14 @@ _REACHES = {
 }
 
 
-def last_clean(context: TableContext, timeline: Timeline) -> CleanMetadata | None:
+def last_clean(active: ActiveTimeline, timeline: Timeline) -> CleanMetadata | None:
     """What the newest completed clean said; None where there is none that can be read."""
     newest = timeline.newest(Action.CLEAN)
     if newest is None:
         return None
     try:
-        found = context.active.read_clean(newest)
-        restored = context.active.restored_since(timeline, newest)
+        found = active.read_clean(newest)
+        restored = active.restored_since(timeline, newest)
         return found if restored is None else _not_after(found, restored)
     except (CorruptFileError, FileNotFoundError):
         return None  # other writers do not complete atomically; without it the whole table is looked at

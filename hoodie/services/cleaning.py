@@ -33,12 +33,14 @@ from hoodie.services.clean_plan import BYTES, plan_clean
 from hoodie.services.clean_rules import WRITING
 from hoodie.services.clean_scope import clean_scope, deciding, last_clean, readable_from, stated_readable
 from hoodie.storage.base import Storage
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.participants import before_plan
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.listing import Listing
 
 log = logging.getLogger("hoodie")
 
@@ -71,7 +73,7 @@ class CleaningService:
             return any(life_of(each.time, context) is Life.DEAD for each in pending)
         if len(timeline.commits) <= (cleaning.commits if cleaning.policy is CleanPolicy.KEEP_LATEST_COMMITS else 1):
             return False
-        last = last_clean(context, timeline)
+        last = last_clean(context.active, timeline)
         since = [i for i in timeline.commits if last is None or i.time > last.last_completed]
         if len(since) < cleaning.trigger_commits:
             return False
@@ -136,7 +138,7 @@ class CleaningService:
             paths = [
                 join(partition, name) for partition, names in plan.files.items() for name in names if name not in held
             ]
-            size_bytes = _size_of(context, plan)
+            size_bytes = _size_of(context.listing, plan)
             _delete(context, paths)
             _drop_row_copies(context, timeline, paths)
             removed = _remove_emptied(context, plan)
@@ -179,7 +181,7 @@ def preview(context: TableContext, options: CleaningOptions) -> CleanResult:
     snapshot = context.snapshot()
     planned = plan_clean(context, snapshot, options)
     if planned is None:
-        return replace(_nothing_cleaned(context, snapshot.timeline), dry_run=True)
+        return replace(_nothing_cleaned(context.active, snapshot.timeline), dry_run=True)
     plan = planned.plan
     return CleanResult(
         None,
@@ -208,13 +210,13 @@ def summed(results: Sequence[CleanResult]) -> CleanResult | None:
     )
 
 
-def nothing_cleaned(context: TableContext) -> CleanResult:
+def nothing_cleaned(active: ActiveTimeline) -> CleanResult:
     """The result where there was nothing to do."""
-    return _nothing_cleaned(context, context.active.load())
+    return _nothing_cleaned(active, active.load())
 
 
-def _nothing_cleaned(context: TableContext, timeline: Timeline) -> CleanResult:
-    last = last_clean(context, timeline)
+def _nothing_cleaned(active: ActiveTimeline, timeline: Timeline) -> CleanResult:
+    last = last_clean(active, timeline)
     stated = stated_readable(last.extra, last.earliest) if last else None
     return CleanResult(None, earliest_retained=readable_from(stated, timeline))
 
@@ -264,12 +266,12 @@ def _read_plan(context: TableContext, instant: Instant) -> CleanPlan | None:
     return None
 
 
-def _size_of(context: TableContext, plan: CleanPlan) -> int:
+def _size_of(listing: Listing, plan: CleanPlan) -> int:
     """Our plans say it; for others the partitions are listed."""
     stated = plan.extra.get(BYTES, "")
     if stated.isdigit():
         return int(stated)
-    listed = zip(plan.files.items(), context.listing.files(list(plan.files)), strict=True)
+    listed = zip(plan.files.items(), listing.files(list(plan.files)), strict=True)
     return sum(info.size_bytes for (_, names), infos in listed for info in infos if info.name in frozenset(names))
 
 

@@ -47,6 +47,7 @@ from hoodie.services.base import Service
 from hoodie.services.clustering_plan import chosen_partitions, plan_clustering
 from hoodie.services.log_slices import is_explained, named_by_pending_writes
 from hoodie.storage.base import Storage
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
 from hoodie.txn.critical import under_lock
@@ -83,7 +84,7 @@ class ClusteringService:
         if not (clustering.inline or clustering.in_background or clustering.schedules):
             return False
         least = clustering.inline_commits if clustering.inline else clustering.background_commits
-        return _commits_since_clustering(context, context.active.load(), most=least) >= least
+        return _commits_since_clustering(context.active, context.active.load(), most=least) >= least
 
     def in_background(self, options: WriteOptions) -> bool:
         return options.clustering.in_background and not options.clustering.inline
@@ -183,7 +184,7 @@ def drop(context: TableContext, instant_time: InstantTime) -> bool:
 # -- planning ----------------------------------------------------------------------------------------------------------
 
 
-def _commits_since_clustering(context: TableContext, timeline: Timeline, *, most: int) -> int:
+def _commits_since_clustering(active: ActiveTimeline, timeline: Timeline, *, most: int) -> int:
     """Completed writes after the last clustering, pending ones included; counts no further than `most`."""
     pending = max((i.time for i in timeline.pending(Action.CLUSTERING)), default="")
     count = 0
@@ -191,7 +192,7 @@ def _commits_since_clustering(context: TableContext, timeline: Timeline, *, most
         if count >= most or instant.time <= pending:
             break
         is_replacing = instant.action is Action.REPLACECOMMIT
-        if is_replacing and context.active.read_commit(instant).operation is WriteOperation.CLUSTER:
+        if is_replacing and active.read_commit(instant).operation is WriteOperation.CLUSTER:
             break
         count += 1
     return count
@@ -224,7 +225,7 @@ def _planned(context: TableContext, snapshot: Snapshot, options: ClusteringOptio
     partitions = chosen_partitions(view.every_partition(), options)
     taken = {*view.pending_compactions(), *view.pending_log_compactions(), *view.pending_clusterings()}
     slices = [s for s in view.latest_slices(partitions) if s.group not in taken] if partitions else []
-    named = named_by_pending_writes(context, snapshot)
+    named = named_by_pending_writes(context.active, snapshot)
     excluded = frozenset(s.group for s in slices) if named is None else named
     busy = any(s.group in excluded for s in slices)
     candidates = [s for s in slices if s.group not in excluded and is_explained(context, s, snapshot.timeline)]

@@ -127,7 +127,7 @@ class CompactionService:
             )
             # Its claim, not the slices, decides: writers moved on to the new slice when the plan was made.
             transaction.commit(metadata, Footing())
-        _drop_old_copies(context, snapshot.timeline)
+        _drop_old_copies(context.storage, snapshot.timeline)
         return replace(
             CommitResult.of(instant.time, WriteOperation.COMPACT, [r.stat for r in results]),
             seconds=time.monotonic() - started,
@@ -176,12 +176,12 @@ def _plans(context: TableContext, options: WriteOptions, found: FoundSlices) -> 
     )
 
 
-def _drop_old_copies(context: TableContext, timeline: Timeline) -> None:
+def _drop_old_copies(storage: Storage, timeline: Timeline) -> None:
     """Remove row copies from before the last compaction but this one: who reads slices as old as that can decode their logs."""
     try:
-        drop_row_copies(context.storage, before=max(timeline.compactions, default=None))
+        drop_row_copies(storage, before=max(timeline.compactions, default=None))
     except OSError as exc:
-        log.warning("row copies of table %s were not removed: %s", context.storage.uri, exc)
+        log.warning("row copies of table %s were not removed: %s", storage.uri, exc)
 
 
 def _delete_output(storage: Storage, instant_time: str, plan: CompactionPlan) -> None:

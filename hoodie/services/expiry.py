@@ -30,6 +30,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.services.catalog import SERVICES
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Kind
+from hoodie.timeline.clock import Clock
 from hoodie.undo.recovery import rollback_failed
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
@@ -53,8 +54,8 @@ def is_due(context: TableContext, options: WriteOptions) -> bool:
     expiry = options.expiry
     if not (expiry.inline and expiry.days > 0 and context.config.partition_fields):
         return False
-    oldest = context.cache.find(_OLDEST_KEPT, _key(context, expiry))
-    return oldest is None or oldest < _cutoff(context, expiry)
+    oldest = context.cache.find(_OLDEST_KEPT, _key(context.storage, expiry))
+    return oldest is None or oldest < _cutoff(context.clock, expiry)
 
 
 def expire(context: TableContext, options: WriteOptions, *, dry_run: bool = False) -> ExpiryResult:
@@ -88,7 +89,9 @@ def expire(context: TableContext, options: WriteOptions, *, dry_run: bool = Fals
                 rollback_failed(context, SERVICES)
             raise
     if not more:
-        context.cache.put(_OLDEST_KEPT, _key(context, options.expiry), found.oldest_kept, len(found.oldest_kept))
+        context.cache.put(
+            _OLDEST_KEPT, _key(context.storage, options.expiry), found.oldest_kept, len(found.oldest_kept)
+        )
     return ExpiryResult(instant, chosen, more, seconds=time.monotonic() - started)
 
 
@@ -103,20 +106,20 @@ def _delete(
     return Attempt(context, batch, asked, snapshot).run().instant
 
 
-def _key(context: TableContext, expiry: ExpiryOptions) -> tuple[object, ExpiryOptions]:
-    return context.storage.identity, expiry
+def _key(storage: Storage, expiry: ExpiryOptions) -> tuple[object, ExpiryOptions]:
+    return storage.identity, expiry
 
 
-def _cutoff(context: TableContext, expiry: ExpiryOptions) -> InstantTime:
+def _cutoff(clock: Clock, expiry: ExpiryOptions) -> InstantTime:
     """What lies before this instant has expired."""
-    return hours_before(context.clock.now(), 24 * expiry.days)
+    return hours_before(clock.now(), 24 * expiry.days)
 
 
 # -- which -------------------------------------------------------------------------------------------------------------
 
 
 def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _Found:
-    now, cutoff = context.clock.now(), _cutoff(context, expiry)
+    now, cutoff = context.clock.now(), _cutoff(context.clock, expiry)
     if expiry.days <= 0 or not context.config.partition_fields:
         return _Found((), now)
     slices: dict[str, list[FileSlice]] = {}
@@ -125,7 +128,7 @@ def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _
     since = (
         _created(context, snapshot, sorted(slices))
         if expiry.strategy is ExpiryStrategy.KEEP_BY_CREATION_TIME
-        else _changed(context, snapshot, slices, cutoff)
+        else _changed(context.storage, snapshot, slices, cutoff)
     )
     expired = sorted((moment, path) for path, moment in since.items() if moment < cutoff)
     kept = [moment for moment in since.values() if moment >= cutoff]
@@ -133,7 +136,7 @@ def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _
 
 
 def _changed(
-    context: TableContext, snapshot: Snapshot, slices: Mapping[str, Sequence[FileSlice]], cutoff: InstantTime
+    storage: Storage, snapshot: Snapshot, slices: Mapping[str, Sequence[FileSlice]], cutoff: InstantTime
 ) -> dict[str, InstantTime]:
     """Partition path -> its last change."""
     changed = {path: max(_newest_of(each) for each in found) for path, found in slices.items()}
@@ -144,7 +147,7 @@ def _changed(
     for path, found in slices.items():
         untold = [log.path for each in found for log in each.logs if not log.committed_entries]
         if untold and changed[path] < cutoff:
-            newest = context.storage.each(partial(_newest_block, context.storage), untold)
+            newest = storage.each(partial(_newest_block, storage), untold)
             changed[path] = max([changed[path], *newest])
     return changed
 

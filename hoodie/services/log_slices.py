@@ -18,6 +18,7 @@ from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import NEW_GROUPS_ONLY, CompactionOperation, CompactionPlan
 from hoodie.options.write import WriteOptions
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import under_lock
 from hoodie.view.columns import refuse_to_write
@@ -59,7 +60,7 @@ def try_to_schedule(
             pending |= snapshot.view.pending_log_compactions().keys()
         is_wanted = wanted(snapshot)
         with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending and is_wanted(s)]
-        named = named_by_pending_writes(context, snapshot)
+        named = named_by_pending_writes(context.active, snapshot)
         excluded = frozenset(s.group for s in with_logs) if named is None else named
         # Before anything is said of their logs: a write that has published its log and not yet its commit is waited for too.
         busy = any(s.group in excluded for s in with_logs)
@@ -80,11 +81,11 @@ def _listed(snapshot: Snapshot) -> FileSystemView:
     return snapshot.view
 
 
-def named_by_pending_writes(context: TableContext, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
+def named_by_pending_writes(active: ActiveTimeline, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
     """File groups that pending writes name; None when one of them may touch any."""
     groups: set[FileGroupId] = set()
     for instant in snapshot.timeline.pending_writes:
-        named = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
+        named = active.read_inflight(instant) if instant.state is State.INFLIGHT else None
         if named is not None and NEW_GROUPS_ONLY in named.extra:
             continue
         if named is None or not named.write_stats:
@@ -118,14 +119,14 @@ def is_explained(context: TableContext, file_slice: FileSlice, timeline: Timelin
                 instant = block.header.get(HeaderKey.INSTANT_TIME, "")
                 if instant in merging:
                     continue
-                if not timeline.sees(instant) and not _disarmed(context, timeline, instant):
+                if not timeline.sees(instant) and not _disarmed(context.active, timeline, instant):
                     return False
     return True
 
 
-def _disarmed(context: TableContext, timeline: Timeline, instant: str) -> bool:
+def _disarmed(active: ActiveTimeline, timeline: Timeline, instant: str) -> bool:
     return any(
-        context.active.rollback_target(r) == instant
+        active.rollback_target(r) == instant
         for r in timeline
         if r.action is Action.ROLLBACK and r.is_completed and r.time > instant
     )

@@ -26,6 +26,7 @@ from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
 from hoodie.services.upkeep import UPKEEP, Upkeep
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.txn.gate import PATIENCE_S
 from hoodie.txn.heartbeat import undisturbed
 from hoodie.undo.recovery import recover
@@ -92,7 +93,7 @@ class Rounds:
     def _pending(self, context: TableContext, options: WriteOptions) -> bool:
         """Run what waits on the timeline; False when the time was over before the last of it."""
         try:
-            pending = _waiting(context)
+            pending = _waiting(context.active)
         except (HoodieError, OSError) as exc:
             self._runs.append(ServiceRun("timeline", error=_said(exc)))
             return True
@@ -168,9 +169,9 @@ def asked_for(options: WriteOptions) -> WriteOptions:
     )
 
 
-def _waiting(context: TableContext) -> list[Instant]:
+def _waiting(active: ActiveTimeline) -> list[Instant]:
     """The plans of services that are not completed, oldest first."""
-    return sorted(context.active.load().pending(*SERVICES), key=lambda instant: instant.time)
+    return sorted(active.load().pending(*SERVICES), key=lambda instant: instant.time)
 
 
 def _said(error: Exception) -> str:

@@ -21,6 +21,8 @@ from hoodie.model.results import Savepoint
 from hoodie.options.fits import check_version
 from hoodie.services.archiving import add_left_behind, take_off_left_behind
 from hoodie.services.clean_scope import deciding
+from hoodie.storage.base import Storage
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import refuse_amid_restore, under_lock
 from hoodie.undo.restore_run import finish_restore
@@ -43,7 +45,7 @@ def make_savepoint(context: TableContext, instant_time: InstantTime | None, comm
     for _ in range(_TRIES):
         snapshot = context.snapshot()
         commit = _commit(snapshot, instant_time, table=context.storage.uri)
-        files = _files(context, snapshot, commit)
+        files = _files(context.storage, snapshot, commit)
         if _put(context, snapshot.timeline, commit, files, comment):
             return str(commit.time)
     raise CommitConflictError(
@@ -51,9 +53,8 @@ def make_savepoint(context: TableContext, instant_time: InstantTime | None, comm
     )
 
 
-def savepoints_of(context: TableContext) -> list[Savepoint]:
+def savepoints_of(active: ActiveTimeline) -> list[Savepoint]:
     """All savepoints, oldest first."""
-    active = context.active
     found = [i for i in active.load() if i.action is Action.SAVEPOINT and i.is_completed]
     said = [(i.time, active.read_savepoint(i)) for i in found]
     return [
@@ -116,9 +117,9 @@ def _commit(snapshot: Snapshot, instant_time: InstantTime | None, *, table: str)
     return found
 
 
-def _files(context: TableContext, snapshot: Snapshot, commit: Instant) -> Mapping[str, tuple[str, ...]]:
+def _files(storage: Storage, snapshot: Snapshot, commit: Instant) -> Mapping[str, tuple[str, ...]]:
     """Names of the files of a state, by partition path."""
-    timeline, table = snapshot.timeline, context.storage.uri
+    timeline, table = snapshot.timeline, storage.uri
     then = timeline.as_of(commit.time)
     kept = snapshot.active.earliest_kept(timeline)
     newest = commit == timeline.latest_commit
@@ -163,13 +164,13 @@ def _put(
         context.active.create(saved, encode_savepoint(SavepointMetadata(_user(), at_ms, comment, files)))
         # The savepoint stands without it. An error here would make the caller try again, and be refused.
         with suppress(OSError):
-            _put_inflight(context, saved._replace(state=State.INFLIGHT))
+            _put_inflight(context.active, saved._replace(state=State.INFLIGHT))
     return True
 
 
-def _put_inflight(context: TableContext, inflight: Instant) -> None:
-    if not context.active.exists(inflight):
-        context.active.create(inflight)
+def _put_inflight(active: ActiveTimeline, inflight: Instant) -> None:
+    if not active.exists(inflight):
+        active.create(inflight)
 
 
 def _finish_restores(context: TableContext) -> None:

@@ -15,8 +15,9 @@ from hoodie.errors import CorruptFileError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import join, parse_base_file, parse_log_file
-from hoodie.storage.base import FileInfo
+from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import in_turns
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.undo.undo_files import instants_in
 from hoodie.view.committed import CommittedFiles
@@ -76,7 +77,7 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: Insta
                 if late:
                     committed = committed or context.snapshot().view.committed
                     undone_then = frozenset(time for each in late for time in each.times)
-                    wrote = _wrote_late_log(context, committed, partition_path, info, undone_then)
+                    wrote = _wrote_late_log(context.storage, committed, partition_path, info, undone_then)
             if wrote and not wrote & archived():
                 log.warning("%s of table %s came late: its write had been undone", info.path, storage.uri)
                 storage.delete(info.path)
@@ -85,13 +86,13 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: Insta
 
 
 def _wrote_late_log(
-    context: TableContext, committed: CommittedFiles, partition_path: str, info: FileInfo, times: frozenset[InstantTime]
+    storage: Storage, committed: CommittedFiles, partition_path: str, info: FileInfo, times: frozenset[InstantTime]
 ) -> frozenset[InstantTime]:
     """The instants of which a log is, if all were undone."""
     # Named is not enough: a commit names all logs that were in its slices, late ones as well. One that wrote it states its size.
     if committed.of(partition_path).log_size(info.path):
         return frozenset()
-    found = instants_in(context.storage, info.path)
+    found = instants_in(storage, info.path)
     return found if found <= times else frozenset()
 
 
@@ -102,7 +103,7 @@ def _undone_before(context: TableContext, timeline: Timeline, start: InstantTime
         if i.is_completed
         and (i.action is Action.ROLLBACK or (i.action is Action.RESTORE and _is_passed_now(timeline, i, start)))
     ]
-    read = partial(_undone_by, context)
+    read = partial(_undone_by, context.active)
     there = {i.time for i in timeline}
     found = []
     for each in context.storage.each(read, undoing):
@@ -114,14 +115,14 @@ def _undone_before(context: TableContext, timeline: Timeline, start: InstantTime
     return found
 
 
-def _undone_by(context: TableContext, undoing: Instant) -> _Undone:
+def _undone_by(active: ActiveTimeline, undoing: Instant) -> _Undone:
     """All that the plan names; nothing where that cannot be read. A restore names no partitions: it looked through all."""
     begun = undoing._replace(state=State.REQUESTED)
     try:
         if undoing.action is Action.RESTORE:
-            undone = context.active.read_restore_plan(undoing.time).instants
+            undone = active.read_restore_plan(undoing.time).instants
             return _Undone(begun, frozenset(time for time, _ in undone), frozenset())
-        plan = context.active.read_rollback_plan(undoing.time)
+        plan = active.read_rollback_plan(undoing.time)
     except (FileNotFoundError, CorruptFileError):
         return _Undone(begun, frozenset(), frozenset())
     partitions = frozenset(request.partition_path for request in plan.requests)

@@ -18,6 +18,7 @@ from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, heartbeat_path, join
 from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
+from hoodie.storage.base import Storage
 from hoodie.storage.many import together
 from hoodie.storage.paths import SCRATCH_FOLDER
 from hoodie.timeline.pending import written_by_others
@@ -183,13 +184,12 @@ def _remove_remains(context: TableContext) -> None:
             if is_instant_time(name):
                 storage.delete(heartbeat_path(name))
             context.liveness.release(name)
-    _remove_unfinished(context)
+    _remove_unfinished(context.storage)
     _remove_stray_heartbeats(context)
 
 
-def _remove_unfinished(context: TableContext) -> None:
+def _remove_unfinished(storage: Storage) -> None:
     """Files in the scratch folder that are so old that their process is dead: its own name says nothing of that."""
-    storage = context.storage
     with suppress(FileNotFoundError):
         files = storage.list(SCRATCH_FOLDER)
         oldest_s = storage.now_s() - _UNFINISHED_S

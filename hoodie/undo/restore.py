@@ -45,18 +45,18 @@ def restore(
     if dry_run:
         snapshot = context.snapshot()
         plan = plan_restore(context, snapshot, target)
-        return preview(context, snapshot, [time for time, _ in plan.instants], to=target)
+        return preview(context.listing, snapshot, [time for time, _ in plan.instants], to=target)
     for _ in range(_TRIES):
         settle(context)
         snapshot = context.snapshot()
         plan = plan_restore(context, snapshot, target)
         if not plan.instants:
             return RestoreResult(None, restored_to=target)
-        lost = preview(context, snapshot, [time for time, _ in plan.instants], to=target)
+        lost = preview(context.listing, snapshot, [time for time, _ in plan.instants], to=target)
         begun = _begin(context, snapshot.timeline, plan)
         if begun is not None:
             restore_time, heartbeat = begun
-            with carries_on(context, Instant(restore_time, Action.RESTORE, State.INFLIGHT)):
+            with carries_on(context.storage, Instant(restore_time, Action.RESTORE, State.INFLIGHT)):
                 parts = carry_out(context, restore_time, plan, heartbeat)
             return replace(
                 lost,
@@ -91,7 +91,7 @@ def _begin(context: TableContext, timeline: Timeline, plan: RestorePlan) -> tupl
                 raise LockError(
                     f"the lock of table {context.storage.uri} ended while a restore was planned; run it again"
                 )
-            with carries_on(context, requested):
+            with carries_on(context.storage, requested):
                 heartbeat.start()
         except BaseException:
             heartbeat.abandon()

@@ -22,7 +22,8 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, folder_of, heartbeat_path, name_of, parse_log_file
 from hoodie.model.payloads import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition
-from hoodie.storage.base import FileInfo
+from hoodie.storage.base import FileInfo, Storage
+from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_writer import archive_writer_of
 from hoodie.timeline.pending import being_restored
 from hoodie.txn.ahead import Patience
@@ -43,7 +44,7 @@ def finish_restore(context: TableContext, restore: Instant) -> None:
         CommitConflictError: it is still being run after as long as one waits for the lock.
     """
     patience = Patience(context.lock_timeout_s)
-    while not _has_ended(context, restore):
+    while not _has_ended(context.active, restore):
         if life_of(restore.time, context) is Life.DEAD:
             claimed = _claim(context, restore)
             if claimed is not None:
@@ -54,14 +55,14 @@ def finish_restore(context: TableContext, restore: Instant) -> None:
             )
 
 
-def _has_ended(context: TableContext, restore: Instant) -> bool:
-    return restore.time not in {i.time for i in context.active.load_all().pending(Action.RESTORE)}
+def _has_ended(active: ActiveTimeline, restore: Instant) -> bool:
+    return restore.time not in {i.time for i in active.load_all().pending(Action.RESTORE)}
 
 
 def _claim(context: TableContext, restore: Instant) -> tuple[RestorePlan, Heartbeat] | None:
     """The plan of a dead runner; None where there is nothing to carry on."""
     with context.lock.held(context.lock_timeout_s):
-        if _has_ended(context, restore) or life_of(restore.time, context) is not Life.DEAD:
+        if _has_ended(context.active, restore) or life_of(restore.time, context) is not Life.DEAD:
             return None
         try:
             plan = context.active.read_restore_plan(restore.time)
@@ -106,7 +107,7 @@ def _carry_out(context: TableContext, restore_time: InstantTime, plan: RestorePl
     # Somebody may have put them there who died before they had left: what is archived counts as committed. This plan stands, so
     # nobody archives them again.
     archive_writer_of(context.storage, context.config).take_out(frozenset(time for time, _ in plan.instants))
-    named = _named(context, plan)
+    named = _named(context.active, plan)
     _take_off(context, plan)
     parts = _undo_files(context, restore_time, plan, named)
     _forget(context, restore_time, plan)
@@ -114,7 +115,7 @@ def _carry_out(context: TableContext, restore_time: InstantTime, plan: RestorePl
         started=restore_time,
         took_ms=int((time.monotonic() - started) * 1000),
         undone=plan.instants,
-        rollbacks=tuple(_rollback_of(context, restore_time, each, parts) for each in plan.instants),
+        rollbacks=tuple(_rollback_of(context.storage, restore_time, each, parts) for each in plan.instants),
     )
     context.clock.wait_until_passed(restore_time)
     completed = inflight._replace(state=State.COMPLETED)
@@ -130,17 +131,15 @@ def _keys(plan: RestorePlan) -> frozenset[tuple[InstantTime, Action]]:
     return frozenset((time, COMPLETES_AS.get(action, action)) for time, action in plan.instants)
 
 
-def _named(context: TableContext, plan: RestorePlan) -> dict[str, int]:
+def _named(active: ActiveTimeline, plan: RestorePlan) -> dict[str, int]:
     """Path -> size of the files that the commits say they wrote.
 
     One that was left would count again as soon as the timeline begins later: its instant would be taken for an archived one.
     """
-    undone, timeline = _keys(plan), context.active.load_all()
-    damaged = unreadable_commits(context.active, timeline, [time for time, _ in undone])
+    undone, timeline = _keys(plan), active.load_all()
+    damaged = unreadable_commits(active, timeline, [time for time, _ in undone])
     commits = [i for i in timeline.commits if (i.time, i.action) in undone and i.time not in damaged]
-    return {
-        stat.path: stat.file_size_bytes for commit in context.active.read_commits(commits) for stat in commit.stats()
-    }
+    return {stat.path: stat.file_size_bytes for commit in active.read_commits(commits) for stat in commit.stats()}
 
 
 def _take_off(context: TableContext, plan: RestorePlan) -> None:
@@ -209,9 +208,9 @@ def _forget(context: TableContext, restore_time: InstantTime, plan: RestorePlan)
 
 
 def _rollback_of(
-    context: TableContext, restore_time: InstantTime, undone: tuple[InstantTime, Action], parts: Sequence[UndonePart]
+    storage: Storage, restore_time: InstantTime, undone: tuple[InstantTime, Action], parts: Sequence[UndonePart]
 ) -> RollbackMetadata:
-    root = context.storage.uri.rstrip("/")
+    root = storage.uri.rstrip("/")
     partitions = []
     for part in parts:
         if part.instant != undone[0]:

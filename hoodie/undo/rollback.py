@@ -24,6 +24,8 @@ from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, name_of, pars
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.model.results import RestoreResult
 from hoodie.options.fits import check_version
+from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.clock import Clock
 from hoodie.timeline.pending import being_written, pending_write
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import under_lock
@@ -68,7 +70,7 @@ def rollback_instant(context: TableContext, instant_time: InstantTime) -> str | 
             return earlier.time
         if earlier is None:
             end_open_logs(context, timeline, instant)
-            rollback_time = _allot(context, timeline, instant_time)
+            rollback_time = _allot(context.clock, timeline, instant_time)
             plan = plan_rollback(context, instant)
             context.active.create(Instant(rollback_time, Action.ROLLBACK, State.REQUESTED), encode_rollback_plan(plan))
         else:
@@ -95,7 +97,7 @@ def roll_back_commit(context: TableContext, instant_time: InstantTime) -> str:
             if context.active.load_all().instants != snapshot.timeline.instants:
                 continue
             before_plan(context)
-            rollback_time = _allot(context, snapshot.timeline, instant_time)
+            rollback_time = _allot(context.clock, snapshot.timeline, instant_time)
             plan = plan_rollback(context, instant)
             requested = Instant(rollback_time, Action.ROLLBACK, State.REQUESTED)
             put_plan(context, requested, encode_rollback_plan(plan))
@@ -105,7 +107,7 @@ def roll_back_commit(context: TableContext, instant_time: InstantTime) -> str:
                 raise LockError(
                     f"the lock of table {context.storage.uri} ended while a rollback was planned; run it again"
                 )
-            with carries_on(context, requested):
+            with carries_on(context.storage, requested):
                 execute_rollback(context, rollback_time, plan)
             context.kept_view()  # it lists files that are gone
             return rollback_time
@@ -115,17 +117,17 @@ def roll_back_commit(context: TableContext, instant_time: InstantTime) -> str:
     )
 
 
-def _allot(context: TableContext, timeline: Timeline, undone: InstantTime) -> InstantTime:
+def _allot(clock: Clock, timeline: Timeline, undone: InstantTime) -> InstantTime:
     """The instant of a rollback: above all others, but for those of a wrong clock where it takes one of them back."""
-    if not context.clock.is_far_ahead(undone):
-        return context.clock.allot(timeline.latest_time)
-    reached = [i.time for i in timeline if not context.clock.is_far_ahead(i.time)]
-    return context.clock.allot(max(reached, default=None))
+    if not clock.is_far_ahead(undone):
+        return clock.allot(timeline.latest_time)
+    reached = [i.time for i in timeline if not clock.is_far_ahead(i.time)]
+    return clock.allot(max(reached, default=None))
 
 
-def is_completed(context: TableContext, instant_time: str) -> bool:
+def is_completed(active: ActiveTimeline, instant_time: str) -> bool:
     """Whether a commit is what is asked to be rolled back."""
-    return any(instant.time == instant_time for instant in context.active.load().commits)
+    return any(instant.time == instant_time for instant in active.load().commits)
 
 
 def preview_rollback(context: TableContext, instant_time: InstantTime | None) -> RestoreResult:
@@ -142,13 +144,13 @@ def preview_rollback(context: TableContext, instant_time: InstantTime | None) ->
     if found is not None:
         require_newest(context, snapshot, found)
         before = [i.time for i in timeline.commits if i != found]
-        return preview(context, snapshot, [found.time], to=before[-1] if before else None)
+        return preview(context.listing, snapshot, [found.time], to=before[-1] if before else None)
     planned = timeline.find(instant_time or "", Action.CLUSTERING, Action.LOGCOMPACTION)
     if instant_time is not None and planned is None:
         pending_write(context.active, timeline, instant_time, table=context.storage.uri)
     wanted = [planned] if planned else [i for i in timeline.pending_writes if instant_time in (None, i.time)]
     dead = [i.time for i in reversed(wanted) if life_of(i.time, context) is Life.DEAD]
-    return preview(context, snapshot, dead, to=timeline.commits[-1].time if timeline.commits else None)
+    return preview(context.listing, snapshot, dead, to=timeline.commits[-1].time if timeline.commits else None)
 
 
 def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:

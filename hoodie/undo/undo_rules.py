@@ -17,12 +17,14 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, name_of, parse_log_file
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
+from hoodie.storage.base import Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, being_written
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.undo.undo_files import doomed_by
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.listing import Listing
 from hoodie.view.retained import Retention
 from hoodie.view.view import FileSystemView
 
@@ -111,14 +113,14 @@ def put_plan(context: TableContext, requested: Instant, data: bytes) -> None:
     try:
         context.active.create(requested, data)
     except OSError as exc:
-        with carries_on(context, requested):
+        with carries_on(context.storage, requested):
             if context.active.exists(requested):
                 return
         raise exc
 
 
 @contextmanager
-def carries_on(context: TableContext, undoing: Instant) -> Iterator[None]:
+def carries_on(storage: Storage, undoing: Instant) -> Iterator[None]:
     """From here on the plan stands, or may stand: an error of the storage does not undo it.
 
     Raises:
@@ -128,7 +130,7 @@ def carries_on(context: TableContext, undoing: Instant) -> Iterator[None]:
         yield
     except OSError as exc:
         raise CommitOutcomeUnknownError(
-            f"{undoing.action} {undoing.time} of table {context.storage.uri} was planned, but the storage failed before it was done "
+            f"{undoing.action} {undoing.time} of table {storage.uri} was planned, but the storage failed before it was done "
             f"({exc}). If its plan stands, readers see the commits undone already, and the next write or service finishes it: look at "
             "the timeline"
         ) from exc
@@ -183,13 +185,11 @@ def _require_files(context: TableContext, snapshot: Snapshot, target: InstantTim
     )
 
 
-def preview(
-    context: TableContext, snapshot: Snapshot, undone: Sequence[InstantTime], *, to: str | None
-) -> RestoreResult:
+def preview(listing: Listing, snapshot: Snapshot, undone: Sequence[InstantTime], *, to: str | None) -> RestoreResult:
     """What would go with these instants, newest first. Nothing is changed."""
     gone = frozenset(undone)
     files = size = 0
-    for infos in context.listing.all_files().files.values():
+    for infos in listing.all_files().files.values():
         for info in infos:
             if not info.is_folder and doomed_by(info.name, gone) is not None:
                 files, size = files + 1, size + info.size_bytes

@@ -651,10 +651,10 @@ def test_a_write_that_comes_between_the_look_and_the_plan_is_undone_as_well(kind
     scene = Scene(kind)
     came = []
 
-    def previewed(context, *args, **how):
+    def previewed(listing, *args, **how):
         if not came:
             came.append(scene.fresh().upsert(rows(9)).instant)
-        return preview(context, *args, **how)
+        return preview(listing, *args, **how)
 
     monkeypatch.setattr(restore, "preview", previewed)
     result = scene.table.restore(scene.instants[1])
