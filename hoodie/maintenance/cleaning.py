@@ -1,4 +1,4 @@
-"""Cleans as a method."""
+"""What ends the life of old files, commits and partitions, as methods: cleans, archiving, expiry."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import hoodie.services
+from hoodie.errors import OptionError
 from hoodie.maintenance.base import OpenTable
-from hoodie.model.results import CleanResult
-from hoodie.options.arguments import clean_options
+from hoodie.model.results import ArchiveResult, CleanResult
+from hoodie.model.service_results import ExpiryResult
+from hoodie.options.arguments import archive_options, clean_options, expiry_options
+from hoodie.options.expiry import ExpiryOptions
+from hoodie.options.option import option_name
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.services.acts
+    import hoodie.services.archiving
     import hoodie.services.cleaning
+    import hoodie.services.expiry
 
 
 class Cleans(OpenTable):
@@ -61,3 +67,77 @@ class Cleans(OpenTable):
         acts.schedule(cleaning.CLEANING, context, write)
         done = acts.run_pending(cleaning.CLEANING, context, write)
         return cleaning.summed([*pending, *done]) or cleaning.nothing_cleaned(context.active)
+
+
+class Archiving(OpenTable):
+    @changes_table
+    def archive(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        min_commits: int | None = None,
+        max_commits: int | None = None,
+        dry_run: bool = False,
+    ) -> ArchiveResult:
+        """Move the oldest commits to the archived timeline, so that readers and writers have few to look at. Writes do this by
+        themselves where `hoodie.archive.automatic` is true.
+
+        Rows and files stay as they are. `history(archived=True)` and pulls reach the commits still.
+
+        Args:
+            options: Hudi's options of archiving.
+            min_commits: so many commits stay (20 unless an option says otherwise).
+            max_commits: nothing is done unless there are more than so many; one more than `min_commits` where only that is given.
+            dry_run: move nothing, and say what would be moved.
+
+        Returns:
+            The instants that were moved, and what held back others: a savepoint, a write at work, files that were replaced and not
+            yet cleaned.
+
+        Raises:
+            CorruptFileError: the file of an instant is damaged; nothing was moved.
+
+        Example:
+            >>> table.archive(min_commits=20)
+        """
+        context, write = self._working(options, archive_options(min_commits=min_commits, max_commits=max_commits))
+        return hoodie.services.archiving.archive(context, write, dry_run=dry_run)
+
+
+class Expiry(OpenTable):
+    @changes_table
+    def expire_partitions(
+        self, days: int | None = None, options: Mapping[str, str] | None = None, *, dry_run: bool = False
+    ) -> ExpiryResult:
+        """Delete partitions that have not been changed for some days. With `hoodie.partition.ttl.inline=true` writes do this by
+        themselves, and so does a services job.
+
+        Their rows are gone for readers of now, as after `delete_partitions`. Files stay for readers of earlier moments until they
+        are cleaned.
+
+        Args:
+            days: a partition expires after so many; None takes `hoodie.partition.ttl.strategy.days.retain`.
+            options: Hudi's options of partition TTL: which partitions, how many at once, and whether the days count from the
+                creation of a partition instead of from its last change.
+            dry_run: delete nothing, and say what would be deleted.
+
+        Returns:
+            The partitions that were deleted, and the instant of the commit.
+
+        Raises:
+            OptionError: nothing says after how many days, or the table is not partitioned.
+            CommitConflictError: other writers wrote to these partitions all the time.
+
+        Example:
+            >>> table.expire_partitions(days=90, dry_run=True).partitions
+            >>> table.expire_partitions(days=90)
+        """
+        context, write = self._working(options, expiry_options(days=days))
+        if write.expiry.days <= 0:
+            raise OptionError(
+                f"after how many days does a partition of table {context.config.name!r} expire? Give days=…, or set "
+                f"{option_name(ExpiryOptions, 'days')}"
+            )
+        if not context.config.partition_fields:
+            raise OptionError(f"table {context.config.name!r} is not partitioned: no partition of it can expire")
+        return hoodie.services.expiry.expire(context, write, dry_run=dry_run)

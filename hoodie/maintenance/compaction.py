@@ -1,4 +1,4 @@
-"""Compactions as methods."""
+"""Compactions and log compactions as methods."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
-from hoodie.options.arguments import check_seconds, compaction_options
+from hoodie.options.arguments import check_seconds, compaction_options, log_compaction_options
 from hoodie.options.moments import Moment
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
+    import hoodie.services.acts
     import hoodie.services.compacting
+    import hoodie.services.log_compaction
 
 
 class Compactions(OpenTable):
@@ -114,3 +116,86 @@ class Compactions(OpenTable):
         if callable(strategy):
             write = replace(write, compaction=replace(write.compaction, chooses=strategy))
         return context, write
+
+
+class LogCompactions(OpenTable):
+    @changes_table
+    def schedule_log_compaction(
+        self, options: Mapping[str, str] | None = None, *, blocks: int | None = None, wait_s: float = 30
+    ) -> str | None:
+        """Plan a log compaction, which merges log files into larger ones; `run_log_compaction` runs it, perhaps in another process.
+
+        Args:
+            options: Hudi's options of log compactions.
+            blocks: as `compact_logs` has it.
+            wait_s: how long to wait for pending writes; then the plan goes without their file groups.
+
+        Returns:
+            The instant of the plan, or None when no file slice has enough logs.
+        """
+        return self._schedule(Action.LOGCOMPACTION, self._to_compact_logs(options, blocks, None), wait_s=wait_s)
+
+    @changes_table
+    def run_log_compaction(
+        self,
+        instant: Moment | None = None,
+        budget_s: float | None = 300,
+        options: Mapping[str, str] | None = None,
+        *,
+        memory_mb: int | None = None,
+    ) -> list[CommitResult]:
+        """Run log compactions that were scheduled. Several processes may do so at once: each takes other plans.
+
+        Args:
+            instant: only the one of this instant, or the last before a moment, as `scan(as_of=…)` takes it. None runs all that are
+                pending, oldest first.
+            budget_s: begin no further one after so many seconds; None is no limit.
+            options: Hudi's options of files, for the new log files.
+            memory_mb: as in `run_compaction`.
+
+        Returns:
+            What each of them did that this call ran itself. One without an instant had nothing left to do, because its file groups
+            were compacted, clustered or replaced meanwhile; its plan is gone.
+
+        Raises:
+            InstantNotFoundError: no log compaction is pending at that instant.
+            CommitConflictError: another process runs the one at that instant.
+        """
+        return self._run(
+            Action.LOGCOMPACTION, self._to_compact_logs(options, None, memory_mb), instant=instant, budget_s=budget_s
+        )
+
+    @changes_table
+    def compact_logs(
+        self, options: Mapping[str, str] | None = None, *, blocks: int | None = None, memory_mb: int | None = None
+    ) -> list[CommitResult]:
+        """Merge the log files of file slices into one each, now: schedule a log compaction and run all that are pending.
+
+        Base files stay as they are, so it costs what the logs weigh; `compact` costs as much as the base files do. Queries open one
+        log of such a slice instead of many. The older files stay for readers of earlier moments until the slice is compacted and
+        cleaned.
+
+        Args:
+            options: Hudi's options of log compactions.
+            blocks: slices that got at least so many logs since their last log compaction (5 unless an option says otherwise).
+            memory_mb: as in `run_compaction`.
+
+        Returns:
+            What each log compaction did; an empty list when no slice has enough logs.
+
+        Raises:
+            OptionError: the table has no logs, or merges rows field by field.
+
+        Example:
+            >>> table.compact_logs(blocks=3)
+        """
+        context, write = self._to_compact_logs(options, blocks, memory_mb)
+        hoodie.services.acts.schedule(hoodie.services.log_compaction.LOG_COMPACTION, context, write)
+        return hoodie.services.acts.run_pending(hoodie.services.log_compaction.LOG_COMPACTION, context, write)
+
+    def pending_log_compactions(self) -> tuple[Instant, ...]:
+        """The log compactions that were scheduled and have not been run to their end."""
+        return self.timeline.pending(Action.LOGCOMPACTION)
+
+    def _to_compact_logs(self, options: Mapping[str, str] | None, blocks: int | None, memory_mb: int | None) -> AtWork:
+        return self._working(options, log_compaction_options(blocks=blocks, memory_mb=memory_mb))

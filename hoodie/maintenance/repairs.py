@@ -1,4 +1,4 @@
-"""Repairs as methods; and that of `hoodie.properties`, which has no open table yet."""
+"""Whether a table is whole, and repairs, as methods; and the repair of `hoodie.properties`, which has no open table yet."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 import hoodie.repair
 from hoodie.lock.providers import coordinate
 from hoodie.maintenance.base import OpenTable
-from hoodie.model.findings import YOUNG_S, PropertiesRepair, RepairResult
+from hoodie.model.findings import YOUNG_S, Diagnosis, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.options.arguments import check_seconds, parse_options, parse_texts
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
-from hoodie.storage.refusals import plain_errors
+from hoodie.storage.refusals import plain_errors, said_plainly
 from hoodie.storage.uri import open_storage
 from hoodie.txn.heartbeat import changes_table, undisturbed
 
 if TYPE_CHECKING:
+    import hoodie.repair.doctor
     import hoodie.repair.properties_repair
     import hoodie.repair.repairs
+    import hoodie.repair.validation
 
 
 class Repairs(OpenTable):
@@ -114,3 +116,39 @@ def repair_properties(
         return hoodie.repair.properties_repair.repair_at(
             storage, coordinate(storage, concurrency).lock, known, timeout_s=concurrency.lock_timeout_s
         )
+
+
+class Validation(OpenTable):
+    @said_plainly
+    def validate(self, *, deep: bool = False) -> ValidationResult:
+        """Whether the newest state of the table is whole: every file that a commit wrote is there with the bytes that it states,
+        and every folder with files is a partition.
+
+        Args:
+            deep: also read all rows. Keys are unique in each partition, files decode, rows lie in the folder and the file group that
+                they name, and footers and bloom filters agree with them.
+
+        Returns:
+            What was looked at, and every problem; it is true where there is none.
+
+        Example:
+            >>> assert table.validate(deep=True)
+        """
+        context, write = self._at_work()
+        return hoodie.repair.validation.validate(context, write, deep=deep)
+
+    @said_plainly
+    def doctor(self, *, deep: bool | None = None) -> Diagnosis:
+        """What is wrong with the table, or will be, and what mends it. What `validate` finds is among it.
+
+        Args:
+            deep: also read all rows, as `validate` does; None: where the newest state has 64 MB at most.
+
+        Returns:
+            The findings, worst first. Nothing is changed.
+
+        Example:
+            >>> print(table.doctor())
+        """
+        context, write = self._at_work()
+        return hoodie.repair.doctor.diagnose(context, write, deep=deep)

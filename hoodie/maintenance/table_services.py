@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from hoodie.maintenance.archiving import Archiving
-from hoodie.maintenance.cleaning import Cleans
+from hoodie.maintenance.cleaning import Archiving, Cleans, Expiry
 from hoodie.maintenance.clustering import Clusterings
-from hoodie.maintenance.compaction import Compactions
+from hoodie.maintenance.compaction import Compactions, LogCompactions
 from hoodie.maintenance.erasure import Erasure
-from hoodie.maintenance.expiry import Expiry
 from hoodie.maintenance.hive import HiveRegistration
 from hoodie.maintenance.job import Job
-from hoodie.maintenance.log_compaction import LogCompactions
-from hoodie.maintenance.repairs import Repairs
+from hoodie.maintenance.repairs import Repairs, Validation
 from hoodie.maintenance.rollback import Rollbacks
 from hoodie.maintenance.savepoints import Savepoints
-from hoodie.maintenance.validation import Validation
 
 
 class TableServices(
