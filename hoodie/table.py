@@ -462,7 +462,7 @@ class HoodieTable(TableServices, TableConsumers["Scan"]):
         By default this is an incremental pull: the latest state of the rows that were written in the range. Deletes are not in it.
         On a merge-on-read table rows are merged only with what was written in the range, as Apache Hudi does: a late row that lost
         against an *older* row is in it, although a scan shows the older row. Compare ordering values before you apply it. On a
-        copy-on-write table such a row was never stored and is not in it. docs/CONCURRENCY.md, "Incremental pulls", says more.
+        copy-on-write table such a row was never stored and is not in it. docs/CONCURRENCY.md says more about such pulls.
 
         With `images="before_after"` it is the change feed: each insert, update and delete of each commit, with the columns `op`
         (i, u or d), `instant`, and the structs `before` and `after`. docs/CHANGES.md says more.

@@ -30,7 +30,7 @@ class Consumed(Histories):
     """Beside a random history, one consumer of the feed that keeps a copy of the table, and one that pulls newest states."""
 
     ordering = None
-    """With one, a compaction may change a row (docs/CONCURRENCY.md, "Compaction"), which no feed tells."""
+    """With one, a compaction may change a row (docs/CONCURRENCY.md, "During a compaction"), which no feed tells."""
 
     @initialize(pack=st.booleans(), parquet=st.booleans(), cheap=st.booleans(), follows=st.booleans())
     def begin(self, pack, parquet, cheap, follows):

@@ -1,6 +1,6 @@
 """A write whose instant comes after that of another one, which is completed while it is at work: what it writes again, and what stays.
 
-The rules: docs/CONCURRENCY.md, "writers at the same time".
+The rules: docs/contributing/decisions/writers.md, "Writers wait for smaller instants".
 """
 
 import threading

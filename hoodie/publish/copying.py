@@ -9,7 +9,7 @@ completed file. Should it die before, the decision file holds all that is needed
 
 A fence deletes what is staged, too: a copy that is asked for afterwards finds no source. What it cannot stop is a copy that the
 store is making at that moment; its file appears after the rollback, at most one time-out of a request later, and no reader counts
-it while the instant can be seen to be rolled back (docs/CONCURRENCY.md, "paused writers").
+it while the instant can be seen to be rolled back (docs/contributing/decisions/writers.md, "Paused writers").
 """
 
 from __future__ import annotations

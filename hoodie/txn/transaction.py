@@ -1,4 +1,4 @@
-"""A write instant from its allotment to its completion. The rules it carries out: docs/CONCURRENCY.md, "writer".
+"""A write instant from its allotment to its completion. docs/CONCURRENCY.md has the rules that it carries out.
 
 start   under the lock: reload, plan on what is there now, allot T above every instant, heartbeat, requested, inflight
 commit  under the lock: reload, check, complete

@@ -6,7 +6,7 @@ but those of partitions of which a worker has too few for a file; these take the
 
 Of a write that starts new file groups only no reader loses anything when others commit between its instant and its end:
 a compaction that is planned meanwhile cannot miss logs of it, because it has none, and whoever inserts the same keys into
-the same partitions finds its files in their own check (docs/CONCURRENCY.md, "Loads in one pass").
+the same partitions finds its files in their own check (docs/contributing/decisions/writers.md, "Loads in one pass").
 """
 
 from __future__ import annotations
