@@ -4,8 +4,9 @@
 LAYERS = (
     ("errors",),
     ("model",),
+    ("format",),
     ("options",),
-    ("storage", "engine", "keygen", "format", "metastore"),
+    ("storage", "engine", "keygen", "metastore"),
     ("publish", "hfile"),
     ("timeline", "lock", "filegroup"),
     ("view",),

@@ -1,6 +1,6 @@
 """The active timeline on storage: loads it, reads payloads, makes transitions.
 
-What its files are called and hold is the business of its layout (`layout.py`). A transition is one atomic step: the
+What its files are called and hold is the business of its layout (`format/layout.py`). A transition is one atomic step: the
 file of the new state appears whole under its name or not at all. Files of earlier states stay until the instant is archived.
 Who may make which transition when: txn/ and services/.
 """
@@ -16,6 +16,7 @@ from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, In
 from hoodie.format.clustering_plan import decode_clustering_plan
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
+from hoodie.format.layout import BY_INSTANT, Layout
 from hoodie.format.log_name_texts import LogNameTexts
 from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_metadata, decode_rollback_plan
 from hoodie.format.restore_plans import decode_restore_metadata, decode_restore_plan, decode_savepoint
@@ -49,7 +50,6 @@ from hoodie.storage.cache import Cache
 from hoodie.storage.many import in_turns
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.kept import kept_clean, kept_commit, kept_timeline, last_timeline
-from hoodie.timeline.layout import BY_INSTANT, Layout
 from hoodie.timeline.timeline import Timeline
 
 P = TypeVar("P")

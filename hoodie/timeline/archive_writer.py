@@ -11,10 +11,10 @@ from contextlib import suppress
 from itertools import count
 
 from hoodie.format.archive_entries import StateFile
+from hoodie.format.layout import LAYOUTS, Layout
 from hoodie.model.names import COMPLETES_AS, join
 from hoodie.options.table import TableConfig
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.timeline.layout import LAYOUTS, Layout
 
 SMALL_BYTES = 20 * 1024 * 1024
 """Files below are put together, as Apache Hudi 0.x did (`hoodie.archive.merge.small.file.limit.bytes`)."""

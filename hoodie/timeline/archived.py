@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.format.layout import Layout
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import join
@@ -17,7 +18,6 @@ from hoodie.model.once import once
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind, file_key
-from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import WRITES
 
 T = TypeVar("T")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from hoodie.format.layout import Layout
 from hoodie.model.log_names import LogNames
 from hoodie.model.payloads import CleanMetadata, CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind, file_key
-from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import Timeline
 
 COMMIT: Kind[CommitMetadata] = Kind("commit")

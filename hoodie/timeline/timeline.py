@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from hoodie.format.layout import BY_INSTANT, Layout
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange, InstantTime, VisibleInstants
 from hoodie.model.names import COMPLETES_AS
-from hoodie.timeline.layout import BY_INSTANT, Layout
 
 WRITES = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 """Actions that change rows or the files that hold them; a completed compaction is a commit."""

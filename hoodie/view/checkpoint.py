@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.layout import Layout
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import is_partition_path, name_of
 from hoodie.storage.base import Storage
-from hoodie.timeline.layout import Layout
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.file_store import FileStore, decode_files, encode_files
 from hoodie.view.synced import SyncedFiles

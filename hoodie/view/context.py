@@ -13,6 +13,7 @@ import pyarrow as pa
 import hoodie.view
 from hoodie.engine.base import Engine
 from hoodie.errors import CorruptFileError, MissingFileError, TableChangedError, TableNotFoundError
+from hoodie.format.layout import LAYOUTS
 from hoodie.format.properties import parse_properties_file
 from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
@@ -35,7 +36,6 @@ from hoodie.storage.neighbours import other_format
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
-from hoodie.timeline.layout import LAYOUTS
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import Listing, StorageListing
 from hoodie.view.schema import table_schema

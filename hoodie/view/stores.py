@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
+from hoodie.format.layout import Layout
 from hoodie.options.values import ViewStore
 from hoodie.options.view import ViewOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind
 from hoodie.storage.uri import open_storage
-from hoodie.timeline.layout import Layout
 from hoodie.view.checkpoint import Checkpoint
 from hoodie.view.embedded_store import EmbeddedStore
 from hoodie.view.file_store import FileStore, MemoryStore

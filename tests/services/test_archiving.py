@@ -9,6 +9,7 @@ import hoodie
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.format.archive import decode_archive_file
 from hoodie.format.column_stats import COLUMN_STATS
+from hoodie.format.layout import BY_INSTANT
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import name_of
@@ -19,7 +20,6 @@ from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline.active import LISTED_AT_ONCE, ActiveTimeline
 from hoodie.timeline.archive_writer import APART, MERGE_FILES, ArchiveWriter
-from hoodie.timeline.layout import BY_INSTANT
 from tests.bucket import BucketStorage
 from tests.effort import in_shares, long_but
 from tests.golden_tables import copy_golden

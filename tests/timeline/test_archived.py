@@ -3,11 +3,11 @@
 import pytest
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.format.layout import BY_COMPLETION, BY_INSTANT
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.storage.cache import Cache
 from hoodie.timeline.archived import ArchivedTimeline
-from hoodie.timeline.layout import BY_COMPLETION, BY_INSTANT
 from tests.golden_tables import FOLDER
 from tests.memory_tables import FakeClock, new_storage
 

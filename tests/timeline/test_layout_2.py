@@ -2,9 +2,9 @@
 
 import pytest
 
+from hoodie.format.layout import BY_COMPLETION
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange
-from hoodie.timeline.layout import BY_COMPLETION
 from hoodie.timeline.timeline import Timeline
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie.format.layout import BY_COMPLETION, BY_INSTANT
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange
-from hoodie.timeline.layout import BY_COMPLETION, BY_INSTANT
 from hoodie.timeline.timeline import Timeline
 
 

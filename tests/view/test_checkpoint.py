@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.layout import BY_INSTANT
 from hoodie.model.names import HOODIE
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline.layout import BY_INSTANT
 from hoodie.view.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
 from hoodie.view.file_store import MemoryStore
 from tests.followed import FOLLOWS, Counting, by_listing, check_followed, follower, slices

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from hoodie.format.layout import BY_COMPLETION
 from hoodie.format.plan_avro import encode_compaction_plan, encode_plan
 from hoodie.model.enums import Action, State
 from hoodie.model.files import FileGroupId
@@ -11,7 +12,6 @@ from hoodie.model.instant import Instant
 from hoodie.model.payloads import CompactionOperation, CompactionPlan
 from hoodie.storage.cache import Cache
 from hoodie.timeline.active import ActiveTimeline
-from hoodie.timeline.layout import BY_COMPLETION
 from hoodie.view.listing import StorageListing
 from hoodie.view.view import FileSystemView
 from tests.memory_tables import FakeClock, new_storage
