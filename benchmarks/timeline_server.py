@@ -70,7 +70,7 @@ def ask(
         known[0] = {
             "basepath": path,
             "lastinstantts": instants[-1].time,
-            "timelinehash": timeline_hash(instants, by_completion=timeline.by_completion),
+            "timelinehash": timeline_hash(instants, timeline.layout),
         }
 
     def run(number: int) -> None:

@@ -6,26 +6,23 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from hoodie.errors import CorruptFileError, HoodieError, MissingFileError, TableNotFoundError, UnsupportedTableError
+from hoodie.format.layout import TIMELINES
 from hoodie.format.plan_avro import decode_rollback_plan
 from hoodie.format.restore_plans import decode_restore_plan
 from hoodie.format.service_plans import decode_clean_plan
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import (
-    HOODIE,
     PROPERTIES,
     PROPERTIES_BACKUP,
     ROW_COPIES,
     join,
     name_of,
     parse_base_file,
-    parse_instant_file,
     parse_log_file,
 )
 from hoodie.storage.base import Storage
 
-_TIMELINES = ((HOODIE, 1), (f"{HOODIE}/timeline", 2))
-"""Where each layout has its timeline."""
 _PLANS = 20
 """So many of the newest plans are asked."""
 
@@ -86,10 +83,10 @@ def _undone_by(storage: Storage, path: str) -> Instant | None:
 def _plans(storage: Storage, actions: Collection[Action]) -> Iterator[tuple[Instant, bytes, str]]:
     """The newest plans of these actions: the instant, its bytes and its file."""
     with suppress(OSError):
-        for folder, layout in _TIMELINES:
-            found = [parse_instant_file(each, layout) for each in storage.names(folder)]
+        for layout in TIMELINES:
+            found = map(layout.parse, storage.names(layout.folder))
             plans = [i for i in found if i and i.action in actions and i.state is State.REQUESTED]
             for plan in sorted(plans, reverse=True)[:_PLANS]:
-                file = join(folder, f"{plan.time}.{plan.action}.{plan.state}")
+                file = join(layout.folder, f"{plan.time}.{plan.action}.{plan.state}")
                 with suppress(FileNotFoundError):
                     yield plan, storage.read(file), file

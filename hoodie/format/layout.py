@@ -1,13 +1,16 @@
-"""The table version's seam: how a timeline lies in files, what these are called and hold, and which of two times decides.
+"""All that a table's version settles: one `Layout` a version, in `LAYOUTS`. Nothing outside asks for a number.
 
-A version that is written later is one more class here, or one of these with `encode_commit`. Nothing outside asks for a number.
+A version differs in values (fields), and in how its timeline lies in files and which slice a log belongs to (methods). A version
+that is written later has a row here with `is_written`, and the methods at which `Layout` refuses: `encode_commit`, and those of
+the archive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.format.archive import (
@@ -25,31 +28,68 @@ from hoodie.format.archive_entries import StateFile, encode_archive
 from hoodie.format.commit_json import encode_commit
 from hoodie.model.enums import Action, TableVersion
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.names import format_instant_file, parse_instant_file
+from hoodie.model.names import HOODIE, format_instant_file, join, parse_instant_file
 from hoodie.model.payloads import CommitMetadata
 
 Read = Callable[[str], bytes]
 """Gives the content of a file of the archive by its name."""
+CompletionOf = Callable[[InstantTime], InstantTime]
+"""Gives the time when an instant was completed."""
 
 
-class Layout(Protocol):
-    """One way to keep a timeline. A value without state: equal to every other of its class, and picklable."""
+class Folder(NamedTuple):
+    """A folder whose name a property states."""
+
+    property: str
+    """Empty: no property does."""
+    default: str
+
+
+@dataclass(frozen=True)
+class Layout(ABC):
+    """What tables of one version are like. A value that is picklable; the fields are facts, the methods are rules."""
+
+    version: TableVersion
+    number: int
+    """Of the timeline layout, in `hoodie.timeline.layout.version`. The versions of one number have the same timeline."""
+    is_written: bool
+    """This release writes such tables; else it reads them only."""
+    by_completion: bool
+    """The time of completion decides what a reader at some moment sees and which slice a log belongs to; else that of the instant.
+
+    Where it does, completed instants have one, a pull goes by it, and a write that began early and ends late is no gap.
+    """
+    names_clusterings: bool
+    """The files of a pending clustering say `clustering`; else they say `replacecommit`, and the plan alone tells which it is."""
+    timeline: Folder
+    """Of the active timeline, below `.hoodie`."""
+    history: Folder
+    """Of the archived timeline, below that of the active one."""
+    states_merge_mode: bool
+    """The properties have a merge mode, which goes before a payload class; else a strategy id says it."""
+    states_payload: bool
+    """The properties have a payload class, and what it means; else a partial update mode says it."""
 
     @property
-    def by_completion(self) -> bool:
-        """The time of completion decides what a reader at some moment sees and which slice a log belongs to; else that of the instant.
+    def folder(self) -> str:
+        """Of the active timeline, where no property names another."""
+        return join(HOODIE, self.timeline.default)
 
-        Where it does, completed instants have one, a pull goes by it, and a write that began early and ends late is no gap.
-        """
-        ...
+    # -- the active timeline ----------------------------------------------------------------------------------------------
+
+    def action_in_names(self, instant: Instant) -> Action:
+        """As the files of a pending instant say it, and Apache Hudi goes by."""
+        is_renamed = instant.action is Action.CLUSTERING and not self.names_clusterings
+        return Action.REPLACECOMMIT if is_renamed else instant.action
 
     def file_name(self, instant: Instant) -> str:
         """Of the file that says that the instant has reached its state."""
-        ...
+        time, _, state, completion = instant
+        return format_instant_file(time, self.action_in_names(instant), state, completion)
 
     def parse(self, name: str) -> Instant | None:
         """None for anything that is no timeline file (also temporary `<name>.<uuid>` files)."""
-        ...
+        return parse_instant_file(name, self.number)
 
     def encode_commit(self, metadata: CommitMetadata) -> bytes:
         """The content of the completed file. (Reading one needs no layout: its first bytes tell.)
@@ -57,7 +97,17 @@ class Layout(Protocol):
         Raises:
             UnsupportedTableError: this release does not write such timelines.
         """
-        ...
+        raise self._is_read_only()
+
+    # -- file slices ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def slice_of(
+        self, log_instant: InstantTime, begins: Iterable[InstantTime], completion_of: CompletionOf
+    ) -> InstantTime:
+        """The instant at which the slice of a log file begins, by the one in the log's name; `begins`: of the group's slices."""
+
+    # -- the archived timeline --------------------------------------------------------------------------------------------
 
     def archive_name(self, number: int) -> str:
         """Of a file of the archive.
@@ -65,11 +115,11 @@ class Layout(Protocol):
         Raises:
             UnsupportedTableError: as `encode_commit`.
         """
-        ...
+        raise self._is_read_only()
 
+    @abstractmethod
     def archive_number(self, name: str) -> int:
         """The number in such a name."""
-        ...
 
     def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
         """The content of a file of the archive with these files of the timeline in `folder`. Two such contents make one.
@@ -77,19 +127,19 @@ class Layout(Protocol):
         Raises:
             UnsupportedTableError: as `encode_commit`. CorruptFileError, SchemaError: a file does not decode, or cannot be archived.
         """
-        ...
+        raise self._is_read_only()
 
+    @abstractmethod
     def archive_files(self, names: Sequence[str], read: Read, *, path: str) -> tuple[str, ...]:
         """Those of the names in the archive's folder, which is at `path`, that hold instants, oldest first."""
-        ...
 
+    @abstractmethod
     def archived_instants(self, data: bytes, *, path: str) -> Sequence[Instant]:
         """The instants in one file of the archive.
 
         Raises:
             CorruptFileError: it does not decode.
         """
-        ...
 
     def archive_without(self, data: bytes, times: frozenset[str], *, path: str) -> bytes:
         """The content of one file of the archive without these instants; empty where it has no others.
@@ -97,35 +147,40 @@ class Layout(Protocol):
         Raises:
             UnsupportedTableError: as `encode_commit`. CorruptFileError: as `archived_instants`.
         """
-        ...
+        raise self._is_read_only()
 
+    @abstractmethod
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
         """Whether a file of the archive may have one of the instants, by its name."""
-        ...
 
+    @abstractmethod
     def archived_commits(
         self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
     ) -> dict[InstantTime, CommitMetadata]:
         """Time -> metadata of those of the wanted instants that a file of the archive has; as `archived_instants`."""
-        ...
+
+    def _is_read_only(self) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            f"this release writes tables of version {WRITTEN} only, this one has a timeline of version {self.alike}"
+        )
+
+    @property
+    def alike(self) -> str:
+        """For a message: the versions whose timeline looks the same."""
+        return " or ".join(str(int(each.version)) for each in LAYOUTS.values() if each.number == self.number)
 
 
 @dataclass(frozen=True)
-class InstantLayout:
-    """Version 6 (timeline layout 1): `T.commit`, JSON; the instant time decides."""
-
-    by_completion = False
-
-    def file_name(self, instant: Instant) -> str:
-        if instant.action is Action.CLUSTERING:  # its plan alone tells it from an overwrite: `ActiveTimeline.load`
-            instant = instant._replace(action=Action.REPLACECOMMIT)
-        return format_instant_file(*instant)
-
-    def parse(self, name: str) -> Instant | None:
-        return parse_instant_file(name, 1)
+class InstantLayout(Layout):
+    """Timeline layout 1: `T.commit`, JSON; the instant time decides. A log is named with the instant of its slice."""
 
     def encode_commit(self, metadata: CommitMetadata) -> bytes:
         return encode_commit(metadata)
+
+    def slice_of(
+        self, log_instant: InstantTime, begins: Iterable[InstantTime], completion_of: CompletionOf
+    ) -> InstantTime:
+        return log_instant
 
     def archive_name(self, number: int) -> str:
         return f".commits_.archive.{number}_1-0-1"
@@ -156,28 +211,25 @@ class InstantLayout:
 
 
 @dataclass(frozen=True)
-class CompletionLayout:
-    """Versions 8 and 9 (timeline layout 2): `T_C.commit` with the completion time C, Avro, an LSM archive; C decides."""
+class CompletionLayout(Layout):
+    """Timeline layout 2: `T_C.commit` with the completion time C, Avro, an LSM archive; C decides.
 
-    by_completion = True
+    A log is named with the instant of its delta commit, and belongs to the newest slice that begins at or before that commit's
+    completion, because a compaction merges what was completed when it was scheduled (Hudi RFC-66).
+    """
 
-    def file_name(self, instant: Instant) -> str:
-        return format_instant_file(*instant)
-
-    def parse(self, name: str) -> Instant | None:
-        return parse_instant_file(name, 2)
-
-    def encode_commit(self, metadata: CommitMetadata) -> bytes:
-        raise UnsupportedTableError(_READ_ONLY)
-
-    def archive_name(self, number: int) -> str:
-        raise UnsupportedTableError(_READ_ONLY)
+    def slice_of(
+        self, log_instant: InstantTime, begins: Iterable[InstantTime], completion_of: CompletionOf
+    ) -> InstantTime:
+        older = [begin for begin in begins if begin <= log_instant]
+        newer = [begin for begin in begins if begin > log_instant]
+        if newer:  # only then its completion matters: that of an archived instant has to be looked up
+            done = completion_of(log_instant)
+            older += [begin for begin in newer if begin <= done]
+        return max(older, default=log_instant)
 
     def archive_number(self, name: str) -> int:
         return manifest_number(name) or 0
-
-    def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
-        raise UnsupportedTableError(_READ_ONLY)
 
     def archive_files(self, names: Sequence[str], read: Read, *, path: str) -> tuple[str, ...]:
         numbers = {number: name for name in names if (number := manifest_number(name)) is not None}
@@ -194,9 +246,6 @@ class CompletionLayout:
     def archived_instants(self, data: bytes, *, path: str) -> Sequence[Instant]:
         return decode_lsm_file(data, path=path)
 
-    def archive_without(self, data: bytes, times: frozenset[str], *, path: str) -> bytes:
-        raise UnsupportedTableError(_READ_ONLY)
-
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
         least, greatest = map(InstantTime, lsm_range(name))
         return any(least <= time <= greatest for time in times)
@@ -208,12 +257,48 @@ class CompletionLayout:
 
 
 _VERSION_FILE = "_version_"
-_READ_ONLY = "this release writes tables of version 6 only, this one has a timeline of version 8 or 9"
-BY_INSTANT: Layout = InstantLayout()
-BY_COMPLETION: Layout = CompletionLayout()
-LAYOUTS: Mapping[TableVersion, Layout] = {
-    TableVersion.V6: BY_INSTANT,
-    TableVersion.V8: BY_COMPLETION,
-    TableVersion.V9: BY_COMPLETION,
-}
+
+V6: Layout = InstantLayout(
+    TableVersion.V6,
+    number=1,
+    is_written=True,
+    by_completion=False,
+    names_clusterings=False,
+    timeline=Folder("", ""),
+    history=Folder("hoodie.archivelog.folder", "archived"),
+    states_merge_mode=False,
+    states_payload=True,
+)
+V8: Layout = CompletionLayout(
+    TableVersion.V8,
+    number=2,
+    is_written=False,
+    by_completion=True,
+    names_clusterings=True,
+    timeline=Folder("hoodie.timeline.path", "timeline"),
+    history=Folder("hoodie.timeline.history.path", "history"),
+    states_merge_mode=True,
+    states_payload=True,
+)
+V9: Layout = replace(V8, version=TableVersion.V9, states_payload=False)
+LAYOUTS: Mapping[TableVersion, Layout] = {each.version: each for each in (V6, V8, V9)}
 """What a table of each version has."""
+NEW = V6
+"""What a new table has, unless its options ask for another version."""
+TIMELINES = (V6, V8)
+"""One for each way to keep a timeline: for those who look at a folder whose version they do not know."""
+
+
+def layout_named(version: str | None) -> Layout | None:
+    """By the version as text; None for one that is not known."""
+    return next((each for each in LAYOUTS.values() if version == str(int(each.version))), None)
+
+
+def _listed(layouts: Collection[Layout]) -> str:
+    *others, last = (str(int(each.version)) for each in layouts)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+READ = _listed(LAYOUTS.values())
+WRITTEN = _listed([each for each in LAYOUTS.values() if each.is_written])
+"""The versions that this release reads, and those that it writes: for a message."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from hoodie.model.enums import Action
+from hoodie.format.layout import Layout
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.names import join, name_of
@@ -130,14 +130,13 @@ def encode_compaction(time: str, operation: CompactionOperation) -> Json:
     }
 
 
-def encode_clustering(group: FileGroupId, instant: Instant, *, by_completion: bool) -> Json:
-    """`by_completion`: as the table's timeline has it; before that a clustering was a replacecommit."""
+def encode_clustering(group: FileGroupId, instant: Instant, layout: Layout) -> Json:
     return {
         "id": group.file_id,
         "partition": group.partition_path,
         "instantTime": instant.time,
         "instantState": instant.state.value.upper(),
-        "instantAction": (instant.action if by_completion else Action.REPLACECOMMIT).value,
+        "instantAction": layout.action_in_names(instant).value,
     }
 
 

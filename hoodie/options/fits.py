@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie.errors import OptionError, UnsupportedTableError
+from hoodie.format.layout import WRITTEN
 from hoodie.model.enums import MergeMode, TableType, TableVersion, WriteOperation
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.buckets import compared
@@ -38,11 +39,11 @@ def check_version(config: TableConfig) -> None:
     """Refuse whatever changes a table of a version that is read only; services need no more than this.
 
     Raises:
-        UnsupportedTableError: its version is not 6.
+        UnsupportedTableError: this release does not write its version.
     """
-    if config.version is not TableVersion.V6:
+    if not config.layout.is_written:
         raise UnsupportedTableError(
-            f"table at {config.uri} can be read, not written: its version is {int(config.version)}, this release writes 6 only"
+            f"table at {config.uri} can be read, not written: its version is {int(config.version)}, this release writes {WRITTEN} only"
         )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import Fill, MergeMode, TableVersion
+from hoodie.format.layout import Layout
+from hoodie.model.enums import Fill, MergeMode
 from hoodie.model.plans import DeleteMarker, Merger, MergeRule
 from hoodie.options.class_names import one_name
 
@@ -97,7 +98,7 @@ def merger_name(name: str) -> str:
     return name
 
 
-def merge_rule(properties: Mapping[str, str], *, version: TableVersion, ordering: tuple[str, ...]) -> MergeRule:
+def merge_rule(properties: Mapping[str, str], *, layout: Layout, ordering: tuple[str, ...]) -> MergeRule:
     """How a table merges, by its `hoodie.properties`.
 
     Version 6: payload class, strategy id, ordering fields, in this order; version 8: the stored mode, strategy id, payload
@@ -111,13 +112,13 @@ def merge_rule(properties: Mapping[str, str], *, version: TableVersion, ordering
         return MergeRule(
             MergeMode.CUSTOM, ordering, delete_marker=delete_marker(properties), merger=Merger(get(MERGER, ""), None)
         )
-    rule = _rule_of_payload(properties, ordering) if version < TableVersion.V9 else None
-    if rule is None or (version is TableVersion.V8 and _stored_mode(properties) not in {None, MergeMode.CUSTOM}):
-        mode = _stored_mode(properties) if version >= TableVersion.V8 else None
+    rule = _rule_of_payload(properties, ordering) if layout.states_payload else None
+    mode = _stored_mode(properties) if layout.states_merge_mode else None
+    if rule is None or mode not in {None, MergeMode.CUSTOM}:
         rule = MergeRule(mode or STRATEGIES.get(get(STRATEGY, ""), _EVENT if ordering else _COMMIT))
         if mode is None and get(STRATEGY) and get(STRATEGY) not in STRATEGIES:
             rule = MergeRule(MergeMode.CUSTOM)
-    if version is TableVersion.V9:
+    if not layout.states_payload:
         rule = _with_partial_mode(rule, properties)
     return replace(
         rule,

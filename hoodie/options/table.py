@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
+from hoodie.format.layout import LAYOUTS, NEW, READ, V6, V8, WRITTEN, Folder, Layout
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import MergeMode, TableType, TableVersion
 from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
@@ -56,9 +57,6 @@ _BASE_FORMAT = "hoodie.table.base.file.format"
 _LOG_FORMAT = "hoodie.table.log.file.format"
 _MANY_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
 _BOOTSTRAP = "hoodie.bootstrap.base.path"
-_ARCHIVE = "hoodie.archivelog.folder"
-_TIMELINE_FOLDER = "hoodie.timeline.path"
-_HISTORY_FOLDER = "hoodie.timeline.history.path"
 _TIMEZONE = "hoodie.table.timeline.timezone"
 META_FIELDS = "hoodie.populate.meta.fields"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -85,12 +83,11 @@ PROPERTY_OF: Mapping[str, str] = {
     "drops_partition_columns": DROP_COLUMNS,
     "mor_inserts": _MOR_INSERTS,
     "timezone": _TIMEZONE,
-    "timeline_folder": _TIMELINE_FOLDER,
-    "history_folder": _ARCHIVE,
+    "timeline_folder": V8.timeline.property,
+    "history_folder": V6.history.property,
 }
 """What of a table's configuration rules how it is written -> the property that says it, or says most of it."""
 
-_LAYOUT_VERSIONS = {TableVersion.V6: 1, TableVersion.V8: 2, TableVersion.V9: 2}
 _NUMBER_DIGITS = 10
 
 
@@ -136,6 +133,11 @@ class TableConfig:
     """How keys and paths are made, as far as the properties say it."""
 
     @property
+    def layout(self) -> Layout:
+        """What its version settles."""
+        return LAYOUTS[self.version]
+
+    @property
     def generates_keys(self) -> bool:
         """No columns make the record key: every row gets one of its own when it is written."""
         return not self.record_key_fields
@@ -157,7 +159,7 @@ class TableConfig:
     def payload(self) -> str:
         """The payload class where it says more than the merge mode; empty otherwise."""
         name = self.raw.get(PAYLOAD, "").strip()
-        return special_payload(name) if name and self.version < TableVersion.V9 and self.rule.merger is None else ""
+        return special_payload(name) if name and self.layout.states_payload and self.rule.merger is None else ""
 
     @property
     def keeps_change_logs(self) -> bool:
@@ -192,8 +194,9 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         OptionError: name or record key are not said, or options contradict each other.
         UnsupportedTableError: another version is asked for.
     """
-    if options.version not in {None, TableVersion.V6}:
-        raise UnsupportedTableError(f"new tables are written in version 6 only, not {options.version}")
+    layout = NEW if options.version is None else LAYOUTS[options.version]
+    if not layout.is_written:
+        raise UnsupportedTableError(f"new tables are written in version {WRITTEN} only, not {options.version}")
     if not options.name:
         raise OptionError("a new table needs a name: set hoodie.table.name")
     keys, ordering = options.record_key_fields or (), options.ordering_fields or ()
@@ -214,8 +217,8 @@ def table_properties(options: TableOptions) -> dict[str, str]:
     properties = {
         _NAME: options.name,
         _TYPE: options.table_type or TableType.COPY_ON_WRITE,
-        _VERSION: str(int(TableVersion.V6)),
-        _LAYOUT: str(_LAYOUT_VERSIONS[TableVersion.V6]),
+        _VERSION: str(int(layout.version)),
+        _LAYOUT: str(layout.number),
         _CHECKSUM: str(table_checksum(options.name, database)),
         _DATABASE: database,
         _RECORD_KEY: ",".join(keys),
@@ -227,9 +230,9 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         **merging_properties(mode, payload=options.payload, merger=options.merger, marker=options.delete_marker),
         _BASE_FORMAT: "PARQUET",
         "hoodie.table.format": "native",
-        _ARCHIVE: "history",
-        "hoodie.timeline.path": "timeline",
-        "hoodie.timeline.history.path": "history",
+        V6.history.property: "history",
+        V8.timeline.property: V8.timeline.default,
+        V8.history.property: V8.history.default,
         _TIMEZONE: "UTC",
         META_FIELDS: flag_text(options.populate_meta_fields is not False),
         HIVE_STYLE: flag_text(options.hive_style),
@@ -335,7 +338,7 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
         CorruptFileError: a property is missing or malformed, or the checksum is wrong.
     """
     read = _Properties({key: value.strip() for key, value in properties.items()}, uri)
-    version = read.version()
+    layout = read.layout()
     name, database = read.required(_NAME), read.get(_DATABASE)
     checksum = read.get(_CHECKSUM)
     if checksum and checksum != str(table_checksum(name, database)):
@@ -348,27 +351,24 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
     keys, typed = read.fields(_RECORD_KEY), read.fields(PARTITION)
     partition = tuple(each.partition(":")[0] for each in typed)
     ordering = read.fields(_ORDERING) or read.fields(_PRECOMBINE)
-    flat = _LAYOUT_VERSIONS[version] == 1
-    timeline_folder = HOODIE if flat else read.folder(HOODIE, _TIMELINE_FOLDER, "timeline")
+    timeline_folder = read.folder(HOODIE, layout.timeline)
     return TableConfig(
         uri=uri,
         name=name,
         database_name=database,
         table_type=read.choice(_TYPE, TableType, TableType.COPY_ON_WRITE),
-        version=version,
+        version=layout.version,
         record_key_fields=keys,
         partition_fields=partition,
         ordering_fields=ordering,
         keygen=_key_generator(read) or infer_key_generator(keys, typed),
         hive_style=read.flag(HIVE_STYLE, default=False),
         url_encode=read.flag(URL_ENCODE, default=False),
-        rule=read.merge_rule(version, ordering),
+        rule=read.merge_rule(layout, ordering),
         timezone=(read.get(_TIMEZONE) or "LOCAL").upper(),
-        archive_folder=read.get(_ARCHIVE) or "archived",
+        archive_folder=read.get(V6.history.property) or V6.history.default,
         timeline_folder=timeline_folder,
-        history_folder=read.folder(
-            timeline_folder, *((_ARCHIVE, "archived") if flat else (_HISTORY_FOLDER, "history"))
-        ),
+        history_folder=read.folder(timeline_folder, layout.history),
         base_file_format="PARQUET",
         populate_meta_fields=read.flag(META_FIELDS, default=True),
         drops_partition_columns=read.flag(DROP_COLUMNS, default=False),
@@ -410,11 +410,11 @@ class _Properties:
             raise self.corrupt(f"{key}={self.get(key)!r}, expected true or false")
         return value == "true"
 
-    def folder(self, above: str, key: str, default: str) -> str:
+    def folder(self, above: str, folder: Folder) -> str:
         """A folder below another one; a path that leads elsewhere is damage."""
-        path = join(above, self.get(key) or default)
+        path = join(above, self.get(folder.property) or folder.default)
         if not is_inside(path):
-            raise self.corrupt(f"{key}={self.get(key)!r} is no folder inside the table")
+            raise self.corrupt(f"{folder.property}={self.get(folder.property)!r} is no folder inside the table")
         return path
 
     def choice(self, key: str, make: Callable[[str], T], default: T) -> T:
@@ -437,27 +437,25 @@ class _Properties:
         except ValueError as error:
             raise self.corrupt(str(error)) from None
 
-    def merge_rule(self, version: TableVersion, ordering: tuple[str, ...]) -> MergeRule:
+    def merge_rule(self, layout: Layout, ordering: tuple[str, ...]) -> MergeRule:
         try:
-            return merge_rule(self.values, version=version, ordering=ordering)
+            return merge_rule(self.values, layout=layout, ordering=ordering)
         except ValueError as error:
             raise self.corrupt(str(error)) from None
 
-    def version(self) -> TableVersion:
+    def layout(self) -> Layout:
         text = self.get(_VERSION)
         if text and not (text.isascii() and text.isdigit() and len(text) < _NUMBER_DIGITS):
             raise self.corrupt(f"{_VERSION}={text[:80]!r} is no number")
         if not text or int(text) not in set(TableVersion):
-            raise self.unsupported(
-                f"its version is {text or 'not said'}, this release reads 6, 8 and 9: upgrade it to 6 with Apache Hudi"
-                if int(text or 0) < TableVersion.V6
-                else f"its version is {text}, this release reads 6, 8 and 9"
-            )
-        version = TableVersion(int(text))
-        layout = self.get(_LAYOUT)
-        if layout and layout != str(_LAYOUT_VERSIONS[version]):
-            raise self.unsupported(f"{_LAYOUT} is {layout}, version {version} has {_LAYOUT_VERSIONS[version]}")
-        return version
+            oldest = int(min(LAYOUTS))
+            upgrade = f": upgrade it to {oldest} with Apache Hudi" if int(text or 0) < oldest else ""
+            raise self.unsupported(f"its version is {text or 'not said'}, this release reads {READ}{upgrade}")
+        layout = LAYOUTS[TableVersion(int(text))]
+        number = self.get(_LAYOUT)
+        if number and number != str(layout.number):
+            raise self.unsupported(f"{_LAYOUT} is {number}, version {layout.version} has {layout.number}")
+        return layout
 
     def refuse_unreadable(self) -> None:
         if (self.get(_BASE_FORMAT) or "PARQUET").upper() != "PARQUET":

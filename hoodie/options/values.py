@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from hoodie.errors import UnsupportedTableError
+from hoodie.format.layout import WRITTEN, layout_named
 from hoodie.model.enums import TableVersion
 from hoodie.options.class_names import one_name
 from hoodie.options.merging import DELETING_PAYLOAD, MERGER_NAME, PAYLOADS
@@ -478,13 +479,14 @@ def table_version() -> Kind[TableVersion]:
     """Raises UnsupportedTableError for the versions that are only read."""
 
     def read(value: str) -> TableVersion:
-        if value == "6":
-            return TableVersion.V6
-        if value in {"8", "9"}:
+        layout = layout_named(value)
+        if layout is None:
+            raise ValueError(f"is not a table version that can be written, only {WRITTEN} is")
+        if not layout.is_written:
             raise UnsupportedTableError(
-                f"hoodie.write.table.version={value}: this release writes tables of version 6 only; "
-                "drop the option or set it to 6"
+                f"hoodie.write.table.version={value}: this release writes tables of version {WRITTEN} only; "
+                f"drop the option or set it to {WRITTEN}"
             )
-        raise ValueError("is not a table version that can be written, only 6 is")
+        return layout.version
 
-    return Kind("6", read)
+    return Kind(WRITTEN, read)

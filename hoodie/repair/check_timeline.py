@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from hoodie.errors import CorruptFileError, HoodieError
+from hoodie.format.layout import LAYOUTS
 from hoodie.lock.file_lock import LOCK_PATH
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
@@ -24,7 +25,6 @@ from hoodie.model.names import (
     STAGING,
     join,
     name_of,
-    parse_instant_file,
 )
 from hoodie.model.results import format_count
 from hoodie.options.table import PROPERTY_OF
@@ -74,8 +74,9 @@ def version(look: Look) -> Iterator[Hit]:
     """A timeline of another version than the properties state: nobody would see its commits."""
     found = foreign_timeline(look.context.storage, look.context.config)
     if found is not None:
-        key = PROPERTY_OF["version"]
-        yield Hit(found, subject=shlex.quote(f"{key}={_UNKNOWN if look.context.config.version == 6 else 6}"))
+        key, ours = PROPERTY_OF["version"], look.context.config.layout.number
+        others = [int(each.version) for each in LAYOUTS.values() if each.number != ours]
+        yield Hit(found, subject=shlex.quote(f"{key}={others[0] if len(others) == 1 else _UNKNOWN}"))
 
 
 # -- folders and files -------------------------------------------------------------------------------------------------
@@ -90,11 +91,10 @@ def misplaced(look: Look) -> Iterator[Hit]:
     listed = list(context.storage.list(HOODIE))
     if any(info.path == PRIVATE and info.is_folder for info in listed):
         listed += context.storage.list(PRIVATE)
-    layout = 2 if context.config.version > 6 else 1
     folders = _FOLDERS | {context.config.history_folder}
     for info in listed:
         is_instant = info.path.startswith(f"{context.config.timeline_folder}/") and bool(
-            parse_instant_file(info.name, layout)
+            context.config.layout.parse(info.name)
         )
         if info.is_folder and (info.path in _FILES or is_instant):
             yield Hit(f"a folder stands at {info.path}, where a file has to be", info.path)
@@ -321,9 +321,9 @@ def remains(look: Look) -> Iterator[Hit]:
 
 def odd_names(look: Look) -> Iterator[Hit]:
     """Files in the timeline's folder that are none of a timeline, as copies and editors leave them."""
-    folder = look.context.config.timeline_folder
-    layout = 2 if look.context.config.version > 6 else 1
+    config = look.context.config
+    folder = config.timeline_folder
     times = {instant.time for instant in look.snapshot.timeline}
     for name in look.context.storage.names(folder):
-        if parse_instant_file(name, layout) is None and name[:17] in times:
+        if config.layout.parse(name) is None and name[:17] in times:
             yield Hit(f"{join(folder, name)} is no timeline file, and nobody reads it", join(folder, name))

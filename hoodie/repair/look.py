@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hoodie.errors import HoodieError
-from hoodie.model.enums import TableVersion
 from hoodie.model.findings import Level, RepairKind, RepairResult
 from hoodie.model.once import once
 from hoodie.options.write import WriteOptions
@@ -40,7 +39,7 @@ class Look:
     @property
     def is_written(self) -> bool:
         """Whether hoodie writes tables of this version."""
-        return self.context.config.version is TableVersion.V6
+        return self.context.config.layout.is_written
 
     @once
     def repairs(self) -> RepairResult:

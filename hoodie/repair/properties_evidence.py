@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.format.avro_schema import record_names
 from hoodie.format.commit_avro import decode_commit_file
+from hoodie.format.layout import TIMELINES, Layout
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant
@@ -29,11 +30,11 @@ from hoodie.model.names import (
     join,
     name_of,
     parse_base_file,
-    parse_instant_file,
     parse_log_file,
 )
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
+from hoodie.timeline.timeline import WRITES
 from hoodie.view.listing import StorageListing
 
 T = TypeVar("T")
@@ -74,11 +75,10 @@ class Evidence:
 
 def gather(storage: Storage) -> Evidence:
     """Look at the timeline, the folders, and some rows. Lists the whole table."""
-    timeline = [i for name in storage.names(HOODIE) if (i := parse_instant_file(name, 1)) is not None]
-    newer = [i for name in storage.names(join(HOODIE, "timeline")) if (i := parse_instant_file(name, 2)) is not None]
-    completed = sorted((i for i in (newer or timeline) if i.is_completed), key=lambda i: i.time, reverse=True)
-    folder = join(HOODIE, "timeline") if newer else HOODIE
-    commits = list(_read_commits(storage, folder, completed, 2 if newer else 1))
+    found = {layout: list(filter(None, map(layout.parse, storage.names(layout.folder)))) for layout in TIMELINES}
+    layout = next((each for each in reversed(found) if found[each]), None)
+    instants = [instant for each in found.values() for instant in each]
+    commits = [] if layout is None else list(_read_commits(storage, layout, found[layout]))
     files = {
         path: [info for info in infos if not info.is_folder]
         for path, infos in StorageListing(storage).all_files().files.items()
@@ -89,8 +89,8 @@ def gather(storage: Storage) -> Evidence:
     folders = {info.name for info in storage.list(HOODIE) if info.is_folder}
     return Evidence(
         name=_name(commits),
-        version=_version(timeline, newer),
-        table_type=_type(timeline, newer, files, commits),
+        version=_version(layout),
+        table_type=_type(instants, files, commits),
         record_key=_record_key(rows),
         partition=partition,
         hive_style=hive,
@@ -107,13 +107,11 @@ def _is_data(path: str) -> bool:
     return parse_base_file(name) is not None or parse_log_file(name) is not None
 
 
-def _read_commits(storage: Storage, folder: str, completed: Sequence[Instant], layout: int) -> Iterator[CommitMetadata]:
+def _read_commits(storage: Storage, layout: Layout, instants: Iterable[Instant]) -> Iterator[CommitMetadata]:
     """The newest commits that decode, newest first."""
-    names = {parse_instant_file(name, layout): name for name in storage.names(folder)}
-    for instant in [i for i in completed if i.action in (Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT)][
-        :_READ_COMMITS
-    ]:
-        path = join(folder, names[instant])
+    commits = sorted((i for i in instants if i.is_completed and i.action in WRITES), key=lambda i: i.time, reverse=True)
+    for instant in commits[:_READ_COMMITS]:
+        path = join(layout.folder, layout.file_name(instant))
         with suppress(CorruptFileError, UnsupportedTableError, FileNotFoundError):
             yield decode_commit_file(storage.read(path), instant.action, path=path, time=instant.time)
 
@@ -136,27 +134,25 @@ def _name(commits: Iterable[CommitMetadata]) -> Known:
     return Known(None, "no commit states a schema by which the table is named")
 
 
-def _version(timeline: Sequence[Instant], newer: Sequence[Instant]) -> Known:
-    if newer:
-        return Known(None, "the timeline is that of version 8 or 9, and looks the same in both")
-    if timeline:
-        return Known("6", "the form of the timeline")
-    return Known(None, "there is no instant on the timeline")
+def _version(layout: Layout | None) -> Known:
+    if layout is None:
+        return Known(None, "there is no instant on the timeline")
+    if " or " in layout.alike:
+        return Known(None, f"the timeline is that of version {layout.alike}, and looks the same in both")
+    return Known(layout.alike, "the form of the timeline")
 
 
 def _type(
-    timeline: Sequence[Instant],
-    newer: Sequence[Instant],
+    instants: Sequence[Instant],
     files: Mapping[str, Sequence[FileInfo]],
     commits: Sequence[CommitMetadata],
 ) -> Known:
-    found = [*timeline, *newer]
-    if any(i.action in (Action.DELTACOMMIT, Action.COMPACTION) for i in found):
+    if any(i.action in (Action.DELTACOMMIT, Action.COMPACTION) for i in instants):
         return Known("MERGE_ON_READ", "delta commits or compactions on the timeline")
     if any(parse_log_file(f.name) for infos in files.values() for f in infos):
         return Known("MERGE_ON_READ", "log files")
     rows = {WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE}
-    if any(i.action is Action.COMMIT for i in found) and any(m.operation in rows for m in commits):
+    if any(i.action is Action.COMMIT for i in instants) and any(m.operation in rows for m in commits):
         return Known("COPY_ON_WRITE", "commits of rows on the timeline, where merge-on-read has delta commits")
     return Known(None, "no commit on the timeline tells it")
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError, HoodieError, OptionError, TableNotFoundError, UnsupportedTableError
+from hoodie.format.layout import NEW, V6, V8, layout_named
 from hoodie.format.properties import format_properties, parse_properties, parse_properties_file
 from hoodie.lock.base import Lock
 from hoodie.model.enums import TableType
@@ -46,10 +47,9 @@ _PARTITION = "hoodie.table.partition.fields"
 _ORDERING = "hoodie.table.ordering.fields"
 _PRECOMBINE = "hoodie.table.precombine.field"
 _TIMEZONE = "hoodie.table.timeline.timezone"
-_ARCHIVE = "hoodie.archivelog.folder"
 _MERGE_MODE = "hoodie.record.merge.mode"
 _REQUIRED = (_NAME, _TYPE, _VERSION)
-_STAND_INS = {_NAME: "table", _TYPE: "COPY_ON_WRITE", _VERSION: "6"}
+_STAND_INS = {_NAME: "table", _TYPE: "COPY_ON_WRITE", _VERSION: str(int(NEW.version))}
 """For required properties, where the others are judged."""
 _USER = "you"
 
@@ -159,9 +159,9 @@ def _contradictions(storage: Storage) -> list[Contradiction]:
 
 def _of_version(found: Mapping[str, PropertySource]) -> dict[str, PropertySource]:
     """What goes with the version that the user states."""
-    version = found[_VERSION].value
-    implied = {_LAYOUT: "1" if version == "6" else "2"}
-    if version != "6" and _MERGE_MODE not in found:
+    layout = layout_named(found[_VERSION].value) or V8
+    implied = {_LAYOUT: str(layout.number)}
+    if layout.states_merge_mode and _MERGE_MODE not in found:
         implied[_MERGE_MODE] = _merge_mode(found[_ORDERING].value if _ORDERING in found else "")
     return {key: PropertySource(key, value, "the version") for key, value in implied.items()}
 
@@ -307,16 +307,18 @@ def _rest(
     implied = {
         key: Known(value, "the default: no file says otherwise") for key, value in table_properties(asked).items()
     }
-    if version != "6":
-        # Versions 8 and 9 say how they merge by a mode.
+    layout = layout_named(version) or V8
+    if layout is not NEW:
+        implied[_LAYOUT] = Known(str(layout.number), "the version")
+    if layout.states_merge_mode:
         implied[_MERGE_MODE] = Known(_merge_mode(ordering), "the ordering column" if ordering else "no ordering column")
-        implied[_LAYOUT] = Known("2", "the version")
-        for key in ("hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id") if version == "9" else ():
+    if not layout.states_payload:
+        for key in ("hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id"):
             implied.pop(key, None)
     if not evidence.is_ours:
         implied[_TIMEZONE] = Known("LOCAL", "Apache Hudi's default, as the commits are not hoodie's")
     if evidence.archive_folder:
-        implied[_ARCHIVE] = Known(evidence.archive_folder, "the folder that is there")
+        implied[V6.history.property] = Known(evidence.archive_folder, "the folder that is there")
     if evidence.change_logs:
         implied["hoodie.table.cdc.enabled"] = Known("true", "change logs among the data files")
     return {key: known for key, known in implied.items() if key != _CHECKSUM}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie.errors import InstantNotFoundError, OptionError
-from hoodie.model.enums import Action, TableVersion
+from hoodie.model.enums import Action
 from hoodie.model.findings import YOUNG_S, Repair, RepairKind, RepairResult
 from hoodie.options.arguments import parse_names
 from hoodie.options.fits import check_version
@@ -85,7 +85,7 @@ def _find(
 ) -> _Found:
     data = data_files_of(files)
     plans = NOTHING
-    if context.config.version is TableVersion.V6:
+    if context.config.layout.is_written:
         plans = find_damaged_plans(context, data, snapshot.timeline, older_than_s=older_than_s)
     partitions: tuple[Repair, ...] = ()
     strays = NOTHING

@@ -16,7 +16,7 @@ from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, In
 from hoodie.format.clustering_plan import decode_clustering_plan
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
-from hoodie.format.layout import BY_INSTANT, Layout
+from hoodie.format.layout import V6, Layout
 from hoodie.format.log_name_texts import LogNameTexts
 from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_metadata, decode_rollback_plan
 from hoodie.format.restore_plans import decode_restore_metadata, decode_restore_plan, decode_savepoint
@@ -70,7 +70,7 @@ class ActiveTimeline:
         storage: Storage,
         cache: Cache,
         *,
-        layout: Layout = BY_INSTANT,
+        layout: Layout = V6,
         folder: str = HOODIE,
         history: str | None = None,
         listed_at_once: int = LISTED_AT_ONCE,
@@ -178,7 +178,7 @@ class ActiveTimeline:
         Where both have the same file names only the plan tells a clustering from an overwrite. Everything follows from that:
         whether a dead writer's instant is undone or its plan kept, and what readers and other writers wait for.
         """
-        if timeline.by_completion:
+        if self._layout.names_clusterings:
             return timeline
         pending = timeline.pending(Action.REPLACECOMMIT)
         return (

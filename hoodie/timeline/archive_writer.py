@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import count
 
 from hoodie.format.archive_entries import StateFile
-from hoodie.format.layout import LAYOUTS, Layout
+from hoodie.format.layout import Layout
 from hoodie.model.names import COMPLETES_AS, join
 from hoodie.options.table import TableConfig
 from hoodie.storage.base import FileInfo, Storage
@@ -29,7 +29,7 @@ APART = 3
 
 def archive_writer_of(storage: Storage, config: TableConfig) -> ArchiveWriter:
     """The writer of a table's archive."""
-    return ArchiveWriter(storage, config.history_folder, layout=LAYOUTS[config.version])
+    return ArchiveWriter(storage, config.history_folder, layout=config.layout)
 
 
 class ArchiveWriter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from hoodie.format.layout import V6, Layout
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.timeline.timeline import Timeline
@@ -12,14 +13,11 @@ from hoodie.timeline.timeline import Timeline
 _COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
 
 
-def timeline_hash(instants: Iterable[Instant], *, by_completion: bool = False) -> str:
+def timeline_hash(instants: Iterable[Instant], layout: Layout = V6) -> str:
     """`HoodieTimeline.getTimelineHash` of these instants, in their order: SHA-256 over time, action and state of each."""
     digest = hashlib.sha256()
     for instant in instants:
-        # On version 6 the name of a clustering's file is that of any replacecommit, and Apache Hudi goes by that.
-        renamed = instant.action is Action.CLUSTERING and not by_completion
-        action = Action.REPLACECOMMIT if renamed else instant.action
-        digest.update(f"{instant.time}_{action}_{instant.state.value.upper()}".encode())
+        digest.update(f"{instant.time}_{layout.action_in_names(instant)}_{instant.state.value.upper()}".encode())
     return digest.hexdigest()
 
 

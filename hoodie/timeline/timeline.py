@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from hoodie.format.layout import BY_INSTANT, Layout
+from hoodie.format.layout import V6, Layout
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange, InstantTime, VisibleInstants
 from hoodie.model.names import COMPLETES_AS
@@ -54,7 +54,7 @@ class Timeline:
     instants: tuple[Instant, ...]
     compactions: frozenset[InstantTime] = frozenset()
     """Times of completed commits that were compactions (their requested file still stands)."""
-    layout: Layout = BY_INSTANT
+    layout: Layout = V6
     unseen: frozenset[InstantTime] = frozenset()
     """Times of archived writes that do not count: they were completed later than the moment that this timeline shows."""
     until: InstantTime | None = None
@@ -63,7 +63,7 @@ class Timeline:
     """Times of completed delta commits that were log compactions."""
 
     @classmethod
-    def from_file_names(cls, names: Iterable[str], *, layout: Layout = BY_INSTANT) -> Timeline:
+    def from_file_names(cls, names: Iterable[str], *, layout: Layout = V6) -> Timeline:
         """Fold the names of a timeline folder; names that are no timeline files do not matter."""
         found = (instant for name in names if (instant := layout.parse(name)) is not None)
         folded = _fold(found)
@@ -186,6 +186,10 @@ class Timeline:
         An instant older than the active timeline was archived, and only completed (or rolled back) ones are.
         """
         return self.visible().sees(time)
+
+    def may_count(self, log_instant: str) -> bool:
+        """Whether a log file with this instant in its name may count. Where instants decide, blocks of later ones may stand in it."""
+        return not self.by_completion or self.sees(log_instant)
 
     def visible(self, until: InstantTime | None = None, since: InstantTime | None = None) -> VisibleInstants:
         """The part of the timeline that a task needs to tell live log blocks from dead ones."""

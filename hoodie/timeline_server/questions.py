@@ -239,8 +239,9 @@ def latest_on_storage(
             group,
             bases[file_id],
             [log for _, log in sorted(logs[file_id])],
+            timeline.layout,
             scheduled=compactions.get(group),
-            completion_of=completion_of if timeline.by_completion else None,
+            completion_of=completion_of,
         )
         latest.append(slices[-1])
     return latest

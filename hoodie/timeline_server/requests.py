@@ -202,7 +202,7 @@ GETS: Mapping[str, _Route] = {
     "filegroups/replaced/partition": _Route(lambda asked: asked.groups(asked.questions.replaced(asked.partition))),
     "clustering/pending": _Route(
         lambda asked: [
-            encode_clustering(group, instant, by_completion=asked.state.timeline.by_completion)
+            encode_clustering(group, instant, asked.state.timeline.layout)
             for group, instant in asked.questions.clusterings()
         ],
         fresh=True,

@@ -59,16 +59,15 @@ class State:
         Apache Hudi's client takes all that is completed and pending compactions, and its server only writes. An asynchronous clean
         may be completed after the client has looked.
         """
-        by_completion = self.timeline.by_completion
         counted = [self.known, self.questions.instants]
         counted.append(tuple(i for i in self.known if i.is_completed or i.action is Action.COMPACTION))
         if self.known and self.known[-1].action is Action.CLEAN:
             counted.append(self.known[:-1])
-        return frozenset(timeline_hash(each, by_completion=by_completion) for each in counted)
+        return frozenset(timeline_hash(each, self.timeline.layout) for each in counted)
 
     @property
     def hash(self) -> str:
-        return timeline_hash(self.known, by_completion=self.timeline.by_completion)
+        return timeline_hash(self.known, self.timeline.layout)
 
     @property
     def last(self) -> str:

@@ -1,8 +1,6 @@
 """Fold a partition's listing into file groups and slices. Pure: no IO but the metadata it is given.
 
-Version 6: a log file is named with the instant of its slice. Versions 8 and 9: it is named with its delta commit's, and
-belongs to the newest slice that begins at or before the commit's completion, because a compaction merges what was
-completed when it was scheduled (Hudi RFC-66). Slices go by instants, never by modification times.
+Which slice a log file belongs to, the table's `Layout` says. Slices go by instants, never by modification times.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.layout import CompletionOf, Layout
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import log_sort_key, name_of, parse_base_file, parse_log_file
@@ -18,8 +17,6 @@ from hoodie.model.payloads import WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles, PartitionFiles
-
-CompletionOf = Callable[[InstantTime], InstantTime]
 
 
 def build_file_groups(
@@ -30,7 +27,7 @@ def build_file_groups(
     committed: CommittedFiles,
     pending_compactions: Mapping[FileGroupId, InstantTime],
     table: str,
-    completion_of: CompletionOf | None = None,
+    completion_of: CompletionOf,
 ) -> tuple[FileGroup, ...]:
     """File groups of one partition, every slice oldest first; replaced groups included, and those of which all is missing.
 
@@ -38,7 +35,7 @@ def build_file_groups(
     where log files begin a group, or are named with the instant of a slice that has no base file.
 
     Args:
-        completion_of: instant time of a log file -> when it was completed; None for a table of version 6.
+        completion_of: instant time of a log file -> when it was completed; asked where the timeline goes by that.
 
     Raises:
         CorruptFileError: a committed file is shorter than its commit says, or another one stands where it should.
@@ -63,7 +60,7 @@ def build_file_groups(
             continue
         log = parse_log_file(name)
         # In version 6 a file may hold blocks of several instants: who merges it tells which of them count.
-        if log is not None and not log.suffix and (completion_of is None or timeline.sees(log.base_instant)):
+        if log is not None and not log.suffix and timeline.may_count(log.base_instant):
             logs[log.file_id].append(
                 LogFile(partition_path, log.file_id, log.base_instant, log.version, name, info.size_bytes)
             )
@@ -81,6 +78,7 @@ def build_file_groups(
             group_id,
             bases.get(file_id, {}).values(),
             logs.get(file_id, ()),
+            timeline.layout,
             scheduled=scheduled.get(file_id),
             completion_of=completion_of,
         )
@@ -117,7 +115,7 @@ def _missing(partition_path: str, said: PartitionFiles, there: Collection[str]) 
 
 
 def as_written(
-    group: FileGroup, *, scheduled: InstantTime | None = None, completion_of: CompletionOf | None = None
+    group: FileGroup, layout: Layout, *, scheduled: InstantTime | None, completion_of: CompletionOf
 ) -> FileGroup:
     """The group with the files that are missing, as if they were there."""
     bases = [file_slice.base for file_slice in group.slices if file_slice.base is not None]
@@ -125,7 +123,7 @@ def as_written(
     bases += [file for file in group.missing if isinstance(file, BaseFile)]
     logs += [file for file in group.missing if isinstance(file, LogFile)]
     ordered = sorted(logs, key=_reading_order)
-    slices = fold_slices(group.id, bases, ordered, scheduled=scheduled, completion_of=completion_of)
+    slices = fold_slices(group.id, bases, ordered, layout, scheduled=scheduled, completion_of=completion_of)
     return group._replace(slices=slices)
 
 
@@ -133,16 +131,17 @@ def fold_slices(
     group: FileGroupId,
     bases: Iterable[BaseFile],
     logs: Sequence[LogFile],
+    layout: Layout,
     *,
     scheduled: InstantTime | None = None,
-    completion_of: CompletionOf | None = None,
+    completion_of: CompletionOf,
 ) -> tuple[FileSlice, ...]:
     """The slices of one group, oldest first; `logs` in reading order, `scheduled` the instant of a pending compaction."""
     by_instant = {base.instant: base for base in bases}
     begins = {*by_instant, *((scheduled,) if scheduled else ())}
     owned: dict[InstantTime, list[LogFile]] = defaultdict(list)
     for log in logs:
-        owner = log.base_instant if completion_of is None else _owner(log.base_instant, begins, completion_of)
+        owner = layout.slice_of(log.base_instant, begins, completion_of)
         begins.add(owner)
         owned[owner].append(log)
     return tuple(
@@ -188,23 +187,15 @@ def with_written(
     return tuple(found[file_id] for file_id in sorted(found))
 
 
-def _owner(written: InstantTime, begins: Iterable[InstantTime], completion_of: CompletionOf) -> InstantTime:
-    """Where the slice of a log begins: the newest that is not after its completion, or at the log itself."""
-    older = [begin for begin in begins if begin <= written]
-    newer = [begin for begin in begins if begin > written]
-    if newer:  # only then its completion matters: that of an archived instant has to be looked up
-        done = completion_of(written)
-        older += [begin for begin in newer if begin <= done]
-    return max(older, default=written)
-
-
-def sliced_at(group: FileGroup, sees: Callable[[str], bool], completion_of: CompletionOf) -> tuple[FileSlice, ...]:
-    """The slices of a group of versions 8 and 9 for a reader who sees fewer instants: logs move to the slices that are left."""
+def sliced_at(
+    group: FileGroup, layout: Layout, sees: Callable[[str], bool], completion_of: CompletionOf
+) -> tuple[FileSlice, ...]:
+    """The slices of a group, where completion decides, for a reader who sees fewer instants: logs move to the slices that are left."""
     bases = [
         file_slice.base for file_slice in group.slices if file_slice.base is not None and sees(file_slice.base.instant)
     ]
     logs = [log for file_slice in group.slices for log in file_slice.logs if sees(log.base_instant)]
-    return fold_slices(group.id, bases, sorted(logs, key=_reading_order), completion_of=completion_of)
+    return fold_slices(group.id, bases, sorted(logs, key=_reading_order), layout, completion_of=completion_of)
 
 
 def merged_slice(slices: Iterable[FileSlice], until: InstantTime | None = None) -> FileSlice | None:

@@ -13,14 +13,13 @@ import pyarrow as pa
 import hoodie.view
 from hoodie.engine.base import Engine
 from hoodie.errors import CorruptFileError, MissingFileError, TableChangedError, TableNotFoundError
-from hoodie.format.layout import LAYOUTS
+from hoodie.format.layout import TIMELINES
 from hoodie.format.properties import parse_properties_file
 from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
 from hoodie.model.commands import doctor_of, hoodie_command
-from hoodie.model.enums import TableVersion
 from hoodie.model.instant import Instant
-from hoodie.model.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
+from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.once import once
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
@@ -150,7 +149,7 @@ class TableContext:
             active=ActiveTimeline(
                 storage,
                 cache,
-                layout=LAYOUTS[config.version],
+                layout=config.layout,
                 folder=config.timeline_folder,
                 history=config.history_folder,
             ),
@@ -182,7 +181,7 @@ class TableContext:
             remote = hoodie.view.remote.RemoteFiles(client, self.storage.uri, options.remote)
         if not (self.storage.can.is_remote if options.follows is None else options.follows):
             return replace(self, view_options=options, synced=None, remote=remote)
-        files = synced_files(self.storage, self.cache, LAYOUTS[self.config.version], options)
+        files = synced_files(self.storage, self.cache, self.config.layout, options)
         archive = partial(self.storage.list, self.config.history_folder)
         set_aside = partial(self.storage.list, SET_ASIDE, recursive=True)
         synced = SyncedListing(
@@ -280,9 +279,7 @@ class TableContext:
 
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""
-        return ArchivedTimeline(
-            self.storage, self.config.history_folder, layout=LAYOUTS[self.config.version], cache=self.cache
-        )
+        return ArchivedTimeline(self.storage, self.config.history_folder, layout=self.config.layout, cache=self.cache)
 
     @property
     def rule(self) -> MergeRule:
@@ -291,12 +288,12 @@ class TableContext:
 
 def foreign_timeline(storage: Storage, config: TableConfig) -> str | None:
     """That the table has a timeline of another version than its properties say, whose commits nobody would see."""
-    ours = LAYOUTS[config.version]
-    for version, folder in ((TableVersion.V6, HOODIE), (TableVersion.V8, f"{HOODIE}/timeline")):
-        layout = LAYOUTS[version]
-        is_other = layout.by_completion != ours.by_completion and folder != config.timeline_folder
-        if is_other and any(layout.parse(name) for name in storage.names(folder)):
-            return f"{PROPERTIES} says version {int(config.version)}, and {folder} has the timeline of another one"
+    for layout in TIMELINES:
+        is_other = layout.number != config.layout.number and layout.folder != config.timeline_folder
+        if is_other and any(layout.parse(name) for name in storage.names(layout.folder)):
+            return (
+                f"{PROPERTIES} says version {int(config.version)}, and {layout.folder} has the timeline of another one"
+            )
     return None
 
 
@@ -307,9 +304,7 @@ def lost_properties(storage: Storage) -> str | None:
     except FileNotFoundError:
         is_backed_up = storage.exists(PROPERTIES_BACKUP)
         if not is_backed_up and not any(
-            layout.parse(name)
-            for layout, folder in ((LAYOUTS[TableVersion.V6], HOODIE), (LAYOUTS[TableVersion.V8], f"{HOODIE}/timeline"))
-            for name in storage.names(folder)
+            layout.parse(name) for layout in TIMELINES for name in storage.names(layout.folder)
         ):
             return None
         what = f"{PROPERTIES} is missing"

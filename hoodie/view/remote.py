@@ -131,7 +131,7 @@ class RemoteFiles:
         known = completed_and_compactions(timeline)
         params = {
             "basepath": self._base_path,
-            "timelinehash": timeline_hash(known, by_completion=timeline.by_completion),
+            "timelinehash": timeline_hash(known, timeline.layout),
         }
         if known:
             params["lastinstantts"] = known[-1].time

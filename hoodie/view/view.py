@@ -335,7 +335,9 @@ class FileSystemView:
     def _merged_of(self, group: FileGroup, then: Timeline | None) -> FileSlice | None:
         if not self.timeline.by_completion:
             return merged_slice(group.slices, then.until if then is not None else None)
-        slices = group.slices if then is None else sliced_at(group, then.visible().sees, self._completion_of)
+        slices = (
+            group.slices if then is None else sliced_at(group, then.layout, then.visible().sees, self._completion_of)
+        )
         merged = merged_slice(slices)
         return None if merged is None else in_reading_order(merged)
 
@@ -358,8 +360,9 @@ class FileSystemView:
             return group
         return as_written(
             group,
+            self.timeline.layout,
             scheduled=self.pending_compactions().get(group.id),
-            completion_of=self._completion_of if self.timeline.by_completion else None,
+            completion_of=self._completion_of,
         )
 
     def _gone(self, partition_path: str, lost: Sequence[BaseFile | LogFile]) -> str:
@@ -390,7 +393,7 @@ class FileSystemView:
             committed=self.committed,
             pending_compactions=self.pending_compactions(),
             table=self._listing.uri,
-            completion_of=self._completion_of if self.timeline.by_completion else None,
+            completion_of=self._completion_of,
         )
         self._refuse_unknown_replaced(partition_path, groups)
         return groups

@@ -5,6 +5,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import OptionError
+from hoodie.format.layout import LAYOUTS
 from hoodie.model.enums import MergeMode, PartitionFilter, TableVersion
 from hoodie.options.class_names import one_name
 from hoodie.options.compaction import CompactionOptions
@@ -63,7 +64,7 @@ def test_a_table_keeps_the_newest_name_and_is_read_by_the_older(tmp_path):
 @pytest.mark.parametrize("version", [TableVersion.V6, TableVersion.V8])
 def test_merge_rules_go_by_any_name(version):
     rules = [
-        merge_rule({"hoodie.compaction.payload.class": name}, version=version, ordering=())
+        merge_rule({"hoodie.compaction.payload.class": name}, layout=LAYOUTS[version], ordering=())
         for name in (DMS, f"{HUDI}payload.AWSDmsAvroPayload")
     ]
     assert rules[0] == rules[1]

@@ -9,7 +9,7 @@ import hoodie
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.format.archive import decode_archive_file
 from hoodie.format.column_stats import COLUMN_STATS
-from hoodie.format.layout import BY_INSTANT
+from hoodie.format.layout import V6
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import name_of
@@ -132,8 +132,8 @@ def test_all_states_of_an_instant_are_archived_and_leave(kind):
     contents = {name: storage.read(f".hoodie/{name}") for name in before}
     result = table.archive(min_commits=4)
     left = before - names(storage)
-    assert {BY_INSTANT.parse(name).time for name in left} == set(result.instants)
-    assert not any(BY_INSTANT.parse(name) and BY_INSTANT.parse(name).time in result.instants for name in names(storage))
+    assert {V6.parse(name).time for name in left} == set(result.instants)
+    assert not any(V6.parse(name) and V6.parse(name).time in result.instants for name in names(storage))
     assert {(i.time, i.state) for i in archived(storage)} == {(time, State.COMPLETED) for time in result.instants}
     for instant in archived(storage):
         archive = table._context.archived()
@@ -492,7 +492,7 @@ def test_a_reader_of_the_archive_meets_files_that_are_put_together(kind):
     reader = elsewhere(storage, clock)._context.archived()
     before = reader.files
     assert len(before) > 2
-    ArchiveWriter(storage, HISTORY, layout=BY_INSTANT).merge(files=len(before), small_bytes=10_000_000, apart=0)
+    ArchiveWriter(storage, HISTORY, layout=V6).merge(files=len(before), small_bytes=10_000_000, apart=0)
     assert len(storage.list(HISTORY)) == 1
     assert len(reader.instants) == len(archived(storage))
     assert reader.files == before[-1:]
@@ -501,11 +501,11 @@ def test_a_reader_of_the_archive_meets_files_that_are_put_together(kind):
 @pytest.mark.parametrize("sizes", [[100], [100, 100, 20_000]], ids=["alike", "some large"])
 def test_files_are_few_and_the_newest_stay_small_and_each_byte_is_written_again_a_few_times(sizes):
     storage, small_bytes = MemoryStorage(), 50_000
-    writer = ArchiveWriter(storage, HISTORY, layout=BY_INSTANT)
+    writer = ArchiveWriter(storage, HISTORY, layout=V6)
     written = again = 0
     for number in range(1, 3001):
         data = bytes(sizes[number % len(sizes)])
-        storage.create_new(f"{HISTORY}/{BY_INSTANT.archive_name(number)}", data)
+        storage.create_new(f"{HISTORY}/{V6.archive_name(number)}", data)
         written += len(data)
         before = {info.path: info.mtime_s for info in storage.list(HISTORY)}
         if writer.merge(small_bytes=small_bytes):
@@ -524,7 +524,7 @@ def test_large_files_stay_as_they_are(kind):
     for turn in range(3, 9):
         table.upsert(rows(turn))
         table.archive(min_commits=2)
-    writer = ArchiveWriter(storage, HISTORY, layout=BY_INSTANT)
+    writer = ArchiveWriter(storage, HISTORY, layout=V6)
     before = storage.list(HISTORY)
     assert writer.merge(files=2, small_bytes=10, apart=0) == 0
     assert storage.list(HISTORY) == before

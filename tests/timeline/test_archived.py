@@ -3,7 +3,7 @@
 import pytest
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
-from hoodie.format.layout import BY_COMPLETION, BY_INSTANT
+from hoodie.format.layout import V6, V8
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.storage.cache import Cache
@@ -11,8 +11,8 @@ from hoodie.timeline.archived import ArchivedTimeline
 from tests.golden_tables import FOLDER
 from tests.memory_tables import FakeClock, new_storage
 
-V6 = FOLDER / "v6_archived/table/.hoodie/history"
-V9 = FOLDER / "v9_archived/table/.hoodie/timeline/history"
+OF_V6 = FOLDER / "v6_archived/table/.hoodie/history"
+OF_V9 = FOLDER / "v9_archived/table/.hoodie/timeline/history"
 
 
 def archive(source, *, layout, without=()):
@@ -23,7 +23,7 @@ def archive(source, *, layout, without=()):
     return storage, ArchivedTimeline(storage, "h", layout=layout, cache=Cache())
 
 
-@pytest.mark.parametrize(("source", "layout", "count"), [(V6, BY_INSTANT, 4), (V9, BY_COMPLETION, 7)])
+@pytest.mark.parametrize(("source", "layout", "count"), [(OF_V6, V6, 4), (OF_V9, V8, 7)])
 def test_the_writes_and_what_they_said(source, layout, count):
     _, found = archive(source, layout=layout)
     assert len(found.commits) == count
@@ -34,13 +34,13 @@ def test_the_writes_and_what_they_said(source, layout, count):
 
 
 def test_completion_times_are_known_in_layout_2():
-    _, found = archive(V9, layout=BY_COMPLETION)
+    _, found = archive(OF_V9, layout=V8)
     assert found.completions["20261121135455334"] == "20261121135457021"
     assert "20261121135452159" not in found.completions  # a clean
-    assert archive(V6, layout=BY_INSTANT)[1].completions == {}
+    assert archive(OF_V6, layout=V6)[1].completions == {}
 
 
-@pytest.mark.parametrize("layout", [BY_INSTANT, BY_COMPLETION])
+@pytest.mark.parametrize("layout", [V6, V8])
 def test_without_an_archive_there_is_nothing(layout):
     found = ArchivedTimeline(new_storage(FakeClock()), "nowhere", layout=layout, cache=Cache())
     assert found.files == found.instants == found.commits == ()
@@ -48,28 +48,28 @@ def test_without_an_archive_there_is_nothing(layout):
 
 
 def test_the_manifest_that_the_version_file_names_counts():
-    storage, found = archive(V9, layout=BY_COMPLETION, without={"_version_"})
+    storage, found = archive(OF_V9, layout=V8, without={"_version_"})
     assert len(found.files) == 3  # without it the greatest
     storage.create_new("h/_version_", b"1\n")
-    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION, cache=Cache()).files) == 1
+    assert len(ArchivedTimeline(storage, "h", layout=V8, cache=Cache()).files) == 1
     storage.replace("h/_version_", b"77")
-    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION, cache=Cache()).files) == 3
+    assert len(ArchivedTimeline(storage, "h", layout=V8, cache=Cache()).files) == 3
 
 
 def test_files_of_the_folder_that_no_manifest_lists_do_not_count():
-    storage, _ = archive(V9, layout=BY_COMPLETION)
+    storage, _ = archive(OF_V9, layout=V8)
     storage.create_new("h/20270101000000000_20270101000000001_0.parquet", b"half written")
-    assert len(ArchivedTimeline(storage, "h", layout=BY_COMPLETION, cache=Cache()).instants) == 8
+    assert len(ArchivedTimeline(storage, "h", layout=V8, cache=Cache()).instants) == 8
 
 
 def test_instants_that_were_archived_twice_count_once():
-    storage, once = archive(V6, layout=BY_INSTANT)
+    storage, once = archive(OF_V6, layout=V6)
     (name,) = once.files
     storage.create_new("h/.commits_.archive.2_1-0-1", storage.read(f"h/{name}"))
-    assert ArchivedTimeline(storage, "h", layout=BY_INSTANT, cache=Cache()).instants == once.instants
+    assert ArchivedTimeline(storage, "h", layout=V6, cache=Cache()).instants == once.instants
 
 
-@pytest.mark.parametrize(("source", "layout"), [(V6, BY_INSTANT), (V9, BY_COMPLETION)])
+@pytest.mark.parametrize(("source", "layout"), [(OF_V6, V6), (OF_V9, V8)])
 def test_the_instants_of_a_file_are_decoded_once_in_a_process(source, layout):
     storage, first = archive(source, layout=layout)
     cache = Cache()
@@ -84,12 +84,12 @@ def test_the_instants_of_a_file_are_decoded_once_in_a_process(source, layout):
 
 
 def test_a_file_that_is_gone_is_an_error_that_names_it():
-    _, found = archive(V9, layout=BY_COMPLETION, without={"20261121135441719_20261121135445296_0.parquet"})
+    _, found = archive(OF_V9, layout=V8, without={"20261121135441719_20261121135445296_0.parquet"})
     with pytest.raises(CorruptFileError, match="20261121135441719_20261121135445296_0"):
         _ = found.instants
 
 
-@pytest.mark.parametrize(("source", "layout"), [(V6, BY_INSTANT), (V9, BY_COMPLETION)])
+@pytest.mark.parametrize(("source", "layout"), [(OF_V6, V6), (OF_V9, V8)])
 def test_a_commit_that_is_not_archived_is_an_error(source, layout):
     _, found = archive(source, layout=layout)
     absent = Instant("20270101000000000", Action.COMMIT, State.COMPLETED)
@@ -98,7 +98,7 @@ def test_a_commit_that_is_not_archived_is_an_error(source, layout):
 
 
 def test_only_the_files_that_can_hold_a_commit_are_read():
-    _, found = archive(V9, layout=BY_COMPLETION)
+    _, found = archive(OF_V9, layout=V8)
     wanted = Instant("20261121135455334", Action.DELTACOMMIT, State.COMPLETED)
     (metadata,) = found.read_commits([wanted]).values()
     assert metadata.operation is WriteOperation.DELETE

@@ -2,6 +2,7 @@
 
 import hashlib
 
+from hoodie.format.layout import V8
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.timeline.digest import completed_and_compactions, timeline_hash
@@ -25,7 +26,7 @@ def test_texts_of_the_instants_are_hashed_one_after_the_other():
 
 def test_a_clustering_has_an_action_of_its_own_where_its_files_have():
     text = "20261125000000003_clustering_INFLIGHT"
-    assert timeline_hash(INSTANTS[2:], by_completion=True) == hashlib.sha256(text.encode()).hexdigest()
+    assert timeline_hash(INSTANTS[2:], V8) == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_views_take_what_is_completed_and_pending_compactions():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hoodie.format.layout import BY_COMPLETION
+from hoodie.format.layout import V8
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange
 from hoodie.timeline.timeline import Timeline
@@ -18,7 +18,7 @@ def timeline(*names):
     for name in names:
         times, dot, rest = name.partition(".")
         found.append("_".join(t(int(number)) for number in times.split("-")) + dot + rest)
-    return Timeline.from_file_names(found, layout=BY_COMPLETION)
+    return Timeline.from_file_names(found, layout=V8)
 
 
 OVERLAP = timeline("1-2.commit", "3-9.deltacommit", "4-5.deltacommit", "6.compaction.requested", "7-8.deltacommit")
@@ -42,7 +42,7 @@ def test_a_completed_instant_has_its_completion_time_and_lies_there():
 def test_names_of_the_other_layout_are_no_instants(name):
     times, dot, rest = name.partition(".")
     stored = "_".join(t(int(part)) if part.isdigit() else part for part in times.split("-")) + dot + rest
-    assert len(Timeline.from_file_names([stored], layout=BY_COMPLETION)) == 0
+    assert len(Timeline.from_file_names([stored], layout=V8)) == 0
 
 
 def test_a_completed_clustering_is_a_replacecommit_and_a_pending_one_brings_no_rows():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.format.layout import BY_COMPLETION, BY_INSTANT
+from hoodie.format.layout import V6, V8
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantRange
 from hoodie.timeline.timeline import Timeline
@@ -105,7 +105,7 @@ SOME_NAMES = st.frozensets(
 )
 
 
-@pytest.mark.parametrize("layout", [BY_INSTANT, BY_COMPLETION])
+@pytest.mark.parametrize("layout", [V6, V8])
 @given(before=SOME_NAMES, after=SOME_NAMES)
 def test_a_timeline_with_more_names_is_that_of_all_names(layout, before, after):
     one_by_one = Timeline.from_file_names(before, layout=layout)

@@ -12,6 +12,8 @@ from hoodie.view.build import build_file_groups, merged_slice
 from hoodie.view.committed import CommittedFiles
 
 PART = "p=1"
+NEVER_ASKED = {}.__getitem__
+"""Where instants decide, it does not matter when one was completed."""
 
 
 def t(number):
@@ -49,7 +51,13 @@ def build(timeline_files, listing, commits=(), pending=()):
     committed = CommittedFiles(timeline, lambda instants: [metadata.get(i.time, CommitMetadata()) for i in instants])
     compactions = {FileGroupId(PART, file_id): t(number) for file_id, number in dict(pending).items()}
     groups = build_file_groups(
-        PART, listing, timeline=timeline, committed=committed, pending_compactions=compactions, table="/t"
+        PART,
+        listing,
+        timeline=timeline,
+        committed=committed,
+        pending_compactions=compactions,
+        table="/t",
+        completion_of=NEVER_ASKED,
     )
     return {group.id.file_id: group.slices for group in groups}
 
@@ -181,7 +189,13 @@ def test_compactions_of_other_partitions_do_not_matter():
     committed = CommittedFiles(timeline, lambda instants: [stats(base("a", 1)) for _ in instants])
     pending = {FileGroupId("p=2", "a"): t(2)}
     (group,) = build_file_groups(
-        PART, files(base("a", 1)), timeline=timeline, committed=committed, pending_compactions=pending, table="/t"
+        PART,
+        files(base("a", 1)),
+        timeline=timeline,
+        committed=committed,
+        pending_compactions=pending,
+        table="/t",
+        completion_of=NEVER_ASKED,
     )
     assert len(group.slices) == 1
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.layout import BY_INSTANT
+from hoodie.format.layout import V6
 from hoodie.model.names import HOODIE
 from hoodie.storage.memory import MemoryStorage
 from hoodie.view.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
@@ -122,7 +122,7 @@ def encoded(table):
 
 def decoded(data, table="memory://t"):
     store = MemoryStore()
-    return decode_checkpoint(data, store, BY_INSTANT, table=table, path="p"), store
+    return decode_checkpoint(data, store, V6, table=table, path="p"), store
 
 
 def test_it_holds_all_that_is_known(table):

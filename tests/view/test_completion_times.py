@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from hoodie.format.layout import BY_COMPLETION
+from hoodie.format.layout import V8
 from hoodie.format.plan_avro import encode_compaction_plan, encode_plan
 from hoodie.model.enums import Action, State
 from hoodie.model.files import FileGroupId
@@ -65,7 +65,7 @@ class Table:
         self.storage.create_new(f"{FOLDER}/{t(number)}.compaction.requested", encode_compaction_plan(plan))
 
     def view(self, archived=None):
-        active = ActiveTimeline(self.storage, Cache(), layout=BY_COMPLETION, folder=FOLDER)
+        active = ActiveTimeline(self.storage, Cache(), layout=V8, folder=FOLDER)
         return FileSystemView(StorageListing(self.storage), active, active.load(), archived)
 
 
@@ -205,7 +205,7 @@ def test_the_slices_of_every_order_of_completion_hold_every_log_once():
 def test_an_instant_of_layout_2_names_its_file():
     table = Table()
     table.commit(1, 2, base(1))
-    active = ActiveTimeline(table.storage, Cache(), layout=BY_COMPLETION, folder=FOLDER)
+    active = ActiveTimeline(table.storage, Cache(), layout=V8, folder=FOLDER)
     (commit,) = active.load().commits
     assert commit == Instant(t(1), Action.DELTACOMMIT, State.COMPLETED, t(2))
     assert [stat.path for stat in active.read_commit(commit).stats()] == [f"p/{base(1)}"]
