@@ -11,7 +11,17 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.engine.local import LocalEngine
-from hoodie.model.names import HEARTBEATS, MARKERS, ROW_COPIES, STAGING, name_of, parse_row_copy
+from hoodie.model.names import (
+    HEARTBEATS,
+    HOODIE,
+    MARKERS,
+    PARTITION_METADATA,
+    ROW_COPIES,
+    STAGING,
+    folder_of,
+    name_of,
+    parse_row_copy,
+)
 from hoodie.model.tuning import Tuning
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.base import Storage
@@ -190,6 +200,16 @@ def leftovers(storage: Storage) -> list[str]:
     found = []
     for folder in (STAGING, MARKERS, HEARTBEATS, ".hoodie/.hoodie_py/live"):
         found += [info.path for info in storage.list(folder)]
+    return found
+
+
+def data_files(storage: Storage) -> dict[str, dict[str, int]]:
+    """Partition path -> name -> size of the base files and logs that are stored, whether they count or not."""
+    found: dict[str, dict[str, int]] = {}
+    for info in storage.list("", recursive=True):
+        path = folder_of(info.path)
+        if not info.is_folder and not path.startswith(HOODIE) and PARTITION_METADATA not in info.path:
+            found.setdefault(path, {})[name_of(info.path)] = info.size_bytes
     return found
 
 

@@ -20,6 +20,7 @@ from hoodie.engine.packing import in_parts
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.filegroup.row_copies import row_copies_of
 from hoodie.format.service_plans import encode_clean_metadata, encode_clean_plan
+from hoodie.model.change import change_of_clean
 from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import PARTITION_METADATA, join, name_of, parse_log_file
@@ -36,6 +37,7 @@ from hoodie.storage.base import Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, run_by_others
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.completion import complete
 from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.participants import before_plan
@@ -145,7 +147,9 @@ class CleaningService:
             took_ms = int((time.monotonic() - started) * 1000)
             data = encode_clean_metadata(plan, instant=instant.time, took_ms=took_ms, kept=held, removed=removed)
             context.clock.wait_until_passed(instant.time)
-            _complete(context, instant, data)
+            completed = instant._replace(state=State.COMPLETED)
+            change = change_of_clean(completed, plan, kept=held, partitions_removed=removed)
+            complete(context, change, data, under_lock=False)
         except BaseException:
             context.liveness.abandon(instant.time)
             raise
@@ -154,7 +158,6 @@ class CleaningService:
             context.kept_view()  # it lists partitions that are gone
         else:
             gone = {path: frozenset(names) - held for path, names in plan.files.items()}
-            completed = instant._replace(state=State.COMPLETED)
             _keep_view(context, completed, context.active.extended(timeline, completed), gone)
         return CleanResult(
             instant=instant.time,
@@ -335,17 +338,6 @@ def _remove_folder(storage: Storage, partition_path: str) -> bool:
     if len(files) == len(infos):
         storage.delete_folder(partition_path)
     return True
-
-
-def _complete(context: TableContext, instant: Instant, data: bytes) -> None:
-    completed = instant._replace(state=State.COMPLETED)
-    try:
-        context.active.create(completed, data)
-    except CommitConflictError:
-        log.info("%s of table %s was completed by another process", completed, context.storage.uri)
-    except OSError:
-        if not context.active.exists(completed):
-            raise
 
 
 def _keep_view(

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.format.restore_plans import encode_savepoint
+from hoodie.model.change import Change
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
@@ -25,6 +26,7 @@ from hoodie.storage.base import Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import refuse_amid_restore, under_lock
+from hoodie.txn.participants import before_completion
 from hoodie.undo.restore_run import finish_restore
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.retained import Retention
@@ -160,6 +162,7 @@ def _put(
         refuse_amid_restore(context, now)
         if deciding(now) != deciding(timeline) or commit not in now.commits:
             return False
+        before_completion(context, Change(saved))
         at_ms = int(context.storage.now_s() * 1000)
         context.active.create(saved, encode_savepoint(SavepointMetadata(_user(), at_ms, comment, files)))
         # The savepoint stands without it. An error here would make the caller try again, and be refused.

@@ -27,6 +27,7 @@ import pyarrow as pa
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError, LockError
 from hoodie.format.commit_json import decode_commit
 from hoodie.keygen.unstored import unstored_of
+from hoodie.model.change import change_of_commit
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CommitMetadata
@@ -41,7 +42,7 @@ from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_
 from hoodie.txn.critical import refuse_amid_restore
 from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, Life, life_of, writers_beside
-from hoodie.txn.participants import before_plan, participants_of
+from hoodie.txn.participants import before_completion, before_plan
 from hoodie.txn.same_table import require_same_table
 from hoodie.txn.writer_note import format_writer, writer_of
 from hoodie.view.context import Snapshot, TableContext, load_config
@@ -266,7 +267,8 @@ class Transaction:
                 context.storage, self._epoch, partial(_require_same_table, context, places_rows=not self.claimed)
             )
             self._check(metadata, footing)
-            held, _ = together(context.storage, context.lock.is_held, partial(self._before_publish, metadata))
+            change = change_of_commit(self._completed, metadata)
+            held, _ = together(context.storage, context.lock.is_held, partial(before_completion, context, change))
             self._require_held(self.heartbeat.is_lost() or not held)
             return self._publish(metadata, epoch)
 
@@ -448,10 +450,6 @@ class Transaction:
                 "published; check the table before writing again, and let all writers share one lock"
             )
         return timeline
-
-    def _before_publish(self, metadata: CommitMetadata) -> None:
-        for participant in participants_of(self.context):
-            participant.before_publish(self.context, self._completed, metadata)
 
     def _looks_early(self, path: str) -> bool:
         """Hudi 1.x reads the modification time as completion time: never before T."""

@@ -18,6 +18,7 @@ from hoodie.engine.packing import in_parts
 from hoodie.errors import CommitConflictError, CorruptFileError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.restore_plans import encode_restore_metadata
+from hoodie.model.change import change_of_undoing
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, folder_of, heartbeat_path, name_of, parse_log_file
@@ -27,6 +28,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_writer import archive_writer_of
 from hoodie.timeline.pending import being_restored
 from hoodie.txn.ahead import Patience
+from hoodie.txn.completion import complete
 from hoodie.txn.heartbeat import Heartbeat, Life, held_by_this_thread, life_of
 from hoodie.undo.undo_files import UndonePart, UndoTask, doomed_by, run_undo
 from hoodie.undo.undo_rules import unreadable_commits
@@ -118,12 +120,8 @@ def _carry_out(context: TableContext, restore_time: InstantTime, plan: RestorePl
         rollbacks=tuple(_rollback_of(context.storage, restore_time, each, parts) for each in plan.instants),
     )
     context.clock.wait_until_passed(restore_time)
-    completed = inflight._replace(state=State.COMPLETED)
-    if not active.exists(completed):
-        try:
-            active.create(completed, encode_restore_metadata(metadata))
-        except CommitConflictError:
-            log.info("%s of table %s was completed by another process", completed, context.storage.uri)
+    change = change_of_undoing(inflight._replace(state=State.COMPLETED), metadata.rollbacks)
+    complete(context, change, encode_restore_metadata(metadata), under_lock=False)
     return parts
 
 

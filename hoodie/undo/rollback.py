@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from hoodie.errors import CommitConflictError, InstantNotFoundError, LockError
 from hoodie.filegroup.row_copies import drop_row_copies
 from hoodie.format.plan_avro import encode_rollback_metadata, encode_rollback_plan
+from hoodie.model.change import change_of_undoing
 from hoodie.model.enums import Action, State
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Instant, InstantTime
@@ -28,6 +29,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.pending import being_written, pending_write
 from hoodie.timeline.timeline import Timeline
+from hoodie.txn.completion import complete
 from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.participants import before_plan
@@ -241,8 +243,8 @@ def execute_rollback(context: TableContext, rollback_time: InstantTime, plan: Ro
     )
     completed = Instant(rollback_time, Action.ROLLBACK, State.COMPLETED)
     context.clock.wait_until_passed(rollback_time)
-    if not context.active.exists(completed):
-        context.active.create(completed, encode_rollback_metadata(metadata))
+    change = change_of_undoing(completed, [metadata])
+    complete(context, change, encode_rollback_metadata(metadata), under_lock=True)
     _forget(context, plan.instant, plan.action)
     log.info("rolled back instant %s of table %s", plan.instant, storage.uri)
 
