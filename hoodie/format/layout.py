@@ -107,6 +107,10 @@ class Layout(ABC):
     ) -> InstantTime:
         """The instant at which the slice of a log file begins, by the one in the log's name; `begins`: of the group's slices."""
 
+    @abstractmethod
+    def may_count(self, log_instant: InstantTime, sees: Callable[[str], bool]) -> bool:
+        """Whether blocks of a log file with this instant in its name may count for a reader who sees some instants."""
+
     # -- the archived timeline --------------------------------------------------------------------------------------------
 
     def archive_name(self, number: int) -> str:
@@ -182,6 +186,9 @@ class InstantLayout(Layout):
     ) -> InstantTime:
         return log_instant
 
+    def may_count(self, log_instant: InstantTime, sees: Callable[[str], bool]) -> bool:
+        return True  # it may hold blocks of several instants: who merges it tells which of them count
+
     def archive_name(self, number: int) -> str:
         return f".commits_.archive.{number}_1-0-1"
 
@@ -227,6 +234,9 @@ class CompletionLayout(Layout):
             done = completion_of(log_instant)
             older += [begin for begin in newer if begin <= done]
         return max(older, default=log_instant)
+
+    def may_count(self, log_instant: InstantTime, sees: Callable[[str], bool]) -> bool:
+        return sees(log_instant)
 
     def archive_number(self, name: str) -> int:
         return manifest_number(name) or 0

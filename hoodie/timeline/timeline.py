@@ -187,10 +187,6 @@ class Timeline:
         """
         return self.visible().sees(time)
 
-    def may_count(self, log_instant: str) -> bool:
-        """Whether a log file with this instant in its name may count. Where instants decide, blocks of later ones may stand in it."""
-        return not self.by_completion or self.sees(log_instant)
-
     def visible(self, until: InstantTime | None = None, since: InstantTime | None = None) -> VisibleInstants:
         """The part of the timeline that a task needs to tell live log blocks from dead ones."""
         return VisibleInstants(self.completed_times, self.pending_times, self.start, until, since)

@@ -59,8 +59,7 @@ def build_file_groups(
                 strays.append(found)
             continue
         log = parse_log_file(name)
-        # In version 6 a file may hold blocks of several instants: who merges it tells which of them count.
-        if log is not None and not log.suffix and timeline.may_count(log.base_instant):
+        if log is not None and not log.suffix and timeline.layout.may_count(log.base_instant, timeline.sees):
             logs[log.file_id].append(
                 LogFile(partition_path, log.file_id, log.base_instant, log.version, name, info.size_bytes)
             )

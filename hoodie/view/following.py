@@ -214,7 +214,7 @@ def counted_files(
             file = BaseFile(partition_path, base.file_id, base.instant, name, info.size_bytes)
             counts = timeline.sees(base.instant) and committed.base_size(file) != -1
         elif log is not None:
-            counts = not log.suffix and timeline.may_count(log.base_instant)
+            counts = not log.suffix and timeline.layout.may_count(log.base_instant, timeline.sees)
         else:
             counts = name.startswith(PARTITION_METADATA)
         if counts:
