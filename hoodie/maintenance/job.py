@@ -21,11 +21,11 @@ class Job(OpenTable):
     ) -> ServicesJob:
         """Table services beside an ingest loop: in a `with` block a thread does what is due, round after round.
 
-        It rolls dead writers back, runs plans that wait, compacts, cleans and archives. When something is due, docs/SERVICES.md says
-        under "A services job". Give the writers `hoodie.table.services.enabled=false`, so that they leave it all to this job.
+        A round rolls dead writers back, runs pending plans, compacts, cleans and archives. docs/SERVICES.md says when each of them
+        is due. Give the writers `hoodie.table.services.enabled=false`, so that they leave all of it to this job.
 
-        Errors of a round are logged once, are in its result, and do not end the job. The end of the block begins nothing more and
-        waits for the piece of work that has begun. Any number of jobs, in any process, may serve one table.
+        Errors of a round are logged once and are in its result. They do not end the job. At the end of the block the job starts
+        nothing more and finishes the work in progress. Any number of jobs, in any process, may serve one table.
 
         Args:
             every_s: from the beginning of a round to that of the next.

@@ -175,7 +175,7 @@ def described_checks():
 
 
 def test_the_page_has_the_list_of_checks():
-    text = (Path(__file__).parents[2] / "docs/SERVICES.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/CHECKS.md").read_text(encoding="utf-8")
     assert described_checks() in text
 
 
