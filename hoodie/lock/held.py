@@ -1,29 +1,68 @@
-"""What the running thread holds of locks and marks, whoever grants them, so that an interrupt leaves nothing held."""
+"""The locks and marks that this process holds, of every kind: an interrupt releases those of its thread, a fork forgets all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-
-HeldNow = Callable[[], dict[object, Callable[[], None]]]
-"""What this thread holds of one kind of lock, and how to let go of each as a killed process would."""
-
-_kinds: list[HeldNow] = []
+from typing import Any
 
 
-def lets_go(held_now: HeldNow) -> HeldNow:
-    """Decorator by which the module of a lock says what `let_go_after_error` lets go of."""
-    _kinds.append(held_now)
-    return held_now
+class Held(ABC):
+    """A lock or a mark in the hands of one thread, from the moment before it is asked for."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.may_be_held = False
+        """Whether others may find it held: from the request on, until it is released."""
+        self.is_of_parent = False
+        """Whether this process is a fork of the one that made it: it is not ours to release."""
+        _registry[next(_numbers)] = self
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Release it as the end of a killed process would."""
+
+    def forget_in_child(self) -> None:
+        self.is_of_parent = True
 
 
-def held_by_this_thread() -> dict[object, Callable[[], None]]:
-    return {held: let_go for held_now in _kinds for held, let_go in held_now().items()}
+_numbers = itertools.count()
+_registry: weakref.WeakValueDictionary[int, Held] = weakref.WeakValueDictionary()
+"""Weak: a lock that nobody refers to any more is released."""
+BY_KEY: list[MutableMapping[Any, Any]] = []
+"""Where the marks of this process are found by instant: a forked child has none of them."""
+
+
+def every_held() -> list[Held]:
+    """What the threads of this process hold, and what they have released and still refer to."""
+    return [held for reference in _registry.valuerefs() if (held := reference()) is not None]
+
+
+def held_by_this_thread() -> dict[Held, Callable[[], None]]:
+    """What this thread holds, and how to drop each."""
+    me = threading.get_ident()
+    return {held: held.drop for held in every_held() if held.thread == me and held.may_be_held}
+
+
+def _forget_in_child() -> None:
+    for held in every_held():
+        held.forget_in_child()
+    _registry.clear()
+    for marks in BY_KEY:
+        marks.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
 
 
 @contextmanager
 def let_go_after_error() -> Iterator[None]:
-    """Where the block ends with an exception, let go of all that this thread has locked in it and still holds.
+    """Where the block ends with an exception, drop what this thread has locked in it and still holds.
 
     Blocks within do so themselves. But an interrupt (Ctrl-C) may come just before they would, or as soon as they have got
     what they asked for; without this a lock or a mark would then be held for the life of the process.
@@ -32,7 +71,7 @@ def let_go_after_error() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for held, let_go in held_by_this_thread().items():
+        for held, drop in held_by_this_thread().items():
             if held not in before:
-                let_go()
+                drop()
         raise

@@ -12,17 +12,14 @@ import logging
 import os
 import secrets
 import socket
-import threading
 import time
-import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from hoodie.errors import LockError, OptionError
-from hoodie.lock.base import WAITING, Waiting, wait_for
-from hoodie.lock.held import lets_go
+from hoodie.errors import OptionError
+from hoodie.lock.base import WAITING, Waiting
+from hoodie.lock.grant import NOBODY, Grant, GrantedLock, both_clocks_s, past_s
+from hoodie.lock.held import every_held
 from hoodie.lock.holder import phrase
 from hoodie.metastore.connection import connected, shown
 from hoodie.metastore.interface import failures, interface
@@ -70,117 +67,46 @@ def place_of(storage: Storage, options: ConcurrencyOptions) -> Place:
     return Place(servers_of(uris, option=f"{prefix}.uris"), database, table)
 
 
-class HiveLock:
+class HiveLock(GrantedLock):
     """`Lock` by an exclusive lock on a table's name in a Hive metastore; the table need not be registered there."""
 
     def __init__(self, storage: Storage, options: ConcurrencyOptions, waiting: Waiting = WAITING) -> None:
-        self._uri = storage.uri
+        super().__init__(storage.uri, waiting, longest_pause_s=LONGEST_PAUSE_S)
         self._place = place_of(storage, options)
-        self._waiting = waiting
-        self._held: _Request | None = None
 
     def __repr__(self) -> str:
         return f"HiveLock({self._uri!r}, '{self._place.database}.{self._place.table}')"
 
-    def acquire(self, timeout_s: float) -> None:
-        self._acquired(timeout_s)
-
-    def _acquired(self, timeout_s: float) -> _Request:
-        mine = _held_here.get(self._place)
-        if mine is not None and mine.thread == threading.get_ident() and not mine.is_over():
-            raise LockError(
-                f"the lock of table {self._uri} is held by this very thread already: "
-                "it cannot be taken twice, release it first"
-            )
+    def _new_grant(self) -> Grant:
         interface()  # an OptionError comes before any waiting
-        request = _Request(self._place)
-        failure: Exception | None = None
-
-        def attempt() -> bool:
-            nonlocal failure
-            try:
-                granted = request.is_granted()
-            except failures() as exc:
-                failure = exc
-                return False
-            failure = None
-            return granted
-
-        try:
-            granted = wait_for(attempt, timeout_s, self._waiting, longest_pause_s=LONGEST_PAUSE_S)
-        except BaseException:
-            request.delete()
-            raise
-        if granted:
-            self._held = _held_here[self._place] = request
-            return request
-        who = request.holder()
-        request.delete()
-        if failure is not None:
-            raise LockError(
-                f"the lock of table {self._uri} was not granted within {timeout_s} s: nobody answers for {self._place} "
-                f"({type(failure).__name__}); nothing was written: see that it runs, and try again"
-            ) from failure
-        raise LockError(
-            f"the lock of table {self._uri} was not granted within {timeout_s} s: {who} holds {self._place}; nothing was "
-            "written: try again when it is done, or wait longer"
-        )
-
-    def release(self) -> None:
-        self._release(self._held)
-
-    def _release(self, request: _Request | None) -> None:
-        if request is None:
-            return
-        if self._held is request:
-            self._held = None
-        if _held_here.get(self._place) is request:
-            del _held_here[self._place]
-        request.delete()
-
-    @contextmanager
-    def held(self, timeout_s: float) -> Iterator[None]:
-        request = self._acquired(timeout_s)
-        try:
-            yield
-        finally:
-            self._release(
-                request
-            )  # this very one: a block that was interrupted may end late, when others have the lock
-
-    def is_held(self) -> bool:
-        request = self._held
-        return request is not None and request.stands()
-
-    @property
-    def is_leased(self) -> bool:
-        return True
-
-    def is_known_lost(self) -> bool:
-        request = self._held
-        return request is not None and (request.is_over() or not request.stands_lately())
+        return _Request(self._place)
 
 
-class _Request:
+class _Request(Grant):
     """One entry in the metastore's list of locks, by a connection of its own."""
 
     def __init__(self, place: Place) -> None:
-        self.thread = threading.get_ident()
+        super().__init__(place)
         self._place = place
-        self._pid = os.getpid()
         self._client: Any = None
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._agent = f"hoodie {self._pid} {since} {secrets.token_hex(8)}"
-        self._was_sent = False
+        self._agent = f"hoodie {os.getpid()} {since} {secrets.token_hex(8)}"
         self._id: int | None = None
         self._seen = (0.0, 0.0)
         """Both clocks when the lock was last asked for, and was there."""
         self._is_over = False
-        _requests.add(self)
 
-    def is_granted(self) -> bool:
-        """Ask for the lock, or whether it is our turn now."""
-        begun = _now()
+    def attempt(self) -> bool:
+        try:
+            granted = self._is_our_turn()
+        except failures() as exc:
+            self.failure = exc
+            return False
+        self.failure = None
+        return granted
+
+    def _is_our_turn(self) -> bool:
+        start = both_clocks_s()
         api = interface()
         self._find()
         if self._id is None:
@@ -194,21 +120,21 @@ class _Request:
             wanted = api.LockRequest(
                 component=[component], user=getpass.getuser(), hostname=socket.gethostname(), agentInfo=self._agent
             )
-            self._was_sent = True
+            self.may_be_held = True
             answer = self._ask("lock", wanted)
             self._id = answer.lockid
         else:
             try:
                 answer = self._ask("check_lock", api.CheckLockRequest(lockid=self._id))
             except _gone():
-                self._id, self._was_sent = None, False  # it waited for too long: queue up again
+                self._id, self.may_be_held = None, False  # it waited for too long: queue up again
                 raise
-        self._seen = begun
+        self._seen = start
         return bool(answer.state == _ACQUIRED)
 
     def _find(self) -> None:
         """An earlier answer may have been lost: such an entry would keep everybody waiting, us too."""
-        if self._id is None and self._was_sent:
+        if self._id is None and self.may_be_held:
             self._id = next((lock.lockid for lock in self._listed() if lock.agentInfo == self._agent), None)
 
     def _listed(self) -> list[Any]:
@@ -220,7 +146,7 @@ class _Request:
         for _ in range(2):  # one connection may have broken
             if self.is_over() or self._id is None:
                 return False
-            begun = _now()
+            start = both_clocks_s()
             try:
                 self._ask("heartbeat", interface().HeartbeatRequest(lockid=self._id))
             except _gone():
@@ -228,19 +154,32 @@ class _Request:
             except failures():
                 continue
             else:
-                self._seen = begun
+                self._seen = start
                 return True
         return False
 
     def stands_lately(self) -> bool:
         """As `stands`, but nobody is asked while the lock cannot have ended since."""
-        return max(now - then for now, then in zip(_now(), self._seen, strict=True)) < SURE_S or self.stands()
+        return past_s(self._seen) < SURE_S or self.stands()
 
     def is_over(self) -> bool:
-        return self._is_over or self._pid != os.getpid()
+        return self._is_over or self.is_of_parent
+
+    def is_known_lost(self) -> bool:
+        return self.is_over() or not self.stands_lately()
+
+    def refusal(self) -> str:
+        if self.failure is not None:
+            return (
+                f"nobody answers for {self._place} ({type(self.failure).__name__}); nothing was written: "
+                "see that it runs, and try again"
+            )
+        return super().refusal()
 
     def holder(self) -> str:
-        """Whoever has the lock now, as a phrase."""
+        return f"{self._who()} holds {self._place}"
+
+    def _who(self) -> str:
         with suppress(*failures()):
             for lock in self._listed():
                 if lock.state == _ACQUIRED and lock.agentInfo != self._agent:
@@ -248,13 +187,9 @@ class _Request:
                         case ["hoodie", pid, since, _]:
                             return phrase(host=lock.hostname, pid=pid, since=since)
                     return f"another program of {lock.user} on {lock.hostname}"
-        return "somebody who has let go of it just now"
+        return NOBODY
 
-    def delete(self) -> None:
-        """Let go of the lock, or of waiting for it.
-
-        Until that is done an interrupt finds it among `_requests`, and it is done again.
-        """
+    def release(self) -> None:
         if not self.is_over():
             for last in (False, True):  # one connection may have broken
                 try:
@@ -271,7 +206,7 @@ class _Request:
                         )
             self._is_over = True
             self._disconnect()
-        _requests.discard(self)
+        self.may_be_held = False
 
     def _ask(self, call: str, request: object) -> Any:
         """What the metastore answers; after a failure the next question goes by a new connection."""
@@ -301,27 +236,9 @@ def _gone() -> tuple[type[Exception], ...]:
     return (api.NoSuchLockException, api.TxnAbortedException, api.NoSuchTxnException)
 
 
-def _now() -> tuple[float, float]:
-    """The wall clock may be set, and the other may stand still while the machine sleeps."""
-    return time.time(), time.monotonic()
-
-
-_requests: weakref.WeakSet[_Request] = weakref.WeakSet()
-_held_here: weakref.WeakValueDictionary[Place, _Request] = weakref.WeakValueDictionary()
-"""What this process took last; only to refuse waiting for oneself."""
-
-os.register_at_fork(after_in_child=_held_here.clear)
-os.register_at_fork(after_in_child=_requests.clear)
-
-
-@lets_go
-def _held_by_this_thread() -> dict[object, Callable[[], None]]:
-    me = threading.get_ident()
-    return {request: partial(request.delete) for request in list(_requests) if request.thread == me}
-
-
 @atexit.register
 def _let_go_of_all() -> None:
-    for request in list(_requests):
-        with suppress(Exception):
-            request.delete()
+    for request in every_held():
+        if isinstance(request, _Request):
+            with suppress(Exception):
+                request.release()

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from hoodie.errors import LockError, UnsupportedTableError
 from hoodie.lock.base import WAITING, Waiting, wait_for
+from hoodie.lock.held import BY_KEY
 from hoodie.lock.os_lock import HeldFile, holder_text, is_locked, read_holder, try_lock
 from hoodie.storage.base import Storage
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
@@ -146,4 +147,4 @@ class FileLiveness:
 _held_here: dict[str, HeldFile] = {}
 """The marks that this process holds, by real path."""
 
-os.register_at_fork(after_in_child=_held_here.clear)
+BY_KEY.append(_held_here)

@@ -8,14 +8,10 @@ import json
 import os
 import secrets
 import socket
-import threading
 import time
-import weakref
-from collections.abc import Callable
-from functools import partial
 
 from hoodie.errors import LockError
-from hoodie.lock.held import lets_go
+from hoodie.lock.held import Held
 from hoodie.lock.holder import phrase
 
 _MODE = 0o666  # less the umask: another user's writer must be able to see who holds the lock
@@ -23,17 +19,15 @@ _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _HOLDER_BYTES = 4096
 
 
-class HeldFile:
+class HeldFile(Held):
     """A file with the exclusive lock on it; open as long as it is held. Made by `try_lock`."""
 
     def __init__(self, file: io.FileIO, path: str) -> None:
+        super().__init__()
         self._file = file
         self._token = secrets.token_hex(8)
         self.path = path
-        self.thread = threading.get_ident()
-        """The thread that took it."""
-        _open_here.add(self)
-        _of_this_thread.files.add(self)
+        self.may_be_held = True
 
     def write_holder(self) -> None:
         """Put into the file who holds it, for the messages of those who wait."""
@@ -58,46 +52,23 @@ class HeldFile:
 
     def let_go(self, *, holder_stays: bool = False) -> None:
         """Unlock; the holder's name is wiped from the file unless it stays, as after a crash."""
-        if not self.is_open:
-            return
         try:
-            if not holder_stays:
-                self._file.truncate(0)
-            # Not by closing alone: a child process on its way from fork to exec still has the file open.
-            fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
+            if self.is_open:
+                if not holder_stays:
+                    self._file.truncate(0)
+                # Not by closing alone: a child process on its way from fork to exec still has the file open.
+                fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
         finally:
             self._file.close()
+            self.may_be_held = False
+
+    def drop(self) -> None:
+        self.let_go(holder_stays=True)
 
     def forget_in_child(self) -> None:
-        """Close without unlocking: the lock is the parent's."""
+        """Close without unlocking: a child shares the open file with the parent, and would keep its lock after its death."""
+        super().forget_in_child()
         self._file.close()
-
-
-_open_here: weakref.WeakSet[HeldFile] = weakref.WeakSet()
-
-
-class _OfThread(threading.local):
-    def __init__(self) -> None:
-        self.files: weakref.WeakSet[HeldFile] = weakref.WeakSet()
-
-
-_of_this_thread = _OfThread()
-
-
-@lets_go
-def _held_by_this_thread() -> dict[object, Callable[[], None]]:
-    """The files that this thread has locked, and how to let go of each as a killed process would."""
-    held = [file for file in _of_this_thread.files if file.is_open]
-    return {file: partial(file.let_go, holder_stays=True) for file in held}
-
-
-def _forget_in_child() -> None:
-    # A forked child shares the open file, and with it the lock: it would keep it after our death.
-    for held in list(_open_here):
-        held.forget_in_child()
-
-
-os.register_at_fork(after_in_child=_forget_in_child)
 
 
 def try_lock(path: str, *, create: bool) -> HeldFile | None:

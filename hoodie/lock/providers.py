@@ -1,8 +1,8 @@
 """Who grants the lock of a table: chosen by the option `hoodie.write.lock.provider` and by the table's storage.
 
-A new provider is a file beside this one with its `Lock`, an entry in `PROVIDERS` with what makes it, and its names in
-`options/values.LockProvider`. Where a storage of a new kind brings its own lock, the entry is in `BY_STORAGE`; one that can
-compare and swap needs none. `tests/contract/test_lock.py` says what each has to keep.
+A new provider is a file beside this one with its `Grant` and `GrantedLock`, an entry in `PROVIDERS` with what makes it,
+and its names in `options/values.LockProvider`. Where a storage of a new kind brings its own lock, the entry is in
+`BY_STORAGE`; one that can compare and swap needs none. `tests/contract/test_lock.py` says what each has to keep.
 """
 
 from __future__ import annotations

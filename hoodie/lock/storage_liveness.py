@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import secrets
-import threading
-import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from hoodie.errors import LockError
-from hoodie.lock.held import lets_go
+from hoodie.lock.grant import both_clocks_s, past_s
+from hoodie.lock.held import BY_KEY, Held
 from hoodie.lock.holder import Holder, read_holder_note, this_process
 from hoodie.lock.liveness import LIVE_FOLDER, live_path
 from hoodie.model.names import heartbeat_path
@@ -37,16 +34,21 @@ class _Mark:
         return self.abandoned or self.holder is None or self.holder.is_dead()
 
 
-@dataclass(frozen=True, eq=False)
-class _Held:
+class _Ours(Held):
     """A mark of this process."""
 
-    nonce: str
-    liveness: StorageLiveness
-    instant: str
-    thread: int
-    begun: tuple[float, float]
-    """On the wall clock and on the monotonic one."""
+    def __init__(self, liveness: StorageLiveness, instant: str) -> None:
+        super().__init__()
+        self.nonce = secrets.token_hex(8)
+        self.start = both_clocks_s()
+        self.key = liveness._key(instant)
+        self._liveness = liveness
+        self._instant = instant
+
+    def drop(self) -> None:
+        if _mine.get(self.key) is self:
+            self._liveness.abandon(self._instant)
+        self.may_be_held = False
 
 
 class StorageLiveness:
@@ -66,19 +68,18 @@ class StorageLiveness:
 
     def hold(self, instant: str) -> None:
         path = live_path(instant)
-        nonce = secrets.token_hex(8)
-        data = self._content(nonce)
-        held = _Held(nonce, self, instant, threading.get_ident(), (time.time(), time.monotonic()))
-        if _mine.setdefault(self._key(instant), held) is not held:
+        held = _Ours(self, instant)
+        held.may_be_held = True
+        if _mine.setdefault(held.key, held) is not held:
+            held.may_be_held = False
             raise LockError(
                 f"a living writer of this process has instant {instant} of {self._storage.uri} in hand: "
                 "wait until it is done"
             )
         try:
-            self._put(instant, path, data)
+            self._put(instant, path, self._content(held.nonce))
         except BaseException:
-            _let_go.add(nonce)  # the file may be there all the same, its answer lost
-            _mine.pop(self._key(instant), None)
+            self._let_go_of(instant)  # the file may be there all the same, its answer lost
             raise
 
     def _put(self, instant: str, path: str, data: bytes) -> None:
@@ -110,15 +111,16 @@ class StorageLiveness:
         if held is not None:
             _let_go.discard(held.nonce)
 
-    def _let_go_of(self, instant: str) -> _Held | None:
+    def _let_go_of(self, instant: str) -> _Ours | None:
         """Our mark. From now on it counts for nothing in this process, whether its file goes or not."""
         held = _mine.get(self._key(instant))
         if held is not None:
             _let_go.add(held.nonce)
             _mine.pop(self._key(instant), None)
+            held.may_be_held = False
         return held
 
-    def _remove(self, instant: str, path: str, held: _Held | None) -> None:
+    def _remove(self, instant: str, path: str, held: _Ours | None) -> None:
         if held is not None and self._is_recent(held):
             self._storage.delete(path)
             return
@@ -166,12 +168,11 @@ class StorageLiveness:
         except FileNotFoundError:
             return None
 
-    def _is_recent(self, held: _Held) -> bool:
+    def _is_recent(self, held: _Ours) -> bool:
         """Too young to have been taken for dead by anybody: nobody needs to be asked whose the mark is."""
-        past_s = max(time.time() - held.begun[0], time.monotonic() - held.begun[1])
-        return past_s < min(1.0, self._expiry_s / 4)
+        return past_s(held.start) < min(1.0, self._expiry_s / 4)
 
-    def _names(self, path: str, held: _Held) -> bool:
+    def _names(self, path: str, held: _Ours) -> bool:
         mark, _ = self._read(path)
         return mark is not None and mark.nonce == held.nonce
 
@@ -197,17 +198,10 @@ class StorageLiveness:
         return self._storage.identity, live_path(instant)
 
 
-_mine: dict[tuple[Hashable, str], _Held] = {}
+_mine: dict[tuple[Hashable, str], _Ours] = {}
 """The marks that this process holds. Without a mutex, which a fork could leave locked: each step is one of the dict's own."""
 
 _let_go: set[str] = set()
 """Nonces of marks of this process that it could not take away: the storage failed, or an interrupt came."""
 
-os.register_at_fork(after_in_child=_mine.clear)
-
-
-@lets_go
-def _held_by_this_thread() -> dict[object, Callable[[], None]]:
-    me = threading.get_ident()
-    held = [mark for mark in list(_mine.values()) if mark.thread == me]
-    return {mark: partial(mark.liveness.abandon, mark.instant) for mark in held}
+BY_KEY.append(_mine)

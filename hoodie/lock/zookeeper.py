@@ -14,15 +14,12 @@ import re
 import threading
 import time
 import uuid
-import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from hoodie.errors import LockError, OptionError
-from hoodie.lock.base import WAITING, Waiting, wait_for
-from hoodie.lock.held import lets_go
+from hoodie.errors import OptionError
+from hoodie.lock.base import WAITING, Waiting
+from hoodie.lock.grant import NOBODY, Grant, GrantedLock, both_clocks_s, past_s
 from hoodie.lock.holder import read_holder_note, this_process
 from hoodie.lock.xxhash import xxhash64
 from hoodie.model.names import name_of
@@ -86,7 +83,7 @@ def _as_hudi_says(uri: str) -> str:
     return f"s3://{rest}".rstrip("/") if colon and scheme.lower() == "s3a" else uri.rstrip("/")
 
 
-class ZooKeeperLock:
+class ZooKeeperLock(GrantedLock):
     """`Lock` by an ephemeral node in ZooKeeper, which takes it away when the session of its holder ends.
 
     Whether it is held is told by the node: `czxid`, the number of the very change that made it, never comes twice. So a
@@ -94,94 +91,14 @@ class ZooKeeperLock:
     """
 
     def __init__(self, storage: Storage, options: ConcurrencyOptions, waiting: Waiting = WAITING) -> None:
-        self._uri = storage.uri
+        super().__init__(storage.uri, waiting, longest_pause_s=LONGEST_PAUSE_S)
         self._place = place_of(storage, options)
-        self._waiting = waiting
-        self._held: _Node | None = None
 
     def __repr__(self) -> str:
         return f"ZooKeeperLock({self._uri!r}, {self._place.path!r})"
 
-    def acquire(self, timeout_s: float) -> None:
-        self._acquired(timeout_s)
-
-    def _acquired(self, timeout_s: float) -> _Node:
-        mine = _held_here.get(self._place)
-        if mine is not None and mine.thread == threading.get_ident() and not mine.is_known_lost():
-            raise LockError(
-                f"the lock of table {self._uri} is held by this very thread already: "
-                "it cannot be taken twice, release it first"
-            )
-        node: _Node | None = None
-        failure: Exception | None = None
-        before: str | None = None
-
-        def attempt() -> bool:
-            nonlocal node, failure, before
-            try:
-                if node is None:
-                    node = _Node(_session(self._place, self._uri), self._place)
-                before = node.before()
-                failure = None
-            except _errors() as exc:
-                failure = exc
-                if node is not None and node.is_known_lost():
-                    node = None  # its session is over: the next look is with a new node
-                return False
-            return before is None
-
-        try:
-            granted = wait_for(attempt, timeout_s, self._waiting, longest_pause_s=LONGEST_PAUSE_S)
-        except BaseException:
-            if node is not None:
-                node.delete()
-            raise
-        if granted and node is not None:
-            self._held = _held_here[self._place] = node
-            return node
-        who = _who(node, before)
-        if node is not None:
-            node.delete()
-        if failure is not None:
-            raise LockError(
-                f"the lock of table {self._uri} was not granted within {timeout_s} s: ZooKeeper at {self._place.hosts} does not "
-                f"answer ({type(failure).__name__}); nothing was written: see that it runs, and try again"
-            ) from failure
-        raise LockError(
-            f"the lock of table {self._uri} was not granted within {timeout_s} s: {who} holds {self._place.path} in "
-            f"ZooKeeper at {self._place.hosts}; nothing was written: try again when it is done, or wait longer"
-        )
-
-    def release(self) -> None:
-        self._release(self._held)
-
-    def _release(self, node: _Node | None) -> None:
-        if node is None:
-            return
-        if self._held is node:
-            self._held = None
-        if _held_here.get(self._place) is node:
-            del _held_here[self._place]
-        node.delete()
-
-    @contextmanager
-    def held(self, timeout_s: float) -> Iterator[None]:
-        node = self._acquired(timeout_s)
-        try:
-            yield
-        finally:
-            self._release(node)  # this very node: a block that was interrupted may end late, when others have the lock
-
-    def is_held(self) -> bool:
-        node = self._held
-        return node is not None and node.stands()
-
-    @property
-    def is_leased(self) -> bool:
-        return True
-
-    def is_known_lost(self) -> bool:
-        return self._held is not None and (self._held.is_known_lost() or not self._held.stands_lately())
+    def _new_grant(self) -> Grant:
+        return _Node(self._place, self._uri)
 
 
 class _GoneError(Exception):
@@ -215,97 +132,146 @@ class _Session:
                 self.client.close()
 
 
-class _Node:
+class _Node(Grant):
     """A contender for the lock."""
 
-    def __init__(self, session: _Session, place: Place) -> None:
-        self.session = session
-        self.thread = threading.get_ident()
-        self.folder = place.path
-        self._patience_s = place.connection_s
-        self._session_s = place.session_s
+    def __init__(self, place: Place, uri: str) -> None:
+        super().__init__(place)
+        self._place = place
+        self._uri = uri
+        self._session: _Session | None = None
         self._seen = (0.0, 0.0)
         """Both clocks when the node was last asked for, and was there."""
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        """With a new session, or after the node has vanished, it queues up again."""
         self._is_gone = False
         self._prefix = f"_c_{uuid.uuid4()}-lock-"
         self._name: str | None = None
+        self._before: str | None = None
+        """Who is next before us."""
         self._czxid: int | None = None
-        _nodes.add(self)
 
-    def before(self) -> str | None:
+    def attempt(self) -> bool:
+        try:
+            if self.is_over():
+                self._start_anew()
+                self._session = _session(self._place, self._uri)
+            self._before = self._next_before()
+        except _errors() as exc:
+            self.failure = exc
+            return False
+        self.failure = None
+        return self._before is None
+
+    def _ask(self, call: str, *args: Any, **named: Any) -> Any:
+        if self._session is None:
+            raise _GoneError(self._place.path)
+        return self._session.ask(call, *args, **named)
+
+    def _next_before(self) -> str | None:
         """Who is next before us; None: we have the lock. Makes the node where it is not there yet."""
         if self._name is None:
             self._name = self._made()
         ours = _number(self._name)
-        begun = _now()
+        start = both_clocks_s()
         numbers: dict[int | None, str] = {
-            _number(child): child for child in self.session.ask("get_children", self.folder)
+            _number(child): child for child in self._ask("get_children", self._place.path)
         }
         if numbers.get(ours) != self._name:
             raise self._gone()
         smaller = [number for number in numbers if number is not None and ours is not None and number < ours]
         if smaller:
             return numbers[max(smaller)]
-        stat = self.session.ask("exists", f"{self.folder}/{self._name}")
+        stat = self._ask("exists", f"{self._place.path}/{self._name}")
         if stat is None:
             raise self._gone()
         self._czxid = stat.czxid
-        self._seen = begun
+        self._seen = start
         return None
 
     def _made(self) -> str:
         # An earlier try may have made it, and its answer was lost: such a node would keep everybody waiting.
-        self.session.ask("ensure_path", self.folder)
+        self.may_be_held = True
+        self._ask("ensure_path", self._place.path)
         name = self._found()
         if name is None:
             data = json.dumps(this_process().note()).encode()
-            path = self.session.ask("create", f"{self.folder}/{self._prefix}", data, ephemeral=True, sequence=True)
+            path = self._ask("create", f"{self._place.path}/{self._prefix}", data, ephemeral=True, sequence=True)
             name = name_of(str(path))
         return name
 
     def _found(self) -> str | None:
-        children: list[str] = self.session.ask("get_children", self.folder)
+        children: list[str] = self._ask("get_children", self._place.path)
         return next((child for child in children if child.startswith(self._prefix)), None)
 
     def _gone(self) -> _GoneError:
         self._is_gone = True
-        return _GoneError(f"{self.folder}/{self._name}")
+        return _GoneError(f"{self._place.path}/{self._name}")
 
     def stands(self) -> bool:
         """Whether the node is there and is the very one, as the newest state of the servers has it."""
-        path = f"{self.folder}/{self._name}"
-        while not self.is_known_lost():
-            begun = _now()
+        path = f"{self._place.path}/{self._name}"
+        while not self.is_over():
+            start = both_clocks_s()
             try:
-                self.session.ask("sync", path)  # a server may be behind
-                stat = self.session.ask("exists", path)
+                self._ask("sync", path)  # a server may be behind
+                stat = self._ask("exists", path)
             except _errors() as exc:
                 if type(exc).__name__ != "ConnectionLoss":
                     return False
                 time.sleep(_RETRY_S)  # the session may go on with the next server
             else:
-                if stat is None or stat.czxid != self._czxid or self.is_known_lost():
+                if stat is None or stat.czxid != self._czxid or self.is_over():
                     return False
-                self._seen = begun
+                self._seen = start
                 return True
         return False
 
+    def holder(self) -> str:
+        return f"{self._who()} holds {self._place.path} in ZooKeeper at {self._place.hosts}"
+
+    def _who(self) -> str:
+        if self._before is not None:
+            with suppress(*_errors(), ValueError):
+                children = [
+                    child for child in self._ask("get_children", self._place.path) if _number(child) is not None
+                ]
+                first = min(children, key=lambda child: _number(child) or 0)
+                data, _ = self._ask("get", f"{self._place.path}/{first}")
+                with suppress(ValueError, AttributeError):
+                    holder = read_holder_note(json.loads(data))
+                    if holder is not None:
+                        return str(holder)
+                return f"another program, {data.decode(errors='replace')[:100]!r},"  # Curator's nodes hold its address
+        return NOBODY
+
+    def refusal(self) -> str:
+        if self.failure is not None:
+            return (
+                f"ZooKeeper at {self._place.hosts} does not answer ({type(self.failure).__name__}); nothing was written: "
+                "see that it runs, and try again"
+            )
+        return super().refusal()
+
     def stands_lately(self) -> bool:
         """As `stands`, but nobody is asked while the session cannot have ended since the node was seen."""
-        past_s = max(now - then for now, then in zip(_now(), self._seen, strict=True))
-        return past_s < self._session_s / 2 or self.stands()
+        return past_s(self._seen) < self._place.session_s / 2 or self.stands()
+
+    def is_over(self) -> bool:
+        return self._is_gone or self._session is None or self._session.is_lost or self.is_of_parent
 
     def is_known_lost(self) -> bool:
-        return self._is_gone or self.session.is_lost or self.session.pid != os.getpid()
+        return self.is_over() or not self.stands_lately()
 
-    def delete(self) -> None:
-        """Let go of the lock, or of waiting for it. Until that is done an interrupt finds it among `_nodes`, and it is done again."""
-        deadline_s = time.monotonic() + self._patience_s
-        while not self.is_known_lost():
+    def release(self) -> None:
+        deadline_s = time.monotonic() + self._place.connection_s
+        while self._session is not None and not self.is_over():
             try:
                 name = self._name or self._found()
                 if name is not None:
-                    self.session.ask("delete", f"{self.folder}/{name}")
+                    self._ask("delete", f"{self._place.path}/{name}")
                 self._is_gone = True
             except _errors() as exc:
                 if type(exc).__name__ == "NoNodeError":
@@ -313,17 +279,12 @@ class _Node:
                 elif time.monotonic() > deadline_s:
                     # Nobody else would delete the node: it must not outlive this by more than the session's time.
                     log.warning(
-                        "the lock %s in ZooKeeper was not released, so its session is ended: %r", self.folder, exc
+                        "the lock %s in ZooKeeper was not released, so its session is ended: %r", self._place.path, exc
                     )
-                    _end(self.session)
+                    _end(self._session)
                 else:
                     time.sleep(_RETRY_S)
-        _nodes.discard(self)
-
-
-def _now() -> tuple[float, float]:
-    """The wall clock may be set, and the other may stand still while the machine sleeps."""
-    return time.time(), time.monotonic()
+        self.may_be_held = False
 
 
 def _number(name: str | None) -> int | None:
@@ -331,38 +292,12 @@ def _number(name: str | None) -> int | None:
     return None if match is None else int(match[1])
 
 
-def _who(node: _Node | None, before: str | None) -> str:
-    """Whoever holds the lock now, as a phrase."""
-    if node is not None and before is not None:
-        with suppress(*_errors(), ValueError):
-            children = [child for child in node.session.ask("get_children", node.folder) if _number(child) is not None]
-            first = min(children, key=lambda child: _number(child) or 0)
-            data, _ = node.session.ask("get", f"{node.folder}/{first}")
-            with suppress(ValueError, AttributeError):
-                holder = read_holder_note(json.loads(data))
-                if holder is not None:
-                    return str(holder)
-            return f"another program, {data.decode(errors='replace')[:100]!r},"  # Curator's nodes hold its address
-    return "somebody who has let go of it just now"
-
-
 _sessions: dict[tuple[int, str, float], _Session] = {}
 """By process, servers and time-out."""
 _sessions_mutex = threading.Lock()
-_nodes: weakref.WeakSet[_Node] = weakref.WeakSet()
-_held_here: weakref.WeakValueDictionary[Place, _Node] = weakref.WeakValueDictionary()
-"""What this process took last; only to refuse waiting for oneself."""
 
 os.register_at_fork(before=_sessions_mutex.acquire, after_in_parent=_sessions_mutex.release)
 os.register_at_fork(after_in_child=_sessions_mutex.release)
-os.register_at_fork(after_in_child=_held_here.clear)
-os.register_at_fork(after_in_child=_nodes.clear)
-
-
-@lets_go
-def _held_by_this_thread() -> dict[object, Callable[[], None]]:
-    me = threading.get_ident()
-    return {node: partial(node.delete) for node in list(_nodes) if node.thread == me}
 
 
 def _session(place: Place, uri: str) -> _Session:

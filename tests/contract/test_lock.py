@@ -20,6 +20,7 @@ import pytest
 from hoodie.errors import LockError, OptionError, UnsupportedTableError
 from hoodie.lock.base import Coordination, Liveness, Lock, Waiting
 from hoodie.lock.file_lock import FileLock
+from hoodie.lock.held import held_by_this_thread
 from hoodie.lock.in_process import InProcessLock
 from hoodie.lock.liveness import LIVE_FOLDER, FileLiveness
 from hoodie.lock.providers import BY_STORAGE, PROVIDERS, coordinate
@@ -145,6 +146,18 @@ def test_lock_is_held_from_acquire_to_release(lock: Lock) -> None:
     assert not lock.is_held()
     lock.acquire(0)
     assert lock.is_held()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_child_neither_holds_the_lock_nor_releases_it(lock: Lock) -> None:
+    with lock.held(0):
+        child = os.fork()
+        if child == 0:
+            held = lock.is_held() or bool(held_by_this_thread())
+            lock.release()
+            os._exit(held)
+        assert os.waitpid(child, 0)[1] == 0
+        assert lock.is_held()
 
 
 def test_block_releases_also_after_an_exception(lock: Lock) -> None:
