@@ -16,7 +16,7 @@ LAYERS = (
     ("undo",),
     ("services",),
     ("repair", "writer"),
-    ("maintenance", "consumers", "keyed"),
+    ("maintenance", "consumers", "keyed", "verbs"),
     ("table",),
     ("public",),
     ("hoodie",),  # hoodie/__init__.py, which hands the public names on

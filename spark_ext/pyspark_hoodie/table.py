@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -14,19 +13,17 @@ from hoodie.errors import OptionError, SchemaError
 from hoodie.keyed import keys_of
 from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
-from hoodie.model.files import FileSlice
-from hoodie.model.results import CommitResult, History
-from hoodie.options.arguments import append_options, parse_options
+from hoodie.model.results import CommitResult
+from hoodie.options.arguments import parse_options
 from hoodie.options.fits import check_against, check_operation
 from hoodie.options.moments import Moment
 from hoodie.options.option import option_name
 from hoodie.options.read import ReadOptions
-from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.where import Where
 from hoodie.table import HoodieTable as Core
 from hoodie.table import is_table
-from hoodie.timeline.timeline import Timeline
+from hoodie.verbs import TableVerbs
 from hoodie.view.context import TableContext
 from hoodie.write.keys import key_columns
 from pyspark_hoodie import dataframe
@@ -61,7 +58,7 @@ def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> 
     return dataframe.last_result(path, how or None)
 
 
-class HoodieTable(TableServices, TableConsumers[DataFrame]):
+class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame]):
     """An open table on Spark: writes take DataFrames, and reads give DataFrames that are pinned to the snapshot of the call.
 
     `HoodieTable.for_path` opens one.
@@ -77,7 +74,6 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
         self._reach: dict[str, str] = {}
         """How to reach the storage, where the session does not say it."""
         self._core = Core(context, options)
-        self._context = self._core.writer.context
 
     @classmethod
     def for_path(cls, spark: SparkSession, path: str, options: Mapping[str, str] | None = None) -> HoodieTable:
@@ -122,177 +118,25 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
     def _repr_html_(self) -> str:
         return self._core._repr_html_()
 
-    # -- what the table is -------------------------------------------------------------------------------------------
-
-    @property
-    def config(self) -> TableConfig:
-        """What `hoodie.properties` says of the table."""
-        return self._core.config
-
-    @property
-    def uri(self) -> str:
-        """Where the table lies."""
-        return self._core.uri
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """The table's columns as an Arrow schema, without the `_hoodie_` columns; None when nothing has stated them yet."""
-        return self._core.schema
-
-    @property
-    def timeline(self) -> Timeline:
-        """The active timeline as it is now."""
-        return self._core.timeline
-
-    def partitions(self) -> tuple[str, ...]:
-        """The paths of the partitions that have rows, sorted."""
-        return self._core.partitions()
-
-    def files(self) -> list[FileSlice]:
-        """The newest file slice of each file group."""
-        return self._core.files()
-
-    def history(self, *, archived: bool = False) -> History:
-        """What each completed commit did, oldest first.
-
-        Args:
-            archived: also list commits that were moved to the archived timeline.
-        """
-        return self._core.history(archived=archived)
-
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def upsert(
-        self, df: DataFrame, options: Mapping[str, str] | None = None, *, partial: bool | None = None
-    ) -> CommitResult:
-        """Insert rows whose key is new, and replace the stored rows of all other keys.
+    @property
+    def _context(self) -> TableContext:
+        return self._core._context
 
-        Args:
-            df: the rows.
-            options: Hudi's write options, for this write (docs/OPTIONS.md).
-            partial: replace only the columns that the DataFrame has; new rows have null in the others.
-
-        Returns:
-            What the write did. Its `instant` is None when there was no row to write.
-
-        Raises:
-            SchemaError: the rows do not fit the columns of the table.
-            KeyFieldError: a key, partition or ordering column is missing, or null where it must not be.
-            CommitConflictError: other writers changed the same files first, ten times in a row.
-            CommitOutcomeUnknownError: the storage did not say whether the commit landed: look before you write again.
-        """
-        said = {} if partial is None else {option_name(WriteOptions, "partial"): str(partial)}
-        return self._write(df, WriteOperation.UPSERT, {**parse_options(options), **said})
-
-    def insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows without looking their keys up, unless an option says what to do with stored ones.
-
-        Args:
-            df: the rows.
-            options: Hudi's write options, for this write.
-
-        Returns:
-            What the write did.
-        """
-        return self._write(df, WriteOperation.INSERT, options)
-
-    def bulk_insert(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows into new files only, which is the fastest way to load a table for the first time.
-
-        Args:
-            df: the rows.
-            options: Hudi's write options, for this write.
-
-        Returns:
-            What the write did.
-        """
-        return self._write(df, WriteOperation.BULK_INSERT, options)
-
-    def append(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows as they are: no key is looked up, and no file that is there is rewritten, however few the rows are.
-
-        Args:
-            df: the rows. A key that is stored already stands twice afterwards.
-            options: Hudi's write options, for this write.
-
-        Returns:
-            What the write did.
-        """
-        return self._write(df, WriteOperation.BULK_INSERT, {**parse_options(options), **append_options()})
-
-    def delete(
-        self,
-        df: DataFrame | Sequence[object] | None = None,
-        options: Mapping[str, str] | None = None,
-        *,
-        where: Where | None = None,
-    ) -> CommitResult:
-        """Delete rows: those with the given keys, or those that a condition finds.
-
-        Args:
-            df: the key and partition columns of the rows, or a list of bare keys; more columns are ignored. Without partition columns
-                the rows are looked for in all partitions.
-            options: Hudi's write options, for this write.
-            where: a condition instead of keys, as `read` takes it.
-
-        Returns:
-            What the write did; its `deleted` says how many rows are gone.
-
-        Raises:
-            OptionError: both keys and a condition were given, or neither.
-
-        Example:
-            >>> table.delete(where="ts < 1000")
-        """
-        if (df is None) == (where is None):
-            raise OptionError("delete takes either keys or where=…, exactly one of them")
-        if df is not None:
-            return self._write(self._as_frame(keys_of(self.config, df)), WriteOperation.DELETE, options)
-
+    def _delete_by(self, where: Where | None, options: Mapping[str, str] | None) -> CommitResult:
         request = self._request(WriteOperation.DELETE, options)
         return dataframe.write_found(
             self._core, lambda: self.read(columns=key_columns(self.config), where=where), request
         )
 
-    def _as_frame(self, rows: Any) -> DataFrame:
-        """Columns of the driver as a DataFrame; what is one as it is."""
+    def _keys(self, data: DataFrame | Collection[object]) -> DataFrame:
+        """Columns of the driver become a DataFrame."""
+        rows = keys_of(self.config, data)
         return arrow_frame(self._spark, pa.table(rows)) if isinstance(rows, Mapping) else rows
 
-    def insert_overwrite(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Replace all rows of those partitions that the DataFrame has rows for; without rows nothing changes.
-
-        Args:
-            df: the rows.
-            options: Hudi's write options, for this write.
-
-        Returns:
-            What the write did.
-        """
-        return self._write(df, WriteOperation.INSERT_OVERWRITE, options)
-
-    def insert_overwrite_table(self, df: DataFrame, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Replace all rows of the table; when the DataFrame has no rows, the table is empty afterwards.
-
-        Args:
-            df: the rows.
-            options: Hudi's write options, for this write.
-
-        Returns:
-            What the write did.
-        """
-        return self._write(df, WriteOperation.INSERT_OVERWRITE_TABLE, options)
-
-    def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, str] | None = None) -> CommitResult:
-        """Delete all rows of the given partitions.
-
-        Args:
-            partitions: paths as `partitions()` lists them; `*` stands for any text. Paths that do not exist are ignored.
-            options: Hudi's write options, for this write.
-
-        Returns:
-            What the write did.
-        """
-        result = self._core.delete_partitions(partitions, {**self._options, **parse_options(options)})
+    def _delete_partitions(self, paths: tuple[str, ...], options: Mapping[str, str] | None) -> CommitResult:
+        result = self._core.delete_partitions(paths, {**self._options, **parse_options(options)})
         return dataframe.remember(self._core, result)
 
     def foreach_batch(self, options: Mapping[str, str] | None = None, *, output_mode: str = "append") -> StreamSink:
@@ -304,21 +148,16 @@ class HoodieTable(TableServices, TableConsumers[DataFrame]):
         """
         return stream_writer(self.uri, {**self._options, **parse_options(options)}, output_mode=output_mode)
 
-    def _write(
-        self,
-        df: DataFrame,
-        operation: WriteOperation,
-        options: Mapping[str, str] | None,
-    ) -> CommitResult:
-        if not hasattr(df, "sparkSession"):
-            kind = type(df)
+    def _write(self, data: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
+        if not hasattr(data, "sparkSession"):
+            kind = type(data)
             raise SchemaError(
                 f"cannot take rows from a {kind.__module__}.{kind.__name__}: give a DataFrame of Spark; "
                 "spark.createDataFrame makes one of lists, pandas frames and Arrow tables (of these give it "
                 "`table.combine_chunks()`: Spark 4 may lose the rows behind an empty chunk)"
             )
         request = self._request(operation, options)
-        return dataframe.write_records(self._core, df, given_schema(df.schema), request)
+        return dataframe.write_records(self._core, data, given_schema(data.schema), request)
 
     def _request(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = dataframe.parse_request({**self._options, **parse_options(options)})
