@@ -26,7 +26,7 @@ import hoodie
 from hoodie.engine.local import LocalEngine
 from hoodie.options.view import RemoteOptions
 from hoodie.storage.uri import open_storage
-from hoodie.timeline.digest import completed_and_compactions, timeline_hash
+from hoodie.timeline.timeline import completed_and_compactions, timeline_hash
 from hoodie.view.context import TableContext
 from hoodie.view.remote_client import NoAnswerError, RemoteClient
 

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from hoodie.errors import InstantNotFoundError, OptionError
-from hoodie.model.consumers import ConsumerInfo, ConsumerLag
 from hoodie.model.enums import ChangeFormat
 from hoodie.model.instant import InstantTime
+from hoodie.model.service_results import ConsumerInfo, ConsumerLag
 from hoodie.options.arguments import parse_images
 from hoodie.options.moments import BEGINNING, Moment, parse_begin_option, parse_position_option
 from hoodie.options.write import WriteOptions

@@ -25,15 +25,13 @@ from hoodie.errors import (
     UnsupportedTableError,
 )
 from hoodie.maintenance.repairs import repair_properties
-from hoodie.model.compaction import CompactionCandidate
-from hoodie.model.consumers import ConsumerInfo, ConsumerLag
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
 from hoodie.model.instant import Instant, InstantRange
 from hoodie.model.late import late
-from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan
+from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan, CompactionCandidate
 from hoodie.model.results import (
     ArchiveResult,
     CleanResult,
@@ -43,7 +41,7 @@ from hoodie.model.results import (
     RestoreResult,
     Savepoint,
 )
-from hoodie.model.service_results import ExpiryResult, ServiceRound, ServiceRun
+from hoodie.model.service_results import ConsumerInfo, ConsumerLag, ExpiryResult, ServiceRound, ServiceRun
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions

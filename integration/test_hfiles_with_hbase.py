@@ -8,7 +8,7 @@ import pytest
 from hoodie.hfile.block import Coding
 from hoodie.hfile.checksums import ChecksumKind
 from hoodie.hfile.compression import KNOWN
-from hoodie.hfile.options import HFileOptions
+from hoodie.hfile.writer import HFileOptions
 from hoodie.storage.cache import Cache
 from integration.hfile_peers import HBASE_JARS, HBaseHFiles, hbase_settings, jvm
 from integration.hudi_client import ROOT

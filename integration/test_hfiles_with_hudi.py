@@ -11,7 +11,7 @@ from hoodie.format.bloom import build_bloom
 from hoodie.hfile.block import Coding
 from hoodie.hfile.checksums import ChecksumKind
 from hoodie.hfile.compression import Compression
-from hoodie.hfile.options import HFileOptions
+from hoodie.hfile.writer import HFileOptions
 from hoodie.storage.cache import Cache
 from integration.conftest import BUNDLE, PYTHON
 from integration.hfile_peers import HudiHFiles, jvm

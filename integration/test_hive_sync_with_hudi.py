@@ -17,7 +17,7 @@ import pytest
 
 import hoodie
 from hoodie.hive.sync import LAST_COMPLETION
-from hoodie.metastore.connection import connected
+from hoodie.metastore.interface import connected
 from hoodie.model.instant import parse_instant
 from hoodie.options.hive import servers_of
 from integration.hudi_client import ROOT, HudiPeer

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError
-from hoodie.metastore.connection import connected
+from hoodie.metastore.interface import connected
 from hoodie.options.hive import servers_of
 from tests.metastore_tables import Catalog
 from tests.servers.hive import HiveMetastore

@@ -1,7 +1,7 @@
 """Our hash of a timeline is Apache Hudi's: by it a timeline server and its clients tell whether they speak of the same state."""
 
 import hoodie
-from hoodie.timeline.digest import completed_and_compactions, timeline_hash
+from hoodie.timeline.timeline import completed_and_compactions, timeline_hash
 
 
 def test_hashes_of_a_timeline_with_every_kind_of_instant(hudi, tmp_path):

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from hoodie.hfile.block import Coding
 from hoodie.hfile.key_value import Column
-from hoodie.hfile.options import HFileOptions
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
-from hoodie.hfile.writer import HFileWriter
+from hoodie.hfile.writer import HFileOptions, HFileWriter
 from hoodie.storage.cache import Cache
 
 Pairs = Sequence[tuple[bytes, bytes]]

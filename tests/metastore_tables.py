@@ -41,7 +41,7 @@ class Catalog:
         self.after: Callable[[str, int], None] = lambda call, number: None
 
     def connect(self, servers: object, *, patience_s: float) -> _Watched:
-        """As `hoodie.metastore.connection.connected`."""
+        """As `hoodie.metastore.interface.connected`."""
         return _Watched(self._connect(servers, patience_s=patience_s), self)
 
     def told(self) -> list[str]:

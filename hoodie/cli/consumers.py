@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hoodie.cli.arguments import Commands, add_command
 from hoodie.cli.report import Report, format_table
 from hoodie.errors import OptionError
-from hoodie.model.consumers import ConsumerInfo
+from hoodie.model.service_results import ConsumerInfo
 from hoodie.table import HoodieTable
 from hoodie.view.consumers import consumer_names
 from hoodie.view.context import TableContext

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,17 +13,17 @@ from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.format.avro_wire import offsets_in
 from hoodie.hfile import file_info
 from hoodie.hfile.arrays import as_binary, first_disorder
-from hoodie.hfile.block import HEADER_BYTES, NO_PREVIOUS, BlockKind, encode_block
-from hoodie.hfile.bloom import BloomWriter
+from hoodie.hfile.block import HEADER_BYTES, NO_PREVIOUS, BlockKind, Coding, encode_block
+from hoodie.hfile.bloom import CHUNK_BYTES, BloomWriter
 from hoodie.hfile.index import Entry, IndexWriter, encode_root
 from hoodie.hfile.key_value import (
     BESIDE_BYTES,
     MOST_KEY_BYTES,
     MOST_VALUE_BYTES,
+    Column,
     encode_cells,
     encode_key,
 )
-from hoodie.hfile.options import HFileOptions
 from hoodie.hfile.trailer import TRAILER_BYTES, Trailer, encode_trailer
 
 _GROUP_BYTES = 8 * 1024 * 1024
@@ -224,3 +225,32 @@ def _refuse(before: bytes, after: bytes) -> None:
     if before == after:
         raise DuplicateKeyError(f"key {after!r} comes twice in an HFile: give each key once")
     raise SchemaError(f"key {after!r} comes behind {before!r} in an HFile: give the keys in the order of their bytes")
+
+
+# -- How an HFile is written.
+
+_MOST_BLOCK_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class HFileOptions:
+    """What readers find in the file by itself; nothing of it has to be said again to read."""
+
+    block_bytes: int = 64 * 1024
+    """A data block is closed with the cell that makes it so large."""
+    coding: Coding = field(default_factory=Coding)
+    column: Column = field(default_factory=Column)
+    bloom_rate: float | None = 0.01
+    """How often the bloom filter says yes wrongly; None: no filter."""
+    bloom_chunk_bytes: int = CHUNK_BYTES
+    index_page_bytes: int = 128 * 1024
+    """A data index that is larger gets a level more."""
+    index_least_entries: int = 16
+    created_ms: int = 0
+    """Milliseconds since 1970; the same for the same bytes."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.block_bytes <= _MOST_BLOCK_BYTES:
+            raise OptionError(f"HFile blocks of {self.block_bytes} bytes: give 1 to {_MOST_BLOCK_BYTES}")
+        if self.index_page_bytes < 1 or self.index_least_entries < 2:
+            raise OptionError("pages of an HFile index have at least 1 byte and 2 entries")

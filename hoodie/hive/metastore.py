@@ -14,8 +14,7 @@ from typing import Any, Self
 
 from hoodie.errors import HiveSyncError
 from hoodie.hive.views import Description
-from hoodie.metastore.connection import connected, shown, wait_for_answers
-from hoodie.metastore.interface import failures, interface
+from hoodie.metastore.interface import connected, failures, interface, shown, wait_for_answers
 from hoodie.options.hive import Servers
 
 Connect = Callable[..., Any]

@@ -20,7 +20,7 @@ from hoodie.hive.metastore import Connect, Metastore, columns_of, new_table
 from hoodie.hive.partitions import PartitionValues
 from hoodie.hive.touched import Commits, Noted, Touched, partitions_with_rows
 from hoodie.hive.views import PATH, SCHEMA_PART, SCHEMA_PARTS, Description, View, describe, views_of
-from hoodie.metastore.connection import connected
+from hoodie.metastore.interface import connected
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
 from hoodie.model.instant import InstantTime
 from hoodie.model.once import once

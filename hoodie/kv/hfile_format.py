@@ -17,10 +17,9 @@ from hoodie.errors import CorruptFileError
 from hoodie.hfile.block import Coding
 from hoodie.hfile.compression import KNOWN, Compression
 from hoodie.hfile.key_value import MOST_KEY_BYTES, MOST_VALUE_BYTES
-from hoodie.hfile.options import HFileOptions
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import StorageSource
-from hoodie.hfile.writer import HFileWriter
+from hoodie.hfile.writer import HFileOptions, HFileWriter
 from hoodie.kv.binary import KEYS, VALUES, Binary
 from hoodie.kv.rows import NOTHING, SortedRows, between, merged, position
 from hoodie.kv.settings import NO_COMPRESSION

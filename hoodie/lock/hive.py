@@ -21,8 +21,7 @@ from hoodie.lock.base import WAITING, Waiting
 from hoodie.lock.grant import NOBODY, Grant, GrantedLock, both_clocks_s, past_s
 from hoodie.lock.held import every_held
 from hoodie.lock.holder import phrase
-from hoodie.metastore.connection import connected, shown
-from hoodie.metastore.interface import failures, interface
+from hoodie.metastore.interface import connected, failures, interface, shown
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.hive import Servers, servers_of
 from hoodie.storage.base import Storage

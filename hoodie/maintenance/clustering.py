@@ -20,7 +20,7 @@ from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
-    import hoodie.read.partitions
+    import hoodie.read.prune
     import hoodie.services.clustering
 
 
@@ -134,5 +134,5 @@ class Clusterings(OpenTable):
             options, cluster_options(sort_by=sort_by, layout=layout, target_file_mb=target_file_mb)
         )
         hoodie.services.clustering.CLUSTERING.require_fit(context)
-        partitions = None if where is None else hoodie.read.partitions.partitions_where(context, where)
+        partitions = None if where is None else hoodie.read.prune.partitions_where(context, where)
         return context, replace(write, clustering=replace(write.clustering, whole=True, partitions=partitions))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import hoodie.services
 from hoodie.maintenance.base import AtWork, OpenTable
-from hoodie.model.compaction import CompactionStrategy
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
+from hoodie.model.payloads import CompactionStrategy
 from hoodie.model.results import CommitResult
 from hoodie.options.arguments import check_seconds, compaction_options, log_compaction_options
 from hoodie.options.moments import Moment

@@ -5,7 +5,7 @@ Field names are ours; `format/commit_json.py` and `format/plan_avro.py` map them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -238,3 +238,32 @@ class RestoreMetadata:
     """As the plan has them."""
     rollbacks: tuple[RollbackMetadata, ...]
     """One for each of them."""
+
+
+# -- What a compaction chooses among.
+
+
+@dataclass(frozen=True)
+class CompactionCandidate:
+    """A file slice with logs that a compaction may take."""
+
+    partition_path: str
+    file_id: str
+    log_files: int
+    """How many there are."""
+    log_bytes: int
+    base_bytes: int
+    """Of the base file; 0 where there is none yet."""
+    read_mb: int
+    """Whole megabytes of logs and base file."""
+    write_mb: int
+    """Whole megabytes of the new base file, taken to be as large as the one before, or as large as files get."""
+
+    @property
+    def io_mb(self) -> int:
+        """What a compaction of the slice reads and writes, as Apache Hudi reckons it."""
+        return self.read_mb + self.write_mb
+
+
+CompactionStrategy = Callable[[Sequence[CompactionCandidate]], Iterable[CompactionCandidate]]
+"""Of the candidates those to take, in the order in which it is worth doing."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.errors import OptionError
-from hoodie.model.compaction import CompactionStrategy
+from hoodie.model.payloads import CompactionStrategy
 from hoodie.options.class_names import one_name
 from hoodie.options.option import combined, key, option, option_name
 from hoodie.options.values import Kind, boolean, did_you_mean, fraction, one_of, regex, whole

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from hoodie.model.consumers import ConsumerLag
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, format_instant, parse_instant
 from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.model.service_results import ConsumerLag
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.pending import explain_pending
 from hoodie.timeline.timeline import WRITES

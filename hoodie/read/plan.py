@@ -13,17 +13,16 @@ from hoodie.errors import InstantNotFoundError, OptionError, UnsupportedTableErr
 from hoodie.filegroup.changes import change_schema
 from hoodie.format.timestamp_labels import with_labels_of
 from hoodie.keygen.unstored import unstored_of
-from hoodie.model.enums import ChangeFormat, MergeMode, QueryType, TableType
-from hoodie.model.files import FileSlice
+from hoodie.model.enums import MOVES_ROWS, ChangeFormat, MergeMode, QueryType, TableType
+from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants, parse_instant
 from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
 from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import prune
-from hoodie.read.ranges import plan_range, refuse_cleaned
+from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
 from hoodie.read.where import column_named, parse_filter
-from hoodie.read.without_times import require_own_rows
 from hoodie.timeline.pending import being_written
 from hoodie.timeline.undone import refuse_undone
 from hoodie.view.columns import column_history
@@ -256,3 +255,52 @@ def _columns(wanted: Sequence[str] | None, schema: pa.Schema, default: Sequence[
     if wanted is None:
         return default
     return list(dict.fromkeys(column_named(name, schema.names) for name in wanted))
+
+
+# -- Incremental queries of a table whose rows do not store the commit that wrote them (hoodie.populate.meta.fields=false).
+#
+# What is known of its rows is known of its files: a log block names its instant, and a file that began its file group
+# holds rows of its own commit alone. A base file that was merged from an older one holds rows of other commits, too, and
+# nothing tells which.
+# (Apache Hudi 1.2.0 refuses every incremental query of such a table.)
+
+
+def require_own_rows(snapshot: Snapshot, found: PulledRange, begin: InstantTime | None, *, table: str) -> None:
+    """Fail unless all rows of the range's slices were committed in it.
+
+    Raises:
+        UnsupportedTableError: a file holds rows of other commits, too, or may hold them.
+    """
+    if not found.slices:
+        return
+    if found.visible.until is None:  # the newest files in place of those of the range
+        raise _unknown(table, "the files of the range are gone, and the newest ones")
+    if begin is None or not begin.strip("0"):
+        return  # all rows as of its end
+    span = InstantRange(begin, found.until)
+    timeline = snapshot.timeline
+    merged = next((i for i in timeline.completed_in(span) if i.time in timeline.log_compactions), None)
+    if merged is not None:
+        raise _unknown(table, f"the logs that log compaction {merged.time} wrote")
+    for file_slice in found.slices:
+        if file_slice.base is not None and not _began_its_group(snapshot, file_slice, file_slice.base):
+            raise _unknown(table, file_slice.base.path)
+
+
+def _began_its_group(snapshot: Snapshot, file_slice: FileSlice, base: BaseFile) -> bool:
+    commit = snapshot.timeline.commit_at.get(base.instant)
+    if commit is None:
+        return False
+    metadata = snapshot.active.read_commit(commit)
+    if metadata.operation in MOVES_ROWS or commit.time in snapshot.timeline.compactions:
+        return False
+    stats = metadata.write_stats.get(file_slice.group.partition_path, ())
+    return any(stat.file_id == base.file_id and stat.prev_commit is None for stat in stats)
+
+
+def _unknown(table: str, what: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"table {table} does not store the _hoodie_ columns (hoodie.populate.meta.fields=false), and {what} may hold rows of other "
+        "commits than those of the range, so its changes are not known: read the whole table, and go on from that scan's position "
+        "(a consumer: seek('latest') first)"
+    )

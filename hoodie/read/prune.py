@@ -13,23 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.errors import OptionError
 from hoodie.format.column_stats import has_bounds
 from hoodie.keygen.partition_values import ranges_of_paths
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.meta_fields import PARTITION_PATH, with_meta_fields
 from hoodie.model.plans import ReadContext
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.read.bounds import may_match
 from hoodie.read.condition import Condition
 from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
-from hoodie.read.where import Where, condition_of
+from hoodie.read.where import Where, condition_of, parse_filter
 from hoodie.view.context import Snapshot, TableContext
 
 MAX_FOOTERS = 5_000
@@ -146,3 +149,38 @@ def _keeps_its_name(history: ColumnHistory | None, name: str) -> bool:
     return number is not None and all(
         (column.id == number) == (column.name == name) for _, columns in history.versions for column in columns
     )
+
+
+# -- Partitions by a condition on the columns that make them.
+
+
+def partitions_where(context: TableContext, where: Where) -> frozenset[str]:
+    """The partition paths in which rows may fulfil a condition on partition columns.
+
+    Raises:
+        OptionError: it does not parse, or names another column.
+    """
+    snapshot = context.snapshot()
+    if snapshot.schema is None:
+        return frozenset()
+    schema = with_meta_fields(snapshot.schema)
+    found = parse_filter(where, schema)
+    if found is None:
+        return frozenset(snapshot.view.every_partition())
+    allowed = (*context.config.partition_fields, PARTITION_PATH)
+    other = next((name for name in found.columns if name not in allowed), None)
+    if other is not None:
+        columns = ", ".join(context.config.partition_fields)
+        raise OptionError(
+            f"this condition chooses partitions of table {context.config.name!r}, and column {other!r} makes none: "
+            + (f"name {columns}" if columns else "the table has no partitions, leave the condition out")
+        )
+    paths = list(snapshot.view.every_partition())
+    if not paths:
+        return frozenset()
+    kinds = {name: schema.field(name).type for name in found.columns if has_bounds(schema.field(name).type)}
+    ranges = {
+        name: [(each,) for each in known] for name, known in ranges_of_paths(context.config, kinds, paths).items()
+    }
+    tree = where if isinstance(where, pc.Expression) else condition_of(where, schema)
+    return frozenset(compress(paths, may_match(tree, schema, ranges, len(paths)).tolist()))

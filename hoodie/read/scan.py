@@ -18,7 +18,6 @@ from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
 from hoodie.read.deletion_vectors import say_what_counts
-from hoodie.read.frames import pandas_of
 from hoodie.read.plan import plan_read
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
@@ -29,6 +28,12 @@ from hoodie.view.queries import Reading
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 T = TypeVar("T")
 
@@ -322,3 +327,36 @@ def _run_counted(
         raise
     if progress is not None:
         progress.add()
+
+
+# -- Rows as frames of pandas.
+
+_EXACT = 2**53
+"""Beyond it a double does not have every whole number."""
+
+
+def pandas_of(rows: pa.Table) -> pd.DataFrame:
+    """The rows in pandas' usual types: integers with nulls are floats, unless a float would be another number."""
+    frame: pd.DataFrame = rows.to_pandas(integer_object_nulls=any(map(_rounds, rows.columns)))
+    return frame
+
+
+def _rounds(column: pa.ChunkedArray) -> bool:
+    integers = [leaf for chunk in column.chunks for leaf in _leaves(chunk) if pa.types.is_int64(leaf.type)]
+    if not any(leaf.null_count for leaf in integers):
+        return False
+    found = [pc.min_max(leaf).as_py() for leaf in integers]
+    return any(each["max"] is not None and (each["max"] > _EXACT or each["min"] < -_EXACT) for each in found)
+
+
+def _leaves(array: Any) -> Iterator[Any]:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        for part in array.flatten():
+            yield from _leaves(part)
+    elif pa.types.is_list(kind):
+        yield from _leaves(array.flatten())
+    elif pa.types.is_map(kind):
+        yield from _leaves(array.items)
+    else:
+        yield array

@@ -25,9 +25,8 @@ from hoodie.model.instant import VisibleInstants
 from hoodie.model.names import ROW_COPIES, parse_row_copy
 from hoodie.model.plans import ReadContext, ReadTask
 from hoodie.read.decoded_rows import decode_slices, split_by_size
-from hoodie.read.deletion_vectors import CopiedRows, ScanFile
+from hoodie.read.deletion_vectors import CopiedRows, ScanFile, known_deletion_vectors, known_row_copy
 from hoodie.read.log_merge import LoggedSlice, Part
-from hoodie.read.vector_cache import known_deletion_vectors, known_row_copy
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 
 from hoodie.errors import OptionError
-from hoodie.model.compaction import CompactionCandidate, CompactionStrategy
+from hoodie.model.payloads import CompactionCandidate, CompactionStrategy
 from hoodie.options.compaction import CompactionOptions, Strategy
 
 Candidates = Sequence[CompactionCandidate]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date
 
-from hoodie.model.compaction import CompactionCandidate
 from hoodie.model.files import FileSlice
-from hoodie.model.payloads import CompactionOperation, CompactionPlan
+from hoodie.model.payloads import CompactionCandidate, CompactionOperation, CompactionPlan
 from hoodie.options.compaction import CompactionOptions
 from hoodie.services.compaction_choice import choose
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -275,3 +276,21 @@ class Timeline:
             f"there is no instant {time} on the active timeline of table {table}; what can be rolled back is {newest}, and pending "
             f"writes: {pending or 'there are none'}"
         )
+
+
+# -- What Apache Hudi's timeline server and its clients tell each other about where they stand: the last instant, and a hash.
+
+_COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
+
+
+def timeline_hash(instants: Iterable[Instant], layout: Layout = V6) -> str:
+    """`HoodieTimeline.getTimelineHash` of these instants, in their order: SHA-256 over time, action and state of each."""
+    digest = hashlib.sha256()
+    for instant in instants:
+        digest.update(f"{instant.time}_{layout.action_in_names(instant)}_{instant.state.value.upper()}".encode())
+    return digest.hexdigest()
+
+
+def completed_and_compactions(timeline: Timeline) -> tuple[Instant, ...]:
+    """The instants of a timeline as Apache Hudi's views take it: what is completed, and pending compactions."""
+    return tuple(i for i in timeline if i.is_completed or i.action in _COMPACTIONS)

@@ -15,8 +15,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, format_instant
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.clock import zone_of
-from hoodie.timeline.digest import completed_and_compactions, timeline_hash
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, completed_and_compactions, timeline_hash
 from hoodie.timeline_server.questions import Questions, latest_on_storage
 from hoodie.view.context import TableContext
 from hoodie.view.listing import AllFiles, Listing

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Concatenate, Protocol
+from typing import Concatenate, NamedTuple, Protocol
 
 from hoodie.errors import CommitConflictError
 from hoodie.lock.base import Liveness
 from hoodie.lock.held import let_go_after_error
+from hoodie.lock.holder import Holder, read_holder_note, this_process
 from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path
 from hoodie.model.payloads import CommitMetadata
@@ -23,7 +25,6 @@ from hoodie.storage.many import together
 from hoodie.storage.refusals import P, R, S, said_plainly
 from hoodie.timeline.pending import locked_otherwise, written_by_others
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.writer_note import writer_of
 from hoodie.view.context import TableContext
 
 
@@ -209,3 +210,37 @@ def undisturbed() -> Iterator[None]:
 def changes_table(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """For a method of an open table that changes it: `undisturbed`, and what the system refuses is said in hoodie's errors."""
     return undisturbed()(said_plainly(method))
+
+
+# -- Who writes an instant, as its inflight and its completed file say it: for errors about two writers, and to see whether both
+# agree by the same lock.
+
+WRITER = "hoodie.python.writer"
+"""Key in the extra metadata: a JSON object with host, process id, when the write began, and the kind of its lock."""
+_LOCK = "lock"
+
+
+class WriterNote(NamedTuple):
+    who: Holder | None
+    lock: str
+    """The kind of lock; empty: not known."""
+
+
+def format_writer(lock: str) -> dict[str, str]:
+    """The entry for a write that this process begins."""
+    holder = this_process()
+    # What tells a process from a later one with its number is of use to this machine only, and stands in its mark.
+    note = {"host": holder.host, "pid": holder.pid, "since": holder.since, _LOCK: lock}
+    return {WRITER: json.dumps(note)}
+
+
+def writer_of(metadata: CommitMetadata | None) -> WriterNote:
+    """What the metadata say; nothing where another program wrote them, or where the entry is damaged."""
+    try:
+        note = json.loads(metadata.extra[WRITER]) if metadata is not None else None
+    except (KeyError, ValueError):
+        note = None
+    if not isinstance(note, Mapping):
+        return WriterNote(None, "")
+    lock = note.get(_LOCK)
+    return WriterNote(read_holder_note(note), lock if isinstance(lock, str) else "")

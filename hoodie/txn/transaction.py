@@ -41,10 +41,9 @@ from hoodie.txn.ahead import Ahead, Patience, wait_for
 from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_missed_delete, find_schema_conflict
 from hoodie.txn.critical import refuse_amid_restore
 from hoodie.txn.gate import wait_at_gate
-from hoodie.txn.heartbeat import Heartbeat, Life, life_of, writers_beside
+from hoodie.txn.heartbeat import Heartbeat, Life, format_writer, life_of, writer_of, writers_beside
 from hoodie.txn.participants import before_completion, before_plan
 from hoodie.txn.same_table import require_same_table
-from hoodie.txn.writer_note import format_writer, writer_of
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.schema import stated_schema, table_schema
 from hoodie.view.view import FileSystemView

@@ -22,8 +22,7 @@ from hoodie.options.values import ViewStore
 from hoodie.options.view import RemoteOptions
 from hoodie.storage.base import FileInfo
 from hoodie.storage.many import for_each
-from hoodie.timeline.digest import completed_and_compactions, timeline_hash
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, completed_and_compactions, timeline_hash
 from hoodie.view.listing import AllFiles, Listing
 from hoodie.view.remote_client import NoAnswerError, RemoteClient, UnknownPathError
 

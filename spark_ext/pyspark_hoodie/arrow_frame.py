@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_hoodie.schema import spark_schema
-from pyspark_hoodie.settings import changed_setting
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -45,3 +47,23 @@ def _before_4(spark: Any, table: pa.Table) -> DataFrame:
     )
     frame = jvm.PythonSQLUtils.toDataFrame(rows, spark_schema(table.schema).json(), spark._jsparkSession)
     return DataFrame(frame, spark)
+
+
+# -- A setting of the session that is another one for a moment.
+
+_CHANGING = RLock()
+
+
+@contextmanager
+def changed_setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """The setting has this value inside the block; put back in the order in which it was changed, whoever else changes some."""
+    with _CHANGING:
+        before = spark.conf.get(name, None)
+        spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            if before is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, before)

@@ -28,7 +28,7 @@ from hoodie.read.scan_files import ScanFiles, plan_scan_files
 from hoodie.read.where import Where
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
-from pyspark_hoodie.arrow_frame import arrow_frame
+from pyspark_hoodie.arrow_frame import arrow_frame, changed_setting
 from pyspark_hoodie.bounds import text_of_bounds
 from pyspark_hoodie.deletion_filter import marks_of, parts_of, scans_of, without_deleted_rows, without_marked_rows
 from pyspark_hoodie.engine import SparkEngine
@@ -38,7 +38,6 @@ from pyspark_hoodie.file_types import FileTypes, Narrow
 from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
 from pyspark_hoodie.gone_files import remember
 from pyspark_hoodie.schema import spark_schema
-from pyspark_hoodie.settings import changed_setting
 from pyspark_hoodie.where import filter_column, quoted
 
 _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"

@@ -8,10 +8,10 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.hfile.block import HEADER_BYTES, Coding
 from hoodie.hfile.checksums import ChecksumKind
 from hoodie.hfile.compression import Compression
-from hoodie.hfile.options import HFileOptions
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
 from hoodie.hfile.trailer import TRAILER_BYTES, decode_trailer, encode_trailer
+from hoodie.hfile.writer import HFileOptions
 from tests.effort import long_but
 from tests.golden_tables import FOLDER
 from tests.hfiles import binaries, hfile, numbered, opened, scanned, small

@@ -12,9 +12,8 @@ from hoodie.hfile.block import Coding
 from hoodie.hfile.checksums import ChecksumKind
 from hoodie.hfile.compression import KNOWN
 from hoodie.hfile.key_value import Column
-from hoodie.hfile.options import HFileOptions
 from hoodie.hfile.reader import SCHEMA
-from hoodie.hfile.writer import HFileWriter
+from hoodie.hfile.writer import HFileOptions, HFileWriter
 from hoodie.storage.cache import Cache
 from tests.hfiles import SMALL, binaries, hfile, numbered, opened, scanned, small
 

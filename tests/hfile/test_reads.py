@@ -3,9 +3,9 @@
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.hfile.options import HFileOptions
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource, StorageSource
+from hoodie.hfile.writer import HFileOptions
 from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
 from tests.hfiles import SMALL, binaries, hfile, numbered, scanned

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.metastore.connection import connected
+from hoodie.metastore.interface import connected
 from hoodie.options.hive import servers_of
 from tests.fake_metastore import FakeMetastore
 from tests.metastore_tables import Catalog

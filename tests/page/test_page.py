@@ -12,9 +12,9 @@ import pytest
 
 import hoodie
 from hoodie.cli.__main__ import DONE, FAILED, main
-from hoodie.model.consumers import ConsumerLag
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, format_instant
+from hoodie.model.service_results import ConsumerLag
 from hoodie.page.facts import ConsumerFacts, Lane, Mark, PartitionFacts, Pending, TableFacts
 from hoodie.page.picture import commit_bars, timeline_picture
 from hoodie.page.render import INSTANTS_SHOWN, PARTITIONS_SHOWN, page

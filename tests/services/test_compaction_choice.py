@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from hoodie.errors import OptionError
-from hoodie.model.compaction import CompactionCandidate
+from hoodie.model.payloads import CompactionCandidate
 from hoodie.options.compaction import STRATEGY_CLASSES, CompactionOptions, Strategy
 from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options

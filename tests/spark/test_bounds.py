@@ -15,7 +15,7 @@ from hoodie.model.tuning import Tuning
 from hoodie.storage.uri import open_storage
 from hoodie.table import open_at
 from pyspark_hoodie import java_code, native
-from pyspark_hoodie.settings import changed_setting
+from pyspark_hoodie.arrow_frame import changed_setting
 from tests.effort import SOAK, long_but, soak_but
 from tests.golden_tables import copy_golden
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import hoodie
-from pyspark_hoodie.settings import changed_setting
+from pyspark_hoodie.arrow_frame import changed_setting
 from tests.int96 import MOMENTS, int96_table
 from tests.spark.conftest import arrow_of
 

@@ -17,9 +17,8 @@ from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import ROW_COPIES, name_of
 from hoodie.read.deletion_vectors import ScanFile
 from pyspark_hoodie import HoodieTable, deletion_filter, native
-from pyspark_hoodie.arrow_frame import arrow_frame
+from pyspark_hoodie.arrow_frame import arrow_frame, changed_setting
 from pyspark_hoodie.deletion_filter import scans_of, without_deleted_rows
-from pyspark_hoodie.settings import changed_setting
 from tests.effort import long_but
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of

@@ -12,8 +12,8 @@ from hoodie.model.instant import InstantRange, InstantTime
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.write.schema import storable
 from pyspark_hoodie import HoodieTable, dataframe, native
+from pyspark_hoodie.arrow_frame import changed_setting
 from pyspark_hoodie.schema import arrow_schema
-from pyspark_hoodie.settings import changed_setting
 from tests.effort import long_but
 from tests.rows import rows_of
 from tests.spark.conftest import arrow_of, options_of

@@ -5,8 +5,7 @@ import hashlib
 from hoodie.format.layout import V8
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
-from hoodie.timeline.digest import completed_and_compactions, timeline_hash
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, completed_and_compactions, timeline_hash
 
 INSTANTS = (
     Instant("20261125000000001", Action.DELTACOMMIT, State.COMPLETED),

@@ -7,7 +7,7 @@ import pyarrow as pa
 import urllib3
 
 import hoodie
-from hoodie.timeline.digest import completed_and_compactions, timeline_hash
+from hoodie.timeline.timeline import completed_and_compactions, timeline_hash
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("val", pa.int64())])
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}

@@ -15,7 +15,7 @@ import hoodie.timeline_server
 from hoodie.errors import HoodieError, OptionError, TableNotFoundError
 from hoodie.model.names import name_of
 from hoodie.storage.capabilities import Capabilities
-from hoodie.timeline_server.addresses import address_of
+from hoodie.timeline_server.requests import address_of
 from tests.timeline_server.asking import SCHEMA, Asking, made, rows
 
 

@@ -11,8 +11,8 @@ import hoodie
 from hoodie.errors import CommitConflictError
 from hoodie.lock.holder import Holder
 from hoodie.model.payloads import CommitMetadata
+from hoodie.txn.heartbeat import WRITER, format_writer, writer_of
 from hoodie.txn.transaction import Transaction
-from hoodie.txn.writer_note import WRITER, format_writer, writer_of
 
 ROWS = pa.table({"id": ["a"], "part": ["p"], "ts": [1]})
 ELSEWHERE = json.dumps({"host": "another-host", "pid": 4711, "since": "2026-01-01T00:00:00Z", "lock": "zookeeper"})

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import hoodie
-from hoodie.read.frames import pandas_of
+from hoodie.read.scan import pandas_of
 from tests.every_type import ROWS
 
 
