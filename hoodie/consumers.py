@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import ChangeFormat
@@ -17,7 +17,6 @@ from hoodie.model.service_results import ConsumerInfo, ConsumerLag
 from hoodie.options.arguments import parse_images
 from hoodie.options.moments import BEGINNING, Moment, parse_begin_option, parse_position_option
 from hoodie.options.write import WriteOptions
-from hoodie.read.where import Where
 from hoodie.storage.refusals import all_said_plainly, said_plainly
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import counted
@@ -34,6 +33,9 @@ from hoodie.view.consumers import (
     read_place,
 )
 from hoodie.view.context import TableContext
+
+if TYPE_CHECKING:
+    from hoodie.read.where import Where
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

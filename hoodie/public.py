@@ -47,12 +47,12 @@ from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
 from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions
-from hoodie.read.where import Where
 from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from hoodie.read.scan import Scan
+    from hoodie.read.where import Where
     from hoodie.services.job import ServicesJob
     from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
     from hoodie.write.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
@@ -62,6 +62,7 @@ else:
         {
             "Scan": "hoodie.read.scan",
             "ServicesJob": "hoodie.services.job",
+            "Where": "hoodie.read.where",
             **dict.fromkeys(("ArrowSchemaExportable", "SchemaLike"), "hoodie.write.given_schema"),
             **dict.fromkeys(("ArrowArrayExportable", "ArrowStreamExportable", "Rows"), "hoodie.write.inputs"),
         },

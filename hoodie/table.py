@@ -48,7 +48,6 @@ from hoodie.options.read import ReadOptions
 from hoodie.options.registry import remembered_names
 from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
-from hoodie.read.where import Where
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.storage.refusals import all_said_plainly, plain_errors
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     import hoodie.write.keys
     import hoodie.writer
     from hoodie.read.scan import Scan
+    from hoodie.read.where import Where
     from hoodie.write.given_schema import SchemaLike
     from hoodie.write.inputs import Rows
     from hoodie.writer import TableWriter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -17,10 +17,12 @@ from hoodie.options.arguments import append_options, parse_options, parse_partit
 from hoodie.options.option import option_name
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
-from hoodie.read.where import Where
 from hoodie.storage.refusals import all_said_plainly
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.view.context import TableContext
+
+if TYPE_CHECKING:
+    from hoodie.read.where import Where
 
 Data = TypeVar("Data")
 

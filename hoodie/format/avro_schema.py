@@ -20,6 +20,8 @@ from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.once import for_the_same
 
+CONTAINER_MAGIC = b"Obj\x01"
+"""What an Avro container file begins with: its schema follows."""
 MAX_TEXT_BYTES = 1 << 20
 MAX_DEPTH = 64
 """Records, arrays and maps inside one another."""

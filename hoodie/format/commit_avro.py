@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import hoodie.format
+from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.commit_check import check_commit
 from hoodie.format.commit_json import commit_of, decode_commit
 from hoodie.format.log_name_texts import LogNameTexts
-from hoodie.format.plan_avro import decode_plan, is_container
 from hoodie.model.enums import Action
 from hoodie.model.payloads import CommitMetadata
+
+if TYPE_CHECKING:
+    import hoodie.format.plan_avro
 
 COMMIT = "HoodieCommitMetadata"
 REPLACE_COMMIT = "HoodieReplaceCommitMetadata"
@@ -23,9 +29,9 @@ def decode_commit_file(
         CorruptFileError: the bytes are neither, or are damaged (`check_commit`); the message names `path`.
         UnsupportedTableError: see `check_commit`.
     """
-    if not is_container(data):
+    if not data.startswith(CONTAINER_MAGIC):
         found = decode_commit(data, path=path, completed=True, texts=texts)
     else:
         name = REPLACE_COMMIT if action is Action.REPLACECOMMIT else COMMIT
-        found = commit_of(decode_plan(name, data, path=path), path=path, completed=True)
+        found = commit_of(hoodie.format.plan_avro.decode_plan(name, data, path=path), path=path, completed=True)
     return check_commit(found, path=path, time=time)

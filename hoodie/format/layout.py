@@ -10,26 +10,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import hoodie.format
 from hoodie.errors import UnsupportedTableError
-from hoodie.format.archive import (
-    archive_number,
-    archive_without,
-    decode_archive_file,
-    decode_archived_commits,
-    decode_lsm_commits,
-    decode_lsm_file,
-    decode_manifest,
-    lsm_range,
-    manifest_number,
-)
-from hoodie.format.archive_entries import StateFile, encode_archive
 from hoodie.format.commit_json import encode_commit
 from hoodie.model.enums import Action, TableVersion
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import HOODIE, format_instant_file, join, parse_instant_file
 from hoodie.model.payloads import CommitMetadata
+
+if TYPE_CHECKING:
+    import hoodie.format.archive
+    import hoodie.format.archive_entries
+    from hoodie.format.archive_entries import StateFile
 
 Read = Callable[[str], bytes]
 """Gives the content of a file of the archive by its name."""
@@ -193,20 +187,20 @@ class InstantLayout(Layout):
         return f".commits_.archive.{number}_1-0-1"
 
     def archive_number(self, name: str) -> int:
-        return archive_number(name) or 0
+        return hoodie.format.archive.archive_number(name) or 0
 
     def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
-        return encode_archive(files, folder=folder)
+        return hoodie.format.archive_entries.encode_archive(files, folder=folder)
 
     def archive_files(self, names: Sequence[str], read: Read, *, path: str) -> tuple[str, ...]:
-        numbers = {name: number for name in names if (number := archive_number(name)) is not None}
+        numbers = {name: number for name in names if (number := hoodie.format.archive.archive_number(name)) is not None}
         return tuple(sorted(numbers, key=lambda name: (numbers[name], name)))
 
     def archived_instants(self, data: bytes, *, path: str) -> Sequence[Instant]:
-        return decode_archive_file(data, path=path)
+        return hoodie.format.archive.decode_archive_file(data, path=path)
 
     def archive_without(self, data: bytes, times: frozenset[str], *, path: str) -> bytes:
-        return archive_without(data, times, path=path)
+        return hoodie.format.archive.archive_without(data, times, path=path)
 
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
         return True
@@ -214,7 +208,7 @@ class InstantLayout(Layout):
     def archived_commits(
         self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
     ) -> dict[InstantTime, CommitMetadata]:
-        return decode_archived_commits(data, frozenset(wanted), path=path)
+        return hoodie.format.archive.decode_archived_commits(data, frozenset(wanted), path=path)
 
 
 @dataclass(frozen=True)
@@ -239,10 +233,12 @@ class CompletionLayout(Layout):
         return sees(log_instant)
 
     def archive_number(self, name: str) -> int:
-        return manifest_number(name) or 0
+        return hoodie.format.archive.manifest_number(name) or 0
 
     def archive_files(self, names: Sequence[str], read: Read, *, path: str) -> tuple[str, ...]:
-        numbers = {number: name for name in names if (number := manifest_number(name)) is not None}
+        numbers = {
+            number: name for name in names if (number := hoodie.format.archive.manifest_number(name)) is not None
+        }
         if not numbers:
             return ()
         newest = max(numbers)
@@ -251,19 +247,19 @@ class CompletionLayout(Layout):
             text = read(_VERSION_FILE).decode("ascii", "replace").strip()
             newest = int(text) if text.isdigit() and int(text) in numbers else newest
         name = numbers[newest]
-        return tuple(sorted(decode_manifest(read(name), path=f"{path}{name}")))
+        return tuple(sorted(hoodie.format.archive.decode_manifest(read(name), path=f"{path}{name}")))
 
     def archived_instants(self, data: bytes, *, path: str) -> Sequence[Instant]:
-        return decode_lsm_file(data, path=path)
+        return hoodie.format.archive.decode_lsm_file(data, path=path)
 
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
-        least, greatest = map(InstantTime, lsm_range(name))
+        least, greatest = map(InstantTime, hoodie.format.archive.lsm_range(name))
         return any(least <= time <= greatest for time in times)
 
     def archived_commits(
         self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
     ) -> dict[InstantTime, CommitMetadata]:
-        return decode_lsm_commits(data, wanted, path=path)
+        return hoodie.format.archive.decode_lsm_commits(data, wanted, path=path)
 
 
 _VERSION_FILE = "_version_"

@@ -27,6 +27,7 @@ from fastavro.types import Schema
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_record import read_record, write_record
+from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.plan_check import check_operation, check_rollback
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import InstantTime
@@ -43,7 +44,6 @@ from hoodie.model.payloads import (
 MAX_SCHEMA_BYTES = 1 << 20
 MAX_SCHEMA_DEPTH = 64
 
-_MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _HEADER_ENTRIES = 64
 _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -66,7 +66,7 @@ def encode_plan(record_name: str, value: Mapping[str, Any]) -> bytes:
     # A random marker would give equal plans different bytes, and nothing searches for it in a file of one block.
     sync = hashlib.md5(text + record, usedforsecurity=False).digest()
     entry = _long(1) + _sized(b"avro.schema") + _sized(text) + _long(0)
-    return _MAGIC + entry + sync + _long(1) + _sized(record) + sync
+    return CONTAINER_MAGIC + entry + sync + _long(1) + _sized(record) + sync
 
 
 def encode_entry(record_name: str, value: Mapping[str, Any]) -> bytes:
@@ -94,11 +94,6 @@ def decode_plan(record_name: str, data: bytes, *, path: str) -> dict[str, Any]:
         raise CorruptFileError(f"{path}: no readable {record_name} ({len(data)} bytes): {exc}") from exc
     except UnsupportedTableError as exc:
         raise UnsupportedTableError(f"{path}: {exc}") from exc
-
-
-def is_container(data: bytes) -> bool:
-    """Whether the bytes begin as an Avro container file."""
-    return data.startswith(_MAGIC)
 
 
 def _decode(record_name: str, data: bytes) -> dict[str, Any]:
@@ -258,10 +253,10 @@ def _safe_record(
 
 
 def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
-    if not is_container(data):
+    if not data.startswith(CONTAINER_MAGIC):
         raise CorruptFileError("it does not begin as an Avro container file")
     header: dict[str, bytes] = {}
-    at = len(_MAGIC)
+    at = len(CONTAINER_MAGIC)
     while True:
         count, at = _read_long(data, at)
         if count == 0:

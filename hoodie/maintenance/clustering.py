@@ -15,13 +15,13 @@ from hoodie.model.payloads import ClusteringPlan
 from hoodie.model.results import CommitResult
 from hoodie.options.arguments import cluster_options
 from hoodie.options.moments import Moment
-from hoodie.read.where import Where
 from hoodie.storage.refusals import said_plainly
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
     import hoodie.read.prune
     import hoodie.services.clustering
+    from hoodie.read.where import Where
 
 
 class Clusterings(OpenTable):

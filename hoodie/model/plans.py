@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, ChangeFormat, ChangePart, Fill, MergeMode, RowCopies
@@ -24,6 +23,9 @@ from hoodie.model.once import once
 from hoodie.model.payloads import WriteStat
 from hoodie.model.statistics import Pruning, ValueRange
 from hoodie.model.tuning import TUNING, Tuning
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 

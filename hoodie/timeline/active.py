@@ -10,24 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+import hoodie.format
 from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, InstantNotFoundError
-from hoodie.format.clustering_plan import decode_clustering_plan
-from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.layout import V6, Layout
 from hoodie.format.log_name_texts import LogNameTexts
-from hoodie.format.plan_avro import decode_compaction_plan, decode_rollback_metadata, decode_rollback_plan
-from hoodie.format.restore_plans import decode_restore_metadata, decode_restore_plan, decode_savepoint
-from hoodie.format.service_plans import (
-    clustered_files,
-    decode_clean_metadata,
-    decode_clean_plan,
-    decode_cleaned,
-    earliest_kept_by_plan,
-    is_clustering_plan,
-)
 from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
@@ -51,6 +40,13 @@ from hoodie.storage.many import in_turns
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.kept import kept_clean, kept_commit, kept_timeline, last_timeline
 from hoodie.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    import hoodie.format.clustering_plan
+    import hoodie.format.commit_avro
+    import hoodie.format.plan_avro
+    import hoodie.format.restore_plans
+    import hoodie.format.service_plans
 
 P = TypeVar("P")
 
@@ -227,7 +223,7 @@ class ActiveTimeline:
             self._info(path),
             lambda: self._read(
                 path,
-                lambda data: decode_commit_file(
+                lambda data: hoodie.format.commit_avro.decode_commit_file(
                     data, instant.action, path=self._full(path), time=instant.time, texts=self._log_names
                 ),
             ),
@@ -259,7 +255,9 @@ class ActiveTimeline:
     def read_compaction_plan(self, instant_time: InstantTime, action: Action = Action.COMPACTION) -> CompactionPlan:
         """The plan of a compaction, or of a log compaction."""
         path = self.path(Instant(instant_time, action, State.REQUESTED))
-        return self._read(path, lambda data: decode_compaction_plan(data, path=self._full(path)))
+        return self._read(
+            path, lambda data: hoodie.format.plan_avro.decode_compaction_plan(data, path=self._full(path))
+        )
 
     def each(self, read: Callable[[Instant], P], instants: Sequence[Instant]) -> Sequence[P]:
         """`read` of each, several at the same time where the storage is far away."""
@@ -288,14 +286,16 @@ class ActiveTimeline:
         for pending in timeline.pending(Action.CLEAN):
             path = self.path(pending._replace(state=State.REQUESTED))
             try:
-                kept.append(earliest_kept_by_plan(self._storage.read(path), path=self._full(path)))
+                kept.append(
+                    hoodie.format.service_plans.earliest_kept_by_plan(self._storage.read(path), path=self._full(path))
+                )
             except (FileNotFoundError, CorruptFileError):
                 continue  # only being planned: nothing is deleted before the plan stands
         return max((time for time in kept if time), default=None)
 
     def read_clean_plan(self, instant_time: InstantTime) -> CleanPlan:
         path = self.path(Instant(instant_time, Action.CLEAN, State.REQUESTED))
-        return self._read(path, lambda data: decode_clean_plan(data, path=self._full(path)))
+        return self._read(path, lambda data: hoodie.format.service_plans.decode_clean_plan(data, path=self._full(path)))
 
     def read_clean(self, instant: Instant) -> CleanMetadata:
         """Metadata of a completed clean.
@@ -308,7 +308,9 @@ class ActiveTimeline:
             self._cache,
             self._storage,
             self._info(path),
-            lambda: self._read(path, lambda data: decode_clean_metadata(data, path=self._full(path))),
+            lambda: self._read(
+                path, lambda data: hoodie.format.service_plans.decode_clean_metadata(data, path=self._full(path))
+            ),
         )
 
     def savepointed_files(self, timeline: Timeline) -> frozenset[str]:
@@ -322,17 +324,21 @@ class ActiveTimeline:
     def read_savepoint(self, instant: Instant) -> SavepointMetadata:
         """What a savepoint says."""
         path = self.path(instant._replace(state=State.COMPLETED))
-        return self._read(path, lambda data: decode_savepoint(data, path=self._full(path)))
+        return self._read(path, lambda data: hoodie.format.restore_plans.decode_savepoint(data, path=self._full(path)))
 
     def read_restore_plan(self, instant_time: InstantTime) -> RestorePlan:
         path = self.path(Instant(instant_time, Action.RESTORE, State.REQUESTED))
-        return self._read(path, lambda data: decode_restore_plan(data, path=self._full(path)))
+        return self._read(
+            path, lambda data: hoodie.format.restore_plans.decode_restore_plan(data, path=self._full(path))
+        )
 
     def planned_to_undo(self, restore: Instant) -> tuple[tuple[InstantTime, Action], ...]:
         """What a restore takes back, newest first; nothing while its plan is only being written."""
         path = self.path(restore._replace(state=State.REQUESTED))
         try:
-            return decode_restore_plan(self._storage.read(path), path=self._full(path)).instants
+            return hoodie.format.restore_plans.decode_restore_plan(
+                self._storage.read(path), path=self._full(path)
+            ).instants
         except (FileNotFoundError, CorruptFileError):
             return ()
 
@@ -344,7 +350,7 @@ class ActiveTimeline:
             with suppress(
                 FileNotFoundError, CorruptFileError
             ):  # only being planned: such a plan names the newest files
-                found |= clustered_files(self._storage.read(path), path=self._full(path))
+                found |= hoodie.format.service_plans.clustered_files(self._storage.read(path), path=self._full(path))
         return found
 
     def is_pending_clustering(self, instant: Instant) -> bool:
@@ -355,7 +361,7 @@ class ActiveTimeline:
         known = self._kinds.get(instant.time)
         if known is None:
             try:
-                known = is_clustering_plan(self._storage.read(path), path=self._full(path))
+                known = hoodie.format.service_plans.is_clustering_plan(self._storage.read(path), path=self._full(path))
             except (FileNotFoundError, CorruptFileError):
                 return False  # its plan is only being written, or it was rolled back: to wait for it is the safe answer
             self._kinds[instant.time] = known
@@ -368,11 +374,13 @@ class ActiveTimeline:
             CorruptFileError: the file does not parse, or is none of a clustering.
         """
         path = self.path(Instant(instant_time, Action.CLUSTERING, State.REQUESTED))
-        return self._read(path, lambda data: decode_clustering_plan(data, path=self._full(path)))
+        return self._read(
+            path, lambda data: hoodie.format.clustering_plan.decode_clustering_plan(data, path=self._full(path))
+        )
 
     def read_rollback_plan(self, instant_time: InstantTime) -> RollbackPlan:
         path = self.path(Instant(instant_time, Action.ROLLBACK, State.REQUESTED))
-        return self._read(path, lambda data: decode_rollback_plan(data, path=self._full(path)))
+        return self._read(path, lambda data: hoodie.format.plan_avro.decode_rollback_plan(data, path=self._full(path)))
 
     def rollback_target(self, rollback: Instant) -> InstantTime | None:
         """The instant that a rollback undoes; None while its plan is only being written, or when it is gone."""
@@ -389,14 +397,18 @@ class ActiveTimeline:
     def read_cleaned(self, clean: Instant) -> tuple[CleanedPartition, ...]:
         """Which files a completed clean deleted."""
         path = self.path(clean._replace(state=State.COMPLETED))
-        return self._read(path, lambda data: decode_cleaned(data, path=self._full(path)))
+        return self._read(path, lambda data: hoodie.format.service_plans.decode_cleaned(data, path=self._full(path)))
 
     def read_undone(self, undo: Instant) -> RestoreMetadata:
         """What a completed restore did, or a completed rollback."""
         path = self.path(undo._replace(state=State.COMPLETED))
         if undo.action is Action.RESTORE:
-            return self._read(path, lambda data: decode_restore_metadata(data, path=self._full(path)))
-        found = self._read(path, lambda data: decode_rollback_metadata(data, path=self._full(path)))
+            return self._read(
+                path, lambda data: hoodie.format.restore_plans.decode_restore_metadata(data, path=self._full(path))
+            )
+        found = self._read(
+            path, lambda data: hoodie.format.plan_avro.decode_rollback_metadata(data, path=self._full(path))
+        )
         return RestoreMetadata(found.started, found.took_ms, found.rolled_back, (found,))
 
     def create(self, instant: Instant, data: bytes = b"", *, durable: bool = True) -> None:
