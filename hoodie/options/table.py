@@ -138,6 +138,11 @@ class TableConfig:
         return LAYOUTS[self.version]
 
     @property
+    def index(self) -> IndexType | None:
+        """The index that the table remembers; None: each write says its own."""
+        return None if self.buckets is None else IndexType.BUCKET
+
+    @property
     def generates_keys(self) -> bool:
         """No columns make the record key: every row gets one of its own when it is written."""
         return not self.record_key_fields

@@ -42,6 +42,7 @@ from hoodie.txn.critical import under_lock
 from hoodie.txn.participants import before_plan
 from hoodie.undo.late_files import delete_late_files
 from hoodie.view.context import TableContext
+from hoodie.write.placement import placement_class
 
 log = logging.getLogger("hoodie")
 
@@ -158,8 +159,8 @@ def _written_before_base(context: TableContext, timeline: Timeline) -> Iterable[
     """The first delta commit that wrote a log of today's slices before their base file was there: while that compaction was
     pending. Only its metadata say so, and look-ups have to read such logs (`FileSystemView.logs_before_base`).
     """
-    if context.config.buckets is not None:
-        return  # nothing is looked up
+    if not placement_class(context.config).looks_up:
+        return
     wrote: dict[str, Instant] = {}
     for commit, metadata in zip(timeline.commits, context.active.read_commits(timeline.commits), strict=True):
         for stat in metadata.stats():

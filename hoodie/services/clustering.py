@@ -56,6 +56,7 @@ from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.write.placement import placement_class
 from hoodie.write.publish import commit_metadata, publish_files
 
 log = logging.getLogger("hoodie")
@@ -72,7 +73,7 @@ class ClusteringService:
 
     def require_fit(self, context: TableContext) -> None:
         check_version(context.config)
-        if context.config.buckets is not None:
+        if not placement_class(context.config).rows_may_move:
             raise OptionError(
                 f"table {context.config.name!r} has the bucket index: the hash of a key says in which file group it stands, and a "
                 "clustering would move it to another one; nothing was clustered"

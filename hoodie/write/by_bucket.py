@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
-from hoodie.errors import OptionError
 from hoodie.format.bucket_hash import bucket_file_id
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.index.bucket import plan_buckets, run_buckets, slices_by_bucket
@@ -21,7 +21,6 @@ from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
 from hoodie.model.plans import ChunkPiece, CreateTask, Matches, RowsTask, WriteResult, WriteTask
 from hoodie.options.table import TableConfig
-from hoodie.options.values import DuplicatePolicy
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
@@ -53,18 +52,17 @@ class FoundBuckets:
 class ByBucket:
     layout: BucketLayout
     inserts: bool
-    step = Step.HASH
-    combines = True
-    starts_anywhere = False
+    step: Step | None = Step.HASH
+    looks_up: ClassVar = False
+    combines: ClassVar = True
+    starts_anywhere: ClassVar = False
+    rows_may_move: ClassVar = False
 
     @classmethod
-    def of(cls, config: TableConfig, layout: BucketLayout, rules: OperationRules, options: WriteOptions) -> ByBucket:
-        if options.stored_keys is not DuplicatePolicy.NONE:
-            raise OptionError(
-                f"table {config.name!r} has the bucket index, which looks no keys up, so an insert cannot drop rows of stored keys or "
-                "fail on them: use upsert, or leave the options about duplicates out"
-            )
-        return cls(layout, rules.inserts)
+    def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByBucket:
+        if config.buckets is None:
+            raise ValueError(f"table {config.name!r} has no buckets")
+        return cls(config.buckets, rules.inserts)
 
     def locate(
         self,

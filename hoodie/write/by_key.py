@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from hoodie.errors import DuplicateKeyError
 from hoodie.filegroup.chunks import load_chunk, load_rows
@@ -52,7 +53,6 @@ class ByKey:
     """The bloom index, or none where the operation takes all rows for new."""
 
     step: Step | None
-    looks_up: bool
     refuses_stored: bool
     inserts: bool
     updates: bool
@@ -60,14 +60,15 @@ class ByKey:
     ranged: bool
     prune_by_range: bool
     stays: bool
-    combines = False
-    starts_anywhere = True
+    looks_up: ClassVar = True
+    combines: ClassVar = False
+    starts_anywhere: ClassVar = True
+    rows_may_move: ClassVar = True
 
     @classmethod
     def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByKey:
         return cls(
             step=Step.LOOK_UP if rules.looks_up else None,
-            looks_up=rules.looks_up,
             refuses_stored=rules.refuses_stored,
             inserts=rules.inserts,
             updates=rules.updates,
@@ -89,7 +90,7 @@ class ByKey:
         pieces = pieces_by_partition(batch.chunks)
         lookups: list[LookupResult] = []
         looked_into = None
-        if self.looks_up:
+        if self.step is not None:
             slices = snapshot.view.latest_slices(pieces)
             looked_into = _bases(slices)
             lookups = _still_true(known, slices, snapshot) if isinstance(known, FoundKeys) else []

@@ -1,4 +1,4 @@
-"""Placement: which file groups take the rows of a batch. An index is one way to say it; a new one is one class and one line here.
+"""Placement: which file groups take the rows of a batch. Each index has one; a new index is a class and a row of `PLACEMENTS`.
 
 `locate` runs on the engine, before there is an instant, and on a snapshot that may be old by the time that there is one. What it
 found plans the write under the lock, without IO, on the slices of that moment; so it must say whether it still holds then.
@@ -7,11 +7,13 @@ found plans the write under the lock, without IO, on the slices of that moment; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from hoodie.errors import OptionError
 from hoodie.model.files import FileSlice
 from hoodie.model.plans import WriteResult
 from hoodie.options.table import TableConfig
+from hoodie.options.values import DuplicatePolicy, IndexType
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
@@ -39,19 +41,24 @@ class Located(Protocol):
 
 
 class Placement(Protocol):
-    """How one index finds the places of rows."""
+    """How one index finds the places of rows. What the index promises stands in its class: it holds for every write."""
+
+    looks_up: ClassVar[bool]
+    """Stored keys are looked up in files. Only then can an insert drop the rows of stored keys, or fail on them."""
+    combines: ClassVar[bool]
+    """Rows of one key in the batch are always reduced to one."""
+    starts_anywhere: ClassVar[bool]
+    """A row whose key is new may start a file group of its own."""
+    rows_may_move: ClassVar[bool]
+    """A clustering may move rows to other file groups: the index finds them there."""
+
+    @classmethod
+    def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> Placement:
+        """The placement for one write."""
 
     @property
     def step(self) -> Step | None:
         """What it does, for the progress; None: it need not do anything."""
-
-    @property
-    def combines(self) -> bool:
-        """Whether rows of one key in the batch are always reduced to one."""
-
-    @property
-    def starts_anywhere(self) -> bool:
-        """Whether a row whose key is new may start a file group of its own."""
 
     def locate(
         self,
@@ -77,12 +84,28 @@ class Placement(Protocol):
         """Take note of files that this process has published."""
 
 
+PLACEMENTS: Mapping[IndexType, type[Placement]] = {
+    IndexType.BLOOM: ByKey,
+    IndexType.SIMPLE: ByKey,
+    IndexType.BUCKET: ByBucket,
+}
+
+
+def placement_class(config: TableConfig) -> type[Placement]:
+    """What the table's index promises."""
+    return PLACEMENTS[config.index or IndexType.BLOOM]
+
+
 def placement_of(config: TableConfig, rules: OperationRules, options: WriteOptions) -> Placement:
     """The placement that the table's index asks for.
 
     Raises:
         OptionError: the write asks for what this index cannot do.
     """
-    if config.buckets is not None:
-        return ByBucket.of(config, config.buckets, rules, options)
-    return ByKey.of(config, rules, options)
+    chosen = placement_class(config)
+    if options.stored_keys is not DuplicatePolicy.NONE and not chosen.looks_up:
+        raise OptionError(
+            f"table {config.name!r} has the {str(config.index).lower()} index, which looks no keys up, so an insert cannot drop rows "
+            "of stored keys or fail on them: use upsert, or leave the options about duplicates out"
+        )
+    return chosen.of(config, rules, options)
