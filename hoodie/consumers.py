@@ -223,7 +223,7 @@ class Consumer(Generic[R]):
             found = self._newest() or InstantTime()
             end = found if asked is None else min(asked, found)
         else:
-            least, what = begun, "the end of the range that was begun, which commit() closes"
+            least, what = begun, "the end of the open range, which commit() closes"
             end = begun
         if asked is not None and asked < least:
             raise OptionError(f"until={asked} of consumer {self.name!r} lies before {least}, {what}")
@@ -262,7 +262,7 @@ class Consumer(Generic[R]):
     def _lost(self, exc: InstantNotFoundError) -> str:
         return (
             f"consumer {self.name!r} stands at {shown(self.position)} and cannot go on from there: {exc}\n"
-            f"What was changed since is lost to it as single changes. Call seek({LATEST!r}) and then read the whole table, or seek() "
+            f"It cannot get the changes since then one by one. Call seek({LATEST!r}) and then read the whole table, or seek() "
             "to an instant that can be read from"
         )
 

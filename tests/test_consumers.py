@@ -241,7 +241,7 @@ def test_consumers_are_listed_with_their_lag(table):
 )
 def test_names_that_are_no_file_names_are_refused(table, name):
     for use in (table.consumer, table.drop_consumer):
-        with pytest.raises(OptionError, match="is no name for a consumer"):
+        with pytest.raises(OptionError, match="is not a name for a consumer"):
             use(name)
     assert table.consumers() == []
 

@@ -69,7 +69,7 @@ def test_the_command_line_takes_the_options(server: S3Server, uri: str, capsys: 
     assert main(["commits", uri, "--json", *options]) == 0
     assert json.loads(capsys.readouterr().out)["commits"][0]["inserted"] == 4
     assert main(["show", uri, "-o", "nonsense"]) == 2
-    assert "is no KEY=VALUE" in capsys.readouterr().err
+    assert "is not KEY=VALUE" in capsys.readouterr().err
 
 
 def test_the_environment_is_taken_along_to_other_processes(
@@ -200,4 +200,4 @@ def test_the_command_line_takes_the_lock_that_it_is_told(tmp_path: Path, capsys:
         assert main(["rollback", path, "--yes", "-o", "hoodie.write.lock.provider=nobody"]) == 1
         assert "hoodie.write.lock.provider" in capsys.readouterr().err
         assert main([*compaction, "-o", "hoodie.write.lock.provider=filesystem"]) == 1
-        assert "is held by this very thread already" in capsys.readouterr().err
+        assert "is held by this thread already" in capsys.readouterr().err

@@ -116,12 +116,12 @@ def test_an_operation_option_that_contradicts_the_method(table):
     [
         (5, r"schema is a int; give a pyarrow\.Schema"),
         ("id string", r"schema is a str; give a pyarrow\.Schema"),
-        ({"id": "strng"}, "column 'id': 'strng' is no type; did you mean 'string'"),
-        ({"id": "decimal"}, r"column 'id': 'decimal' is no type; did you mean 'decimal\(10, 2\)'"),
-        ({"id": "array<strng>"}, "column 'id': 'array<strng>' is no type"),
-        ({"id": complex}, "column 'id': 'complex' is no type; write a name such as 'int64'"),
-        ([1], "list is no schema of columns"),
-        (pa.int64(), "is no schema of columns: .*non-struct type"),
+        ({"id": "strng"}, "column 'id': 'strng' is not a type; did you mean 'string'"),
+        ({"id": "decimal"}, r"column 'id': 'decimal' is not a type; did you mean 'decimal\(10, 2\)'"),
+        ({"id": "array<strng>"}, "column 'id': 'array<strng>' is not a type"),
+        ({"id": complex}, "column 'id': 'complex' is not a type; write a name such as 'int64'"),
+        ([1], "list is not a schema of columns"),
+        (pa.int64(), "is not a schema of columns: .*non-struct type"),
     ],
 )
 def test_a_schema_that_is_none(tmp_path, schema, told):
@@ -299,7 +299,7 @@ def test_a_folder_with_blanks_at_its_ends_holds_a_table(tmp_path, folder):
 
 @pytest.mark.parametrize("name", ["", " ", "\ud83d"])
 def test_what_is_no_name_of_a_table(tmp_path, name):
-    with pytest.raises(OptionError, match="is no name of a table"):
+    with pytest.raises(OptionError, match="is not a name of a table"):
         hoodie.create_table(tmp_path / "t", record_key="id", name=name)
     assert not (tmp_path / "t").exists()
 

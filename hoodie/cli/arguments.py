@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         near = difflib.get_close_matches(str(value), known, n=1)
         what = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
         hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
-        raise argparse.ArgumentError(None, f"{value!r} is no {what} of {self.prog}; {hint}")
+        raise argparse.ArgumentError(None, f"{value!r} is not a {what} of {self.prog}; {hint}")
 
 
 @dataclass(frozen=True)
@@ -103,14 +103,14 @@ def add_limit(parser: argparse.ArgumentParser) -> None:
 
 
 def add_archived(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--archived", action="store_true", help="also what was moved to the archived timeline")
+    parser.add_argument("--archived", action="store_true", help="also the commits in the archived timeline")
 
 
 def duration(text: str) -> float:
     """Seconds of `90`, `90s`, `5m` or `1h`."""
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90s, 5m or 1h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write 90s, 5m or 1h")
     return float(found[1]) * _SECONDS[found[2]]
 
 
@@ -128,11 +128,11 @@ def table_path(text: str) -> str:
 def _option(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise argparse.ArgumentTypeError("is no KEY=VALUE")  # without the text: it may be a secret
+        raise argparse.ArgumentTypeError("is not KEY=VALUE")  # without the text: it may be a secret
     return name, value
 
 
 def _limit(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)

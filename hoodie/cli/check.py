@@ -17,11 +17,11 @@ from hoodie.view.context import TableContext
 
 
 def register(to: Commands) -> None:
-    added = add_command(to, "check", "whether the table, or a copy of it, is whole", check)
+    added = add_command(to, "check", "check that the table, or a copy of it, is whole", check)
     added.add_argument("--rows", action="store_true", help="read all rows of the newest state, too")
-    added = add_command(to, "validate", "every file and, with --deep, every row of the newest state", validate)
+    added = add_command(to, "validate", "check every file and, with --deep, every row of the newest state", validate)
     added.add_argument("--deep", action="store_true", help="read all rows: keys, footers and bloom filters")
-    added = add_storage_command(to, "doctor", "what is wrong with the table, and what mends it", doctor)
+    added = add_storage_command(to, "doctor", "find out what is wrong with the table, and how to mend it", doctor)
     added.add_argument("--deep", action="store_true", help="read all rows, also of a table of more than 64 MB")
 
 

@@ -17,7 +17,7 @@ _NAME = "clustering"
 
 
 def register(to: Commands) -> None:
-    now = add_command(to, "cluster", "put rows in order in new files, or small files together", _cluster)
+    now = add_command(to, "cluster", "sort rows into new files, or merge small files", _cluster)
     plan, _ = add_acts(
         to,
         _NAME,
@@ -25,18 +25,16 @@ def register(to: Commands) -> None:
         plan=_plan,
         run=lambda _, t, a: run_clustering(t, instant=a.instant, budget_s=a.budget),
         run_text=RUN,
-        budget="begin no further clustering after this time",
+        budget="start no further clustering after this time",
     )
     for each in (now, plan):
-        each.add_argument(
-            "--sort-by", metavar="A,B", help="sort rows by these columns (default: put small files together)"
-        )
+        each.add_argument("--sort-by", metavar="A,B", help="sort rows by these columns (default: merge small files)")
         each.add_argument("--layout", metavar="LAYOUT", help="linear (default), z-order or hilbert")
         each.add_argument("--where", metavar="TEXT", help="a condition on partition columns: only these partitions")
         each.add_argument(
             "--target-file-mb", metavar="N", type=float, help="about how large new files become (default 1024)"
         )
-    now.add_argument("--dry-run", action="store_true", help="only say which files would be put in order")
+    now.add_argument("--dry-run", action="store_true", help="only show the files that would be sorted")
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
@@ -51,7 +49,7 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
 def _cluster(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     if args.dry_run:
         found = table.preview_clustering(**_asked(args))
-        lines = [f"would put in order: {_summary(found)}", *_group_lines(found), "dry run: nothing was changed"]
+        lines = [f"would sort: {_summary(found)}", *_group_lines(found), "dry run: nothing was changed"]
         return Report({"dry_run": True, "groups": _groups(found)}, tuple(lines))
     return _done(table, table.cluster(**_asked(args)))
 
@@ -70,7 +68,7 @@ def _plan(context: TableContext, table: HoodieTable, args: argparse.Namespace) -
         scheduled,
         waiting,
         lines,
-        nothing="there are no files to put in order",
+        nothing="there are no files to sort",
         until="; until then writes to these file groups are refused",
     )
 

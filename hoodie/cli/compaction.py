@@ -49,8 +49,8 @@ _TABLE = (
     _Merging(
         "compaction",
         "merge log files into base files",
-        ("--strategy", {"metavar": "NAME", "help": "which slices are taken, such as log_file_num or day_based"}),
-        budget="run what fits into this time, at least one plan",
+        ("--strategy", {"metavar": "NAME", "help": "the choice of slices, such as log_file_num or day_based"}),
+        budget="run the plans that fit into this time, at least one",
         verb="compact",
         nothing="no file group has logs to merge",
         pending=lambda t: t.pending_compactions(),
@@ -64,9 +64,9 @@ _TABLE = (
         "merge log files into larger ones, beside their base files",
         (
             "--blocks",
-            {"metavar": "N", "type": int, "help": "slices that got so many logs since the last one (default 5)"},
+            {"metavar": "N", "type": int, "help": "take slices with so many logs since the last one (default 5)"},
         ),
-        budget="begin no further one after this time",
+        budget="start no further one after this time",
         verb="merge",
         nothing="no file slice has got so many logs since its last log compaction",
         pending=lambda t: t.pending_log_compactions(),
@@ -76,7 +76,7 @@ _TABLE = (
         line=lambda done: (
             f"{done.instant} log compaction: {format_count(done.files, 'log file')}, {_cost(done)}"
             if done.instant
-            else "a plan was taken back: all of its file groups were compacted, clustered or replaced meanwhile"
+            else "a plan was dropped: all of its file groups were compacted, clustered or replaced meanwhile"
         ),
     ),
 )

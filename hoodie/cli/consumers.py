@@ -16,14 +16,14 @@ from hoodie.view.context import TableContext
 
 
 def register(to: Commands) -> None:
-    added = add_command(to, "consumers", "who reads the changes of the table, and how far behind", run)
+    added = add_command(to, "consumers", "list the named consumers of the table, and how far behind each is", run)
     what = added.add_mutually_exclusive_group()
-    what.add_argument("--drop", metavar="NAME", help="forget a consumer")
+    what.add_argument("--drop", metavar="NAME", help="drop a consumer")
     what.add_argument(
         "--seek",
         nargs=2,
         metavar=("NAME", "INSTANT"),
-        help="put a consumer elsewhere: changes after the instant come next; also earliest, latest, '2 hours ago'",
+        help="move a consumer: its next changes are those after the instant; also earliest, latest, '2 hours ago'",
     )
 
 

@@ -52,14 +52,14 @@ def register(to: Commands) -> None:
         help="a table's folder, or its URI; several are served at the same time",
     )
     added.add_argument(
-        "--every", metavar="TIME", type=duration, default=300.0, help="from round to round: 90s, 5m (default), 1h"
+        "--every", metavar="TIME", type=duration, default=300.0, help="time from round to round: 90s, 5m (default), 1h"
     )
     added.add_argument(
         "--budget",
         metavar="TIME",
         type=duration,
         default=120.0,
-        help="a round begins nothing more after this time (default 2m)",
+        help="a round starts no more work after this time (default 2m)",
     )
     added.add_argument("--once", action="store_true", help="one round over each table, then end: for cron")
     add_options(added)

@@ -25,7 +25,7 @@ def register(to: Commands) -> None:
     added = add_command(
         to,
         "erase",
-        "delete rows by their record keys, and let nothing of them stay in any file; a dry run unless --yes is given",
+        "delete rows by their record keys, and remove them from every file; a dry run unless --yes is given",
         run,
     )
     added.add_argument(
@@ -49,7 +49,7 @@ def run(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> 
     try:
         lines = args.file.read_text(encoding="utf-8").splitlines() if args.file else []
     except ValueError as exc:  # bytes of another encoding, or a name that cannot be one
-        raise OptionError(f"{str(args.file)!r} is no text in UTF-8: {exc}") from exc
+        raise OptionError(f"{str(args.file)!r} is not UTF-8 text: {exc}") from exc
     texts = [*args.keys, *(line for line in lines if line.strip())]
     if not texts:
         raise OptionError("erase needs the record keys of the rows: hoodie erase PATH KEY…, or --keys FILE")

@@ -20,9 +20,9 @@ def register(to: Commands) -> None:
         "--days",
         metavar="N",
         type=int,
-        help="a partition expires after so many (default: hoodie.partition.ttl.strategy.days.retain)",
+        help="a partition expires after so many days (default: hoodie.partition.ttl.strategy.days.retain)",
     )
-    added.add_argument("--dry-run", action="store_true", help="only say which would be deleted")
+    added.add_argument("--dry-run", action="store_true", help="only show which would be deleted")
 
 
 def expire(table: HoodieTable, *, days: int | None, dry_run: bool) -> Report:

@@ -13,14 +13,17 @@ from hoodie.table import HoodieTable
 
 def register(to: Commands) -> None:
     added = add_command(
-        to, "hive-sync", "register the table in a Hive metastore, or bring that up to date", lambda _, t, a: sync(t, a)
+        to,
+        "hive-sync",
+        "register the table in a Hive metastore, or update its registration",
+        lambda _, t, a: sync(t, a),
     )
     added.add_argument(
         "--metastore", metavar="URI", required=True, help="thrift://host:9083, several with commas between"
     )
     added.add_argument("--database", metavar="D", required=True, help="made when it is not there")
     added.add_argument("--table", metavar="T", help="the name to register by (default: that of the table)")
-    added.add_argument("--dry-run", action="store_true", help="only say what would change")
+    added.add_argument("--dry-run", action="store_true", help="only show what would change")
 
 
 def sync(table: HoodieTable, args: argparse.Namespace) -> Report:

@@ -22,16 +22,18 @@ _SHOWN = 60
 def register(to: Commands) -> None:
     text = "look into a key-value store"
     commands = to.add_parser("kv", help=text, description=text).add_subparsers(metavar="COMMAND", required=True)
-    get = _added(commands, "get", "the value of a key in data files; exit status 1 where there is none", _get)
+    get = _added(commands, "get", "the value of a key in data files; exit status 1 if there is none", _get)
     get.add_argument("key", metavar="KEY", help="as text, or as 0x and hexadecimal digits")
     get.add_argument("--bucket", metavar="N", type=int, help="where it is (default: by its hash)")
     scan = _added(commands, "scan", "rows in the order of their keys", _scan)
     scan.add_argument("--bucket", metavar="N", type=int, help="of one bucket (default: of all, one after the other)")
     scan.add_argument("--start", metavar="KEY", help="from this key on")
     scan.add_argument("--stop", metavar="KEY", help="before this key")
-    scan.add_argument("--prefix", metavar="KEY", help="keys that begin so")
-    scan.add_argument("--limit", metavar="N", type=int, default=_LIMIT, help=f"so many rows (default {_LIMIT}; 0: all)")
-    check = _added(commands, "check", "whether files and logs are whole; exit status 1 where one is not", _check)
+    scan.add_argument("--prefix", metavar="KEY", help="keys with this prefix")
+    scan.add_argument(
+        "--limit", metavar="N", type=int, default=_LIMIT, help=f"at most so many rows (default {_LIMIT}; 0: all)"
+    )
+    check = _added(commands, "check", "check that files and logs are whole; exit status 1 if one is not", _check)
     check.add_argument("--rows", action="store_true", help="read every row, too")
     _added(commands, "stats", "buckets, files, keys and bytes", _stats)
 

@@ -24,7 +24,7 @@ def add_acts(
     """The commands `NAME plan` and `NAME run`. `budget`: what `run` does with its `--budget`."""
     noun = _noun(name)
     acts = to.add_parser(name, help=text).add_subparsers(metavar="plan|run", required=True)
-    planning = add_command(acts, "plan", f"schedule a {noun} and list what is pending", plan)
+    planning = add_command(acts, "plan", f"schedule a {noun} and list the pending plans", plan)
     running = add_command(acts, "run", run_text, run)
     running.add_argument("--budget", metavar="TIME", type=duration, help=f"{budget}: 90s, 5m, 1h")
     running.add_argument("--instant", metavar="T", help=f"only the {noun} scheduled at T")
@@ -32,7 +32,7 @@ def add_acts(
 
 
 def add_memory(running: argparse.ArgumentParser) -> None:
-    running.add_argument("--memory", metavar="MB", type=int, help="hold no more than about so much in memory")
+    running.add_argument("--memory", metavar="MB", type=int, help="use at most about so much memory")
 
 
 def plan_report(

@@ -21,7 +21,7 @@ _DRY = "dry run: nothing was changed; add --yes to do it"
 
 def register(to: Commands) -> None:
     added = add_storage_command(
-        to, "repair", "mend what is damaged beside the rows; a dry run unless --yes is given", repair
+        to, "repair", "mend damage outside of the rows; a dry run unless --yes is given", repair
     )
     added.add_argument(
         "what",
@@ -37,7 +37,7 @@ def register(to: Commands) -> None:
         type=assignment,
         action="append",
         default=[],
-        help="properties: a value that you know; it wins over what is found. An empty one says that there is none",
+        help="properties: a value that you know; it wins over the value that is found. An empty one says that there is none",
     )
     added.add_argument(
         "--older-than",
@@ -112,7 +112,7 @@ def _properties_report(found: PropertiesRepair) -> Report:
         lines += format_table(("property", "value", "from"), [(p.key, p.value, p.source) for p in found.properties])
     lines += [f"not known, {each}" for each in found.unknown]
     if found.unknown:
-        lines.append("say what is not known: --set PROPERTY=VALUE; an empty value says that there is none")
+        lines.append("give the missing values: --set PROPERTY=VALUE; an empty value says that there is none")
     elif found.dry_run:
         lines.append(_DRY)
     else:

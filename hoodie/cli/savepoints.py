@@ -20,17 +20,17 @@ def register(to: Commands) -> None:
     made = add_command(
         to,
         "savepoint",
-        "keep the state after a commit, or let it go again",
+        "keep the state after a commit, or drop it",
         lambda _, t, a: drop(t, a.instant) if a.drop else make(t, a.instant, a.comment),
     )
     made.add_argument("instant", metavar="INSTANT", nargs="?", help="the commit (default: the latest)")
     made.add_argument("--comment", metavar="TEXT", default="", help="why it is kept")
-    made.add_argument("--drop", action="store_true", help="let the savepoint go: cleans may delete its files")
+    made.add_argument("--drop", action="store_true", help="drop the savepoint: cleans may delete its files")
     add_command(to, "savepoints", "the savepoints of the table", lambda _, t, __: savepoints(t))
     back = add_command(
         to,
         "restore",
-        "undo all that came after a commit; a dry run unless --yes is given",
+        "undo everything after a commit; a dry run unless --yes is given",
         lambda _, t, a: restore(t, a.instant, really=a.yes),
     )
     back.add_argument("instant", metavar="INSTANT", help="a savepoint, or a commit on the timeline")
@@ -53,7 +53,7 @@ def drop(table: HoodieTable, instant: str | None) -> Report:
         OptionError: it is not said which one.
     """
     if instant is None:
-        raise OptionError(f"say which savepoint is to be dropped; {hoodie_command('savepoints', table.uri)} lists them")
+        raise OptionError(f"name the savepoint to drop; {hoodie_command('savepoints', table.uri)} lists them")
     table.drop_savepoint(instant)
     return Report({"dropped": instant}, (f"savepoint {instant} is dropped",))
 

@@ -37,7 +37,7 @@ def register(to: Commands) -> None:
         ("versions", "each file keeps its N newest versions"),
     ):
         clean.add_argument(f"--retain-{what}", metavar="N", type=int, help=text)
-    clean.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    clean.add_argument("--dry-run", action="store_true", help="only show what would be deleted")
     old = add_command(
         to,
         "archive",
@@ -46,11 +46,11 @@ def register(to: Commands) -> None:
     )
     old.add_argument("--min-commits", metavar="N", type=int, help="so many commits stay (default 20)")
     old.add_argument("--max-commits", metavar="N", type=int, help="do nothing unless there are more (default 30)")
-    old.add_argument("--dry-run", action="store_true", help="only say what would be moved")
+    old.add_argument("--dry-run", action="store_true", help="only show what would be moved")
     undo = add_command(
         to,
         "rollback",
-        "undo the newest commit, or writes that died on the way; a dry run unless --yes is given",
+        "undo the newest commit, or writes whose process died; a dry run unless --yes is given",
         lambda c, t, a: rollback(c, t, instant=a.instant, really=a.yes),
     )
     undo.add_argument(
@@ -130,7 +130,7 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
     found = [_preview(context, i) for i in timeline.pending_writes if instant in (None, i.time)]
     unfinished = _unfinished(context, timeline) if instant is None else []
     lines = [line for entry in found for line in _preview_lines(entry)]
-    lines += [f"rollback of {each}, begun and not finished: would be finished" for each in unfinished]
+    lines += [f"rollback of {each} is unfinished: would be finished" for each in unfinished]
     doomed = any(entry["would_roll_back"] for entry in found) or bool(unfinished)
     lines.append(DRY_RUN if doomed else _nothing(len(found)))
     return Report({"dry_run": True, "pending": found, "unfinished_rollbacks": unfinished}, tuple(lines))
@@ -175,7 +175,7 @@ def _preview_lines(entry: dict[str, Any]) -> list[str]:
         return [f"{head}: its writer is alive; would be left alone"]
     lines = [f"{head}: its writer is dead; would be rolled back"]
     lines += [f"  delete {path}" for path in entry["delete"]]
-    lines += [f"  disarm the blocks of {path}" for path in entry["disarm"]]
+    lines += [f"  roll back the blocks of {path}" for path in entry["disarm"]]
     return lines
 
 

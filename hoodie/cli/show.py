@@ -47,7 +47,7 @@ def register(to: Commands) -> None:
     )
     found.add_argument("--where", metavar="CONDITION", help="rows to read, as SQL-like text")
     found.add_argument("--as-of", metavar="TIME", help="as of an instant, 2026-01-31, '2 hours ago'")
-    found.add_argument("--since", metavar="TIME", help="an incremental pull of what was committed after this time")
+    found.add_argument("--since", metavar="TIME", help="an incremental pull of the commits after this time")
     found.add_argument("--until", metavar="TIME", help="where that pull ends (default: the latest commit)")
     add_command(to, "schema", "columns, types and their roles", lambda _, t, __: schema(t))
 

@@ -38,7 +38,7 @@ def register(to: Commands) -> None:
     added.add_argument(
         "--token",
         metavar="T",
-        help="what clients have to show; empty: nothing, on this machine only (default: a new one, printed)",
+        help="the token of clients; empty: none, on this machine only (default: a new one, printed)",
     )
     add_options(added)
     added.set_defaults(alone=serve)
@@ -73,5 +73,5 @@ def serve(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapp
 def _said(server: TimelineServer, *, as_json: bool) -> str:
     if as_json:
         return json.dumps({"address": server.address, "token": server.token, "table": server.uri})
-    lines = [server.address, "", "What a job is given to ask it first:"]
+    lines = [server.address, "", "Options for jobs that ask it:"]
     return "\n".join([*lines, *(f"  {name}={value}" for name, value in server.options.items())])

@@ -55,7 +55,7 @@ class Batches(Generic[T]):
     def __next__(self) -> pa.RecordBatch:
         if self._failure is not None:
             # A generator that has failed looks like one that is through: the rest would be missing without a word.
-            raise HoodieError(f"this reader broke off earlier ({self._failure}), so it has no more rows; scan again")
+            raise HoodieError(f"this reader failed earlier ({self._failure}), so it has no more rows; scan again")
         try:
             return next(self._inner)
         except StopIteration:
@@ -191,7 +191,9 @@ class _Share(Generic[T]):
             return
         while True:
             if os.getpid() != self._process:
-                raise HoodieError("a reader that was begun before a fork has no threads in the child; scan again there")
+                raise HoodieError(
+                    "a reader that was opened before a fork has no threads in the child; scan again there"
+                )
             item = self._ready.get()
             if isinstance(item, _End):
                 if item.error is not None:

@@ -34,10 +34,10 @@ def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> pa.Table:
             f"merger {merger.name!r} failed with {type(exc).__name__}: {exc}; nothing was written"
         ) from exc
     if not isinstance(found, pa.Table):
-        raise SchemaError(f"merger {merger.name!r} gave a {type(found).__name__}, not a pyarrow.Table")
+        raise SchemaError(f"merger {merger.name!r} returned a {type(found).__name__}, not a pyarrow.Table")
     if found.num_rows != newer.num_rows:
         raise SchemaError(
-            f"merger {merger.name!r} gave {found.num_rows} rows for {newer.num_rows} pairs; it must give one row for each"
+            f"merger {merger.name!r} returned {found.num_rows} rows for {newer.num_rows} pairs; it must return one row for each"
         )
     if found.column_names != names or found.schema.types != given.schema.types:
         wrong = next(
@@ -48,7 +48,7 @@ def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> pa.Table:
             ),
             f"{found.num_columns} columns where {len(names)} were expected",
         )
-        raise SchemaError(f"merger {merger.name!r} gave other columns than it was given: {wrong}")
+        raise SchemaError(f"merger {merger.name!r} returned other columns than it got: {wrong}")
     columns = [found.column(name) if name in names else newer.column(name) for name in newer.column_names]
     return pa.Table.from_arrays(columns, schema=newer.schema)
 

@@ -30,12 +30,12 @@ _PLANS = 20
 def missing_file_error(storage: Storage, path: str) -> HoodieError:
     """The error to raise: a clean or a restore may have taken the file, or somebody the whole table, since the task was planned."""
     if not (storage.exists(PROPERTIES) or storage.exists(PROPERTIES_BACKUP)):
-        return TableNotFoundError(f"table {storage.uri} is gone: it was deleted after this operation had begun")
+        return TableNotFoundError(f"table {storage.uri} is gone: it was deleted during this operation")
     clean = _cleaned_by(storage, path)
     if clean is not None:
         return MissingFileError(
             f"{path} of table {storage.uri} was deleted by {clean}, while this query was still reading an older "
-            "state of the table. Query the table anew: a scan or a DataFrame keeps the state of the moment when it was made. For "
+            "state of the table. Query the table again: a scan or a DataFrame keeps the state of the moment when it was made. For "
             "queries that take so long, keep more of the past: hoodie.clean.commits.retained, or "
             "hoodie.clean.policy=KEEP_LATEST_BY_HOURS"
         )
@@ -44,8 +44,7 @@ def missing_file_error(storage: Storage, path: str) -> HoodieError:
         what = "restore" if undoing.action is Action.RESTORE else "rollback"
         return MissingFileError(
             f"{path} of table {storage.uri} was deleted by the {what} of instant {undoing.time}, which undid the commit that wrote "
-            "it, while this query was still reading that commit. Query the table anew: it reads the state that the table was taken "
-            "back to"
+            "it, while this query was still reading that commit. Query the table again: it reads the restored state"
         )
     return MissingFileError(
         f"{path} of table {storage.uri} is gone: it was removed while it was still needed; run the operation again"

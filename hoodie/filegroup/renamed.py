@@ -63,7 +63,7 @@ def renames_for(history: ColumnHistory, instant: str, *, path: str) -> Renames:
     written = history.at(instant)
     if written is None:
         raise UnsupportedTableError(
-            f"{path} of table {history.table} was written at {instant}, before all that is known of the table's columns, which "
+            f"{path} of table {history.table} was written at {instant}, before the history of the table's columns begins, which "
             "were changed since (hoodie.schema.on.read.enable); restore .hoodie/.schema, or compact or cluster with Apache Hudi"
         )
     return Renames(written, history.now)

@@ -153,7 +153,7 @@ def decode_manifest(data: bytes, *, path: str) -> tuple[str, ...]:
     for each in entries:
         name = each.get("fileName") if isinstance(each, dict) else None
         if not isinstance(name, str) or not _LSM_FILE.fullmatch(name):
-            raise CorruptFileError(f"{path}: {str(name)[:200]!r} is no file of an archived timeline")
+            raise CorruptFileError(f"{path}: {str(name)[:200]!r} is not a file of an archived timeline")
         found.append(name)
     return tuple(found)
 
@@ -162,7 +162,7 @@ def lsm_range(name: str) -> tuple[str, str]:
     """The least and the greatest instant time in a Parquet file of the LSM timeline, both inclusive."""
     found = _LSM_FILE.fullmatch(name)
     if found is None:
-        raise CorruptFileError(f"{name!r} is no file of an archived timeline")
+        raise CorruptFileError(f"{name!r} is not a file of an archived timeline")
     return found[1], found[2]
 
 
@@ -201,7 +201,7 @@ def _lsm_columns(data: bytes, columns: Sequence[str], *, path: str) -> pa.Table:
     with open_parquet(pa.BufferReader(data), path=path) as file:
         lacking = [name for name in columns if name not in file.schema_arrow.names]
         if lacking:
-            raise CorruptFileError(f"{path} is no file of an archived timeline: it has no column {lacking[0]}")
+            raise CorruptFileError(f"{path} is not a file of an archived timeline: it has no column {lacking[0]}")
         batches = list(read_batches(file, columns, batch_rows=_BATCH_ROWS, path=path))
         schema = pa.schema([file.schema_arrow.field(name) for name in columns])
     return pa.Table.from_batches([batch.select(list(columns)) for batch in batches], schema)

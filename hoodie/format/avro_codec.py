@@ -91,7 +91,7 @@ def decode_records(
         try:
             found = decode(part, starts[first:last] - base, ends[first:last] - base, record, wanted)
         except pa.ArrowInvalid as exc:
-            raise CorruptFileError(f"Avro records {first} to {last - 1} hold values that are none: {exc}") from exc
+            raise CorruptFileError(f"Avro records {first} to {last - 1} hold invalid values: {exc}") from exc
         batches.append(pa.RecordBatch.from_arrays(found, schema=schema))
     return pa.Table.from_batches(batches, schema)
 
@@ -259,7 +259,7 @@ def _short_decimals(node: AvroType, buffer: Bytes, starts: Ints, ends: Ints) -> 
     """Decimals of the bytes type: as many bytes as each needs."""
     lengths = ends - starts
     if ((lengths < 1) | (lengths > 16)).any():
-        raise _bad(node, "a decimal of no or of more than 16 bytes")
+        raise _bad(node, "a decimal of 0 or of more than 16 bytes")
     return decimals_from(sign_extended(buffer, starts, ends), node.arrow)
 
 

@@ -169,9 +169,9 @@ def parse_schema(text: str) -> dict[str, Any]:
     except RecursionError as exc:
         raise UnsupportedTableError(f"the JSON of an Avro schema is nested deeper than {MAX_DEPTH} types") from exc
     except ValueError as exc:
-        raise CorruptFileError(f"the Avro schema in the file is no JSON: {exc}") from exc
+        raise CorruptFileError(f"the Avro schema in the file is not JSON: {exc}") from exc
     if not isinstance(avro, dict):
-        raise CorruptFileError(f"the Avro schema in the file is no record but {str(avro)[:40]!r}")
+        raise CorruptFileError(f"the Avro schema in the file is not a record but {str(avro)[:40]!r}")
     resolve_record(avro)
     return avro
 
@@ -186,7 +186,7 @@ def resolve_record(avro: Mapping[str, Any]) -> AvroType:
     """The type tree of a record schema; raises as `arrow_from_avro`, but lets types pass that no column can have."""
     root = _Resolver().resolve(avro, path="", namespace="", depth=0)
     if root.kind != "record":
-        raise CorruptFileError(f"the Avro schema of a table's records is no record but {root.kind!r}")
+        raise CorruptFileError(f"the Avro schema of a table's records is not a record but {root.kind!r}")
     return root
 
 
@@ -221,7 +221,7 @@ class _Resolver:
             branches = tuple(self.resolve(item, path=path, namespace=namespace, depth=depth) for item in avro)
             return self._inner("union", path, depth=depth, levels=0, children=branches, branches=branches)
         if not isinstance(avro, Mapping):
-            raise CorruptFileError(f"bad Avro schema: {str(avro)[:40]!r} is no type, at {_where(path)}")
+            raise CorruptFileError(f"bad Avro schema: {str(avro)[:40]!r} is not a type, at {_where(path)}")
         kind = avro.get("type")
         if isinstance(kind, str) and kind in _PRIMITIVES:
             return _annotated(avro, AvroType(kind, path))

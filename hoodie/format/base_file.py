@@ -118,7 +118,7 @@ class BaseFileFooter:
         try:
             return parse_bloom(self.bloom_type, base64.b64decode(self.bloom_base64, validate=True))
         except binascii.Error as exc:
-            raise CorruptFileError(f"{self.path}: the bloom filter in the footer is no base64 text ({exc})") from exc
+            raise CorruptFileError(f"{self.path}: the bloom filter in the footer is not base64 text ({exc})") from exc
         except CorruptFileError as exc:
             raise CorruptFileError(f"{self.path}: {exc}") from exc
         except UnsupportedTableError as exc:
@@ -144,7 +144,7 @@ def read_footer(metadata: pq.FileMetaData, *, path: str) -> BaseFileFooter:
         try:
             return None if value is None else value.decode()
         except UnicodeDecodeError as exc:
-            raise CorruptFileError(f"{path}: footer key {key!r} holds {value!r}, which is no UTF-8 text") from exc
+            raise CorruptFileError(f"{path}: footer key {key!r} holds {value!r}, which is not UTF-8 text") from exc
 
     bloom = found.get(BLOOM.encode(), found.get(BLOOM_OLD.encode()))
     min_key, max_key = text(MIN_KEY), text(MAX_KEY)

@@ -39,7 +39,7 @@ def _check_stat(stat: WriteStat, path: str, time: str | None) -> None:
     for name in () if isinstance(stat.log_files, LogNames) else stat.log_files:  # those were found to be plain names
         if "/" in name or not is_inside(name):
             raise CorruptFileError(
-                f"{path}: log file {name[:200]!r} of group {stat.file_id!r} is no file name; {_ADVICE}"
+                f"{path}: log file {name[:200]!r} of group {stat.file_id!r} is not a file name; {_ADVICE}"
             )
     if not stat.path:  # Hudi leaves it out where a task wrote nothing
         if stat.num_writes or stat.num_deletes:

@@ -85,7 +85,7 @@ def decode_commit(
             ).encode()  # half a character (a lone surrogate) has no UTF-8
     except (ValueError, RecursionError) as exc:
         raise CorruptFileError(
-            f"{path}: {len(data)} bytes that are no JSON of a commit ({exc}); "
+            f"{path}: {len(data)} bytes that are not the JSON of a commit ({exc}); "
             f"a commit file is never empty or partial: {doctor_of(path)}"
         ) from exc
     return commit_of(parsed, path=path, completed=completed)

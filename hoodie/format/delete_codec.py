@@ -243,7 +243,7 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
             }
         )
     except pa.ArrowInvalid as exc:
-        raise CorruptFileError(f"a delete list holds a value that is none: {exc}") from exc
+        raise CorruptFileError(f"a delete list holds an invalid value: {exc}") from exc
 
 
 def _walk(body: bytes) -> tuple[Ints, Ints]:
@@ -394,7 +394,7 @@ def _ordering(buffer: Bytes, branches: Ints, starts: Ints, ends: Ints, kind: pa.
     if pa.types.is_decimal(kind):
         lengths = ends[at] - starts[at]
         if ((lengths < 1) | (lengths > 16)).any():
-            raise CorruptFileError("a delete list has a decimal of no or of more than 16 bytes")
+            raise CorruptFileError("a delete list has a decimal of 0 or of more than 16 bytes")
         found = decimals_from(sign_extended(buffer, starts[at], ends[at]), pa.decimal128(38, 15)).cast(kind)
     elif pa.types.is_floating(kind):
         raw = np.ascontiguousarray(windows(buffer, starts[at], kind.bit_width // 8))

@@ -46,7 +46,7 @@ def _json(text: str, path: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise CorruptFileError(f"{path}: the schema of columns with ids is no JSON: {exc}") from exc
+        raise CorruptFileError(f"{path}: the schema of columns with ids is not JSON: {exc}") from exc
 
 
 def _schema(found: Any, path: str) -> tuple[int, tuple[Column, ...]]:
@@ -55,7 +55,7 @@ def _schema(found: Any, path: str) -> tuple[int, tuple[Column, ...]]:
         columns = _fields(found["fields"], 0)
         ids = list(_ids(columns))
         if version < 0 or len(ids) != len(set(ids)):
-            raise ValueError("ids stand twice, or the version is no instant")
+            raise ValueError("ids stand twice, or the version is not an instant")
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise CorruptFileError(f"{path}: a schema of columns with ids is damaged: {exc!r}") from exc
     return version, columns

@@ -226,7 +226,7 @@ def parquet_data_pieces(
     """As `decode_parquet_data`, in pieces of about so many decoded bytes; one piece where it is None."""
     view = memoryview(content)
     if view[:4] != _PARQUET_MAGIC or view[-4:] != _PARQUET_MAGIC:
-        raise CorruptFileError(f"a Parquet data block of {len(view)} bytes is no whole Parquet file")
+        raise CorruptFileError(f"a Parquet data block of {len(view)} bytes is not a whole Parquet file")
     what = f"a Parquet data block of {len(view)} bytes"
     with open_parquet(pa.BufferReader(pa.py_buffer(content)), path=what) as file:
         stored = file.schema_arrow

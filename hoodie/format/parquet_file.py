@@ -64,7 +64,7 @@ def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = 
         raise
     except _FOREIGN as exc:
         _pass_on(exc)
-        raise CorruptFileError(f"{path} is no whole Parquet file ({exc}); {_ADVICE}") from exc
+        raise CorruptFileError(f"{path} is not a whole Parquet file ({exc}); {_ADVICE}") from exc
     return file
 
 

@@ -181,7 +181,7 @@ def _writer_schema(record_name: str, text: bytes) -> Schema:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise CorruptFileError(f"the schema is no JSON ({exc})") from exc
+        raise CorruptFileError(f"the schema is not JSON ({exc})") from exc
     if not isinstance(parsed, dict) or str(parsed.get("name")).rpartition(".")[2] != record_name:
         raise CorruptFileError(f"the schema is not that of a record {record_name}")
     safe, _ = _safe_schema(parsed, "", {}, 0)
@@ -214,7 +214,7 @@ def _safe_schema(schema: object, namespace: str, heights: dict[str, int], depth:
         other, height = _safe_schema(others[0], namespace, heights, depth + 1)
         return ["null", other] if schema[0] == "null" else [other, "null"], height + 1
     elif not isinstance(schema, dict):
-        raise CorruptFileError(f"{str(schema)[:80]!r} in the schema is no type")
+        raise CorruptFileError(f"{str(schema)[:80]!r} in the schema is not a type")
     elif schema.get("type") == "record":
         return _safe_record(schema, namespace, heights, depth)
     elif schema.get("type") in ("array", "map"):
@@ -508,4 +508,4 @@ def _action(text: str, path: str) -> Action:
     try:
         return Action(text)
     except ValueError as exc:
-        raise CorruptFileError(f"{path}: {text!r} is no action of a timeline") from exc
+        raise CorruptFileError(f"{path}: {text!r} is not an action of a timeline") from exc

@@ -56,7 +56,7 @@ def check_clustered(found: ClusteredSlice, path: str) -> None:
 def check_rollback(plan: RollbackPlan, path: str) -> None:
     """Raises CorruptFileError where carrying the plan out would delete or write what is not the instant's."""
     if not is_instant_time(plan.instant):
-        raise CorruptFileError(f"{path}: {plan.instant[:80]!r} is no instant to roll back")
+        raise CorruptFileError(f"{path}: {plan.instant[:80]!r} is not an instant to roll back")
     for request in plan.requests:
         if (
             not is_partition_path(request.partition_path)
@@ -100,6 +100,6 @@ def check_clean(plan: CleanPlan, path: str) -> None:
         for name in names:
             if "\0" in name or (parse_base_file(name) is None and parse_log_file(name) is None):
                 raise CorruptFileError(
-                    f"{path}: the plan deletes {name[:300]!r} in partition {partition_path[:200]!r}, which is no data file: "
+                    f"{path}: the plan deletes {name[:300]!r} in partition {partition_path[:200]!r}, which is not a data file: "
                     "nothing was deleted; remove the plan"
                 )

@@ -123,4 +123,4 @@ def _action(text: str, path: str) -> Action:
     try:
         return Action(text)
     except ValueError as exc:
-        raise CorruptFileError(f"{path}: {text[:80]!r} is no action of an instant") from exc
+        raise CorruptFileError(f"{path}: {text[:80]!r} is not an action of an instant") from exc

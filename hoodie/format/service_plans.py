@@ -98,7 +98,7 @@ def _policy(text: str, path: str) -> CleanPolicy:
         return CleanPolicy(text)
     except ValueError as exc:
         raise CorruptFileError(
-            f"{path}: {text[:80]!r} is no policy of a clean; it can be {', '.join(CleanPolicy)}"
+            f"{path}: {text[:80]!r} is not a policy of a clean; it can be {', '.join(CleanPolicy)}"
         ) from exc
 
 
@@ -106,7 +106,7 @@ def _action(text: str, path: str) -> Action:
     try:
         return Action(text)
     except ValueError as exc:
-        raise CorruptFileError(f"{path}: {text[:80]!r} is no action of an instant") from exc
+        raise CorruptFileError(f"{path}: {text[:80]!r} is not an action of an instant") from exc
 
 
 def _emptied(text: str | None, path: str) -> tuple[str, ...]:
@@ -115,9 +115,9 @@ def _emptied(text: str | None, path: str) -> tuple[str, ...]:
     try:
         found = json.loads(text)
     except ValueError as exc:
-        raise CorruptFileError(f"{path}: {EMPTIED} is no list of partitions") from exc
+        raise CorruptFileError(f"{path}: {EMPTIED} is not a list of partitions") from exc
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise CorruptFileError(f"{path}: {EMPTIED} is no list of partitions")
+        raise CorruptFileError(f"{path}: {EMPTIED} is not a list of partitions")
     return tuple(found)
 
 

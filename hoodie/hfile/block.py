@@ -87,7 +87,7 @@ def decode_block(data: memoryview, offset: int = 0) -> StoredBlock:
     try:
         kind = BlockKind(magic)
     except ValueError as exc:
-        raise CorruptFileError(f"it begins with {magic!r}, which is no kind of block") from exc
+        raise CorruptFileError(f"it begins with {magic!r}, which is not a kind of block") from exc
     size = HEADER_BYTES + behind
     if not (HEADER_BYTES <= end <= size <= len(data) - offset and raw >= 0):
         raise CorruptFileError(

@@ -110,9 +110,9 @@ def _gunzip(stored: memoryview, raw_bytes: int) -> bytes:
         # One byte more than there should be, to see that there is none. Memory grows with what really comes out.
         raw = stream.decompress(stored, raw_bytes + 1)
     except zlib.error as exc:
-        raise CorruptFileError(f"its content is no gzip stream: {exc}") from exc
+        raise CorruptFileError(f"its content is not a gzip stream: {exc}") from exc
     if not stream.eof:
-        raise CorruptFileError(f"its content is no gzip stream of {raw_bytes} bytes")
+        raise CorruptFileError(f"its content is not a gzip stream of {raw_bytes} bytes")
     return raw
 
 
@@ -136,7 +136,7 @@ def _streamed(stored: memoryview, room: int) -> bytes:
         with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(stored)), "zstd") as stream:
             raw: bytes = stream.read(room + 1)
     except (pa.ArrowException, OSError, ValueError) as exc:
-        raise CorruptFileError(f"its content is no frame of zstd: {exc}") from exc
+        raise CorruptFileError(f"its content is not a frame of zstd: {exc}") from exc
     if len(raw) > room:
         raise CorruptFileError(f"its content has more than {room} bytes")
     return raw

@@ -106,7 +106,7 @@ def decode_trailer(data: bytes | memoryview, file_bytes: int) -> Trailer:
 
 def _number(number: int, value: int | bytes) -> int:
     if not isinstance(value, int):
-        raise CorruptFileError(f"field {number} of the trailer of the HFile is no number")
+        raise CorruptFileError(f"field {number} of the trailer of the HFile is not a number")
     return value - (1 << 64) if value >> 63 else value
 
 

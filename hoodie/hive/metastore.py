@@ -162,7 +162,7 @@ class Metastore:
         return f"{self} did not do {call}: {type(error).__name__}{f': {said}' if said else ''}; {_CURE}"
 
 
-_CURE = "the table itself is as it was committed, and the next registration makes up for it"
+_CURE = "the commit stands, and the next registration makes up for it"
 
 
 class _NotThereError(HiveSyncError):

@@ -65,7 +65,7 @@ def _required_database(metastore: Metastore, database: str, options: HiveSyncOpt
         return False
     if not options.creates_database:
         raise HiveSyncError(
-            f"{metastore} has no database {database!r}: make it, or set {option_name(HiveSyncOptions, 'creates_database')}=true"
+            f"{metastore} has no database {database!r}: create it, or set {option_name(HiveSyncOptions, 'creates_database')}=true"
         )
     metastore.make_database(database)
     return True
@@ -87,7 +87,7 @@ class _Now:
         found = table_schema_json(self.snapshot.active, self.snapshot.timeline, self.snapshot.properties)
         if found is None:
             raise SchemaError(
-                f"table {self._context.storage.uri} cannot be registered in a Hive metastore yet: nothing has stated its columns; "
+                f"table {self._context.storage.uri} cannot be registered in a Hive metastore yet: it has no columns; "
                 "write to it first"
             )
         return found
@@ -192,7 +192,7 @@ class _Work:
                 table_option, recreates = (option_name(HiveSyncOptions, each) for each in ("table", "recreates"))
                 raise HiveSyncError(
                     f"{described.full_name} of {self.metastore} {hindrance}: register by another name "
-                    f"({table_option}), or have the registration dropped and made anew ({recreates}=true; files are not touched)"
+                    f"({table_option}), or let the registration be replaced ({recreates}=true; files are not touched)"
                 )
             self.metastore.drop_registration(self.database, described.view.name)
             made = new_table(described, time.time())

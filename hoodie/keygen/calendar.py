@@ -132,7 +132,7 @@ def zone_named(name: str) -> Zone:
     try:
         _region(name)
     except (OSError, ValueError, LookupError):
-        raise ValueError(f"{name!r} is no time zone; name one as UTC, Europe/Berlin or GMT+8") from None
+        raise ValueError(f"{name!r} is not a time zone; name one as UTC, Europe/Berlin or GMT+8") from None
     return Zone(name)
 
 

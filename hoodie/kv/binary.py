@@ -37,7 +37,7 @@ def as_array(data: Any, kind: pa.DataType, what: str) -> Binary:
     if isinstance(data, pa.ChunkedArray):
         data = data.combine_chunks()
     if not isinstance(data, pa.Array):
-        raise OptionError(f"{what} are no list of bytes and no Arrow array, but {type(data).__name__}")
+        raise OptionError(f"{what} are neither a list of bytes nor an Arrow array, but {type(data).__name__}")
     if not (pa.types.is_null(data.type) or any(is_a(data.type) for is_a in _BINARY)):
         raise OptionError(f"{what} are {data.type}, not binary: encode them first")
     found: Binary = data.cast(kind)

@@ -128,7 +128,7 @@ class _Reader:
         self._key = (storage.identity, path, self._info.identity)
         size = self._info.size_bytes
         if size < len(_MAGIC) + _TRAILER.size:
-            raise self._corrupt(f"has {size} bytes, which is no whole file")
+            raise self._corrupt(f"has {size} bytes, which is not a whole file")
         trailer = storage.read(path, size - _TRAILER.size, _TRAILER.size)
         index_at, index_bytes, index_crc, bloom_at, bloom_bytes, bloom_crc, self.entries, magic = _TRAILER.unpack(
             trailer

@@ -207,4 +207,4 @@ class Flusher:
                     self._storage.delete(data_file(name))
             drop_segments(self._storage, self.manifest.wal_from)
         except OSError as exc:
-            log.warning("what a dead writer left in %s stays until the next one: %s", self._what, exc)
+            log.warning("files of a dead writer in %s stay until the next flush: %s", self._what, exc)

@@ -120,7 +120,7 @@ def publish(storage: Storage, manifest: Manifest) -> None:
 def _file(said: Mapping[str, Any]) -> DataFile:
     name = str(said["name"])
     if "/" in name or name.startswith("."):
-        raise ValueError(f"{name!r} is no name of a data file")
+        raise ValueError(f"{name!r} is not a name of a data file")
     first, last = (base64.b64decode(said[each], validate=True) for each in ("first", "last"))
     if first > last:
         raise ValueError(f"the keys of {name} end before they begin")

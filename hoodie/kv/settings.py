@@ -70,9 +70,9 @@ class StoreOptions:
         for name in ("flush_size", "flush_interval_count", "flush_bytes", "max_wal_file_size", "max_file_size"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise OptionError(f"{name}={value!r} is no whole number above 0")
+                raise OptionError(f"{name}={value!r} is not a whole number above 0")
         kept_s: object = self.keep_replaced_s
         if not isinstance(kept_s, int | float) or not 0 <= kept_s <= _YEAR_S:
-            raise OptionError(f"keep_replaced_s={self.keep_replaced_s!r} is no number of seconds from 0 to a year")
+            raise OptionError(f"keep_replaced_s={self.keep_replaced_s!r} is not a number of seconds from 0 to a year")
         if self.sync not in ("window", "process"):
             raise OptionError(f'sync={self.sync!r} is neither "window" nor "process"')

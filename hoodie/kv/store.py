@@ -156,7 +156,7 @@ class KeyValueStore:
         try:
             file = parquet.ParquetWriter(path, _ROWS)
         except (TypeError, UnicodeError, pa.ArrowInvalid) as exc:
-            raise OptionError(f"path={path!r:.80} is no path of a file: {exc}") from exc
+            raise OptionError(f"path={path!r:.80} is not a path of a file: {exc}") from exc
         with file as writer:
             for batch in self.scan():
                 writer.write_batch(batch)
@@ -386,7 +386,9 @@ def _created(storage: Storage, layout: StoreLayout) -> StoreLayout:
     except FileExistsError:
         found = read_layout(storage)  # somebody made it this moment
         if found is None:
-            raise CorruptFileError(f"{storage.uri}/{store_file(layout.number)} came and went") from None
+            raise CorruptFileError(
+                f"{storage.uri}/{store_file(layout.number)} was removed as soon as it was written"
+            ) from None
         return found
     return layout
 
@@ -401,11 +403,11 @@ def _require_codec(codec: str, file_format: str, uri: str) -> None:
 
 def _seconds(heartbeat_s: Any) -> float:
     if not isinstance(heartbeat_s, int | float) or not 0.1 <= heartbeat_s <= 3_600:
-        raise OptionError(f"heartbeat_s={heartbeat_s!r} is no number of seconds from 0.1 to 3,600")
+        raise OptionError(f"heartbeat_s={heartbeat_s!r} is not a number of seconds from 0.1 to 3,600")
     return float(heartbeat_s)
 
 
 def _whole(buckets: Any) -> int:
     if not isinstance(buckets, int) or isinstance(buckets, bool) or not 1 <= buckets <= 100_000:
-        raise OptionError(f"buckets={buckets!r} is no whole number from 1 to 100,000")
+        raise OptionError(f"buckets={buckets!r} is not a whole number from 1 to 100,000")
     return buckets

@@ -201,7 +201,7 @@ class BucketWriter:
         """
         self._check()
         if type(window_id) is not int or not NO_WINDOW < window_id < -NO_WINDOW:
-            raise OptionError(f"window {window_id!r} is no whole number of 64 bits")
+            raise OptionError(f"window {window_id!r} is not a whole number of 64 bits")
         if window_id <= self._last:
             self.drop_window()
             return False

@@ -14,7 +14,7 @@ from hoodie.errors import LockError
 from hoodie.lock.base import LONGEST_PAUSE_S, Waiting, wait_for
 from hoodie.lock.held import Held, every_held
 
-NOBODY = "somebody who has let go of it just now"
+NOBODY = "a holder that has just released it"
 
 
 class Grant(Held):
@@ -82,7 +82,7 @@ class GrantedLock:
         grant = self._new_grant()
         if any(_is_ours(held, grant) for held in every_held()):
             raise LockError(
-                f"the lock of table {self._uri} is held by this very thread already: "
+                f"the lock of table {self._uri} is held by this thread already: "
                 "it cannot be taken twice, release it first"
             )
         try:

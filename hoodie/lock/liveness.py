@@ -22,7 +22,7 @@ _PROBE_S = 0.1
 def live_path(instant: str) -> str:
     """The path of the instant's mark. Raises ValueError when the instant is no single path part."""
     if not instant or "/" in instant or "\0" in instant or instant.startswith("."):
-        raise ValueError(f"{instant!r} is no instant: it cannot name a file in {LIVE_FOLDER}")
+        raise ValueError(f"{instant!r} is not an instant: it cannot name a file in {LIVE_FOLDER}")
     return f"{LIVE_FOLDER}/{instant}"
 
 
@@ -78,7 +78,7 @@ class FileLiveness:
                 draft.let_go()
         if held is None:
             raise LockError(
-                f"instant {instant} of {self._storage.uri} is in the hands of a living writer, "
+                f"instant {instant} of {self._storage.uri} is being written by a living writer, "
                 f"{holder_text(path)}: wait until it is done"
             )
         if held is not draft:

@@ -94,7 +94,7 @@ class StorageLiveness:
                 continue  # released this moment
             if self._lives(instant, mark):
                 raise LockError(
-                    f"instant {instant} of {self._storage.uri} is in the hands of a living writer, {mark.holder}: "
+                    f"instant {instant} of {self._storage.uri} is being written by a living writer, {mark.holder}: "
                     "wait until it is done"
                 )
             with suppress(FileExistsError, FileNotFoundError):
@@ -140,7 +140,7 @@ class StorageLiveness:
                 self._storage.replace(path, self._content(held.nonce, abandoned=True))
             _let_go.discard(held.nonce)
         except OSError as exc:
-            log.debug("the mark of %s in %s could not be given up, it expires: %s", instant, self._storage.uri, exc)
+            log.debug("the mark of %s in %s could not be removed, it expires: %s", instant, self._storage.uri, exc)
 
     def is_alive(self, instant: str) -> bool | None:
         mark, _ = self._read(live_path(instant))

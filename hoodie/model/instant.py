@@ -69,7 +69,7 @@ def parse_instant(time: str, zone: tzinfo = UTC) -> datetime:
             milliseconds=int(padded[_SECONDS_DIGITS:])
         )
     except ValueError as exc:
-        raise CorruptFileError(f"instant {time} is no moment in time: `hoodie doctor` names its file") from exc
+        raise CorruptFileError(f"instant {time} is not a time: `hoodie doctor` names its file") from exc
     return moment.replace(tzinfo=zone)
 
 

@@ -277,7 +277,7 @@ class RestoreResult(PlainInstants):
     def __str__(self) -> str:
         to = f"back to {self.restored_to}" if self.restored_to else "back to before the first commit"
         rows = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
-        logs = f", {format_count(self.logs, 'log file')} disarmed" if self.logs else ""
+        logs = f", {format_count(self.logs, 'log file')} rolled back" if self.logs else ""
         files = f"{format_count(self.files, 'file')}, {format_size(self.bytes_freed)}"
         lost = f"{format_count(len(self.undone), 'instant')} ({rows}); {files}"
         if not self.undone:
@@ -300,7 +300,7 @@ class RestoreResult(PlainInstants):
                 ("rows deleted", self.deleted),
                 ("files", self.files),
                 ("bytes freed", self.bytes_freed),
-                ("logs disarmed", self.logs),
+                ("logs rolled back", self.logs),
             ],
         )
 

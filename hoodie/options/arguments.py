@@ -36,7 +36,7 @@ def parse_names(value: str | Sequence[str], *, what: str) -> tuple[str, ...]:
     names = tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else _texts(value, what)
     for name in names:
         if not is_text(name):
-            raise OptionError(f"{what} has {name!r}, which is no whole text: half of a surrogate pair stands alone")
+            raise OptionError(f"{what} has {name!r}, which is not valid text: half of a surrogate pair stands alone")
         if not name or name != name.strip() or "," in name:
             raise OptionError(
                 f"{what} has {name!r}: such columns have no comma and no blanks at their ends; rename the column"
@@ -89,7 +89,7 @@ def append_options() -> dict[str, str]:
 def check_seconds(value: object, what: str, *, or_none: bool = False) -> None:
     """A length of time."""
     if not (or_none and value is None) and not (isinstance(value, int | float) and 0 <= value < math.inf):
-        raise OptionError(f"{what}={value!r} is no length of time: give seconds as a number, at least 0")
+        raise OptionError(f"{what}={value!r} is not a duration: give seconds as a number, at least 0")
 
 
 def clean_options(*, commits: object, hours: object, versions: object) -> dict[str, str]:
@@ -125,7 +125,7 @@ def _count(cls: type, field: str, value: object, *, argument: str = "", times: i
     if value is None:
         return {}
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise OptionError(f"{argument or field}={value!r} is no whole number of at least 1")
+        raise OptionError(f"{argument or field}={value!r} is not a whole number of at least 1")
     return {option_name(cls, field): str(value * times)}
 
 
@@ -191,7 +191,7 @@ def cluster_options(*, sort_by: Any, layout: object, target_file_mb: object) -> 
             or isinstance(target_file_mb, bool)
             or not 0 < target_file_mb < 2**40
         ):
-            raise OptionError(f"target_file_mb={target_file_mb!r} is no size: give megabytes as a number above 0")
+            raise OptionError(f"target_file_mb={target_file_mb!r} is not a size: give megabytes as a number above 0")
         asked[option_name(ClusteringOptions, "target_bytes")] = str(max(1, int(target_file_mb * 1024 * 1024)))
     return asked
 

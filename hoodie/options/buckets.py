@@ -34,7 +34,7 @@ def asked_layout(
     for name in fields or ():
         if name not in record_key:
             raise OptionError(
-                f"hoodie.bucket.index.hash.field names {name!r}, which is no record key column of table {table!r}: "
+                f"hoodie.bucket.index.hash.field names {name!r}, which is not a record key column of table {table!r}: "
                 f"take some of {','.join(record_key)!r}, or drop the option to take all"
             )
     return BucketLayout(count or DEFAULT_COUNT, fields or record_key)
@@ -55,7 +55,7 @@ def parse_layout(properties: Mapping[str, str], record_key: tuple[str, ...]) -> 
     if not text:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS or int(text) < 1:
-        raise ValueError(f"{COUNT}={text[:40]!r} is no number of buckets")
+        raise ValueError(f"{COUNT}={text[:40]!r} is not a number of buckets")
     fields = tuple(name.strip() for name in properties.get(FIELDS, "").split(",") if name.strip())
     return BucketLayout(int(text), fields or record_key)
 

@@ -63,5 +63,5 @@ class ArchivingOptions:
             least, most = (option_name(ArchivingOptions, each) for each in ("min_commits", "max_commits"))
             raise OptionError(
                 f"{most}={self.max_commits} has to be more than {least}={self.min_commits}: beyond the "
-                "first the oldest commits are archived, and so many stay as the second says"
+                "first the oldest commits are archived, and the second says how many stay"
             )

@@ -64,7 +64,7 @@ def strategies() -> Kind[tuple[Strategy, ...]]:
         found = []
         for part in parts:
             if part.lower().rpartition(".")[2] in _COMPOSITE:
-                raise ValueError("names no strategies: give those that follow each other, with commas between them")
+                raise ValueError("names no strategies: give a comma list of them")
             if part.lower() not in known:
                 hint = did_you_mean(part.rpartition(".")[2], known)
                 raise ValueError(f"has {part!r}, and it can be {listed}" + (f"; {hint}" if hint else ""))
@@ -133,7 +133,7 @@ class CompactionOptions:
         if Strategy.PARTITION_REGEX in self.strategies and self.partition_regex is None:
             raise OptionError(
                 f"the compaction strategy {Strategy.PARTITION_REGEX} needs {option_name(CompactionOptions, 'partition_regex')}, which "
-                "says what partitions are taken"
+                "chooses the partitions"
             )
 
 

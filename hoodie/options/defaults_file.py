@@ -29,7 +29,7 @@ def load_defaults() -> Mapping[str, str]:
     if not folder:
         return NOTHING
     if not Path(folder).is_dir():
-        raise OptionError(f"{CONF_DIR}={folder!r} is no folder: set it to the one with {DEFAULTS_FILE}, or unset it")
+        raise OptionError(f"{CONF_DIR}={folder!r} is not a folder: set it to the one with {DEFAULTS_FILE}, or unset it")
     path = Path(folder) / DEFAULTS_FILE
     try:
         text = path.read_text(encoding="utf-8")

@@ -226,5 +226,5 @@ def _split(formats: str, timebased: Mapping[str, str]) -> tuple[str, ...]:
             raise ValueError(f"it has more than {_LONGEST_REGEX} characters")
         parts = re.split(delimiter, formats)
     except (re.error, ValueError) as error:
-        raise OptionError(f"option {INPUT_DELIMITER}={delimiter!r} is no regular expression: {error}") from None
+        raise OptionError(f"option {INPUT_DELIMITER}={delimiter!r} is not a regular expression: {error}") from None
     return tuple(part.strip() for part in parts if part and part.strip())

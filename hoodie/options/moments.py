@@ -61,7 +61,7 @@ def parse_instant_option(
     if isinstance(value, date):
         moment = _of_date(value, zone)
         if moment is None:
-            raise OptionError(f"{name}={value!r} is no point in time")
+            raise OptionError(f"{name}={value!r} is not a point in time")
         return format_instant(moment)
     if type(value).__module__ == "numpy" and hasattr(value, "item"):  # datetime64, to the microsecond
         return parse_instant_option(
@@ -80,7 +80,7 @@ def parse_instant_option(
         return InstantTime(text)
     found = _of_text(text, zone, now or datetime.now(UTC))
     if found is None:
-        raise OptionError(f"option {name}={value!r} is no instant, expected {_FORMS}")
+        raise OptionError(f"option {name}={value!r} is not an instant, expected {_FORMS}")
     return format_instant(found)
 
 

@@ -21,7 +21,7 @@ _CODEC = "hoodie.parquet.compression.codec"
 _WHERE = "name rows, not files, with where"
 _ONCE = "hoodie.python.stream.id and hoodie.python.stream.batch"
 _NOTE = "an option whose name begins with _ is kept in the metadata of the commit"
-_SCHEMA = "columns that the data has more are added, and the table's stay; for other columns make a new table"
+_SCHEMA = "new columns of the data are added, and the table's columns stay; for other columns make a new table"
 _STREAM = "a stream gives the rows that each commit changed"
 
 OTHER_SYSTEMS = MappingProxyType(

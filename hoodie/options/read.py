@@ -20,7 +20,7 @@ the session is not seen, and an offset is needed."""
 MERGE_SCHEMA = fixed(
     "mergeSchema",
     "true",
-    "columns that the data has more are always added, and a query always has all columns of the table",
+    "new columns of the data are always added, and a query always has all columns of the table",
     "Delta Lake's and Spark's name for what is always done.",
 )
 

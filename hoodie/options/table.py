@@ -419,7 +419,7 @@ class _Properties:
         """A folder below another one; a path that leads elsewhere is damage."""
         path = join(above, self.get(folder.property) or folder.default)
         if not is_inside(path):
-            raise self.corrupt(f"{folder.property}={self.get(folder.property)!r} is no folder inside the table")
+            raise self.corrupt(f"{folder.property}={self.get(folder.property)!r} is not a folder inside the table")
         return path
 
     def choice(self, key: str, make: Callable[[str], T], default: T) -> T:
@@ -451,7 +451,7 @@ class _Properties:
     def layout(self) -> Layout:
         text = self.get(_VERSION)
         if text and not (text.isascii() and text.isdigit() and len(text) < _NUMBER_DIGITS):
-            raise self.corrupt(f"{_VERSION}={text[:80]!r} is no number")
+            raise self.corrupt(f"{_VERSION}={text[:80]!r} is not a number")
         if not text or int(text) not in set(TableVersion):
             oldest = int(min(LAYOUTS))
             upgrade = f": upgrade it to {oldest} with Apache Hudi" if int(text or 0) < oldest else ""

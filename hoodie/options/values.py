@@ -315,7 +315,7 @@ def pairs() -> Kind[Mapping[str, str]]:
     def read(value: str) -> Mapping[str, str]:
         lines = [line.partition("=") for each in value.splitlines() if (line := each.strip())]
         if not all(name.strip() and equals for name, equals, _ in lines):
-            raise ValueError("has a line that is no name=value")
+            raise ValueError("has a line that is not name=value")
         return {name.strip(): text.strip() for name, _, text in lines}
 
     return Kind("lines of name=value", read)
@@ -350,7 +350,7 @@ def regex() -> Kind[str]:
         try:
             re.compile(value)
         except re.error as error:
-            raise ValueError(f"is no regular expression: {error}") from None
+            raise ValueError(f"is not a regular expression: {error}") from None
         return value
 
     return Kind("a regular expression", read)
@@ -469,7 +469,7 @@ def merger() -> Kind[str]:
 
     def read(value: str) -> str:
         if not MERGER_NAME.fullmatch(value):
-            raise ValueError("is no name: letters, digits and _, in parts joined by dots")
+            raise ValueError("is not a name: letters, digits and _, in parts joined by dots")
         return value
 
     return Kind("a name that hoodie.register_merger was given", read)

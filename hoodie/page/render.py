@@ -138,7 +138,7 @@ def _pending(facts: TableFacts) -> str:
     ]
     return _table(
         format_count(len(rows), "pending instant"),
-        ("instant", "age", "file groups", "what becomes of it"),
+        ("instant", "age", "file groups", "next step"),
         rows,
         numbers=99,
     )
@@ -273,7 +273,7 @@ def _wide(picture: str, scale: str = "") -> str:
     """A picture that scrolls where the screen is narrow, which it says there; `scale` stays beside it."""
     scrolls = f'<div class="scrolls newest" tabindex="0" role="region" aria-label="picture"><div class="picture">{picture}</div></div>'
     beside = f'<div class="scaled"><div class="beside">{scale}</div>{scrolls}</div>' if scale else scrolls
-    return f'{beside}<p class="hint">Scroll the picture sideways for what is older.</p>'
+    return f'{beside}<p class="hint">Scroll the picture sideways for older ones.</p>'
 
 
 def _cell(value: object) -> str:

@@ -2,7 +2,7 @@
 
 Each commit and each file group that it wrote to or replaced makes one step: the slice just before the commit, and the one
 just after it. Compaction and clustering move rows and change none. A step whose slices were cleaned, or whose commit was
-archived, cannot be told any more: the error names the earliest instant from which all can.
+archived, is an error that names the earliest instant from which all steps are there.
 
 The steps have an order in which rows can be applied one by one: of one commit, a key that goes from one place to another is
 deleted before it is inserted.
@@ -82,7 +82,7 @@ def plan_changes(snapshot: Snapshot, begin: InstantTime | None, end: InstantTime
     if archived is not None:
         raise InstantNotFoundError(_too_early(snapshot, archived, "commits of the range were archived", table=table))
     steps: list[list[Step]] = []
-    # Newest first: the first commit that cannot be told any more is the earliest that a feed can begin after.
+    # Newest first: the first commit whose changes are no longer available is the earliest that a feed can begin after.
     for instant in sorted(timeline.completed_in(span), key=lambda each: each.position, reverse=True):
         metadata = snapshot.active.read_commit(instant)
         if metadata.operation in MOVES_ROWS or instant.time in timeline.compactions:
@@ -197,6 +197,6 @@ def _archived_in(snapshot: Snapshot, span: InstantRange) -> InstantTime | None:
 
 def _too_early(snapshot: Snapshot, position: str, why: str, *, table: str) -> str:
     return (
-        f"what was changed in table {table} up to {position} cannot be told any more: {why}; the earliest instant to read changes "
+        f"the changes of table {table} up to {position} are no longer available: {why}; the earliest instant to read changes "
         f"since is {position}, the latest {snapshot.timeline.latest_position}. Read the whole table once, then go on from there"
     )

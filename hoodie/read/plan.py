@@ -105,7 +105,7 @@ def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOption
     """What the commits in (begin, end] inserted, updated and deleted, with the newest columns; a task for each file group."""
     if not context.config.populate_meta_fields:
         raise UnsupportedTableError(
-            f"table {context.storage.uri} does not store the _hoodie_ columns: its changes cannot be told from its files"
+            f"table {context.storage.uri} does not store the _hoodie_ columns: its files do not show its changes"
         )
     steps = plan_changes(snapshot, options.begin, options.end, table=context.storage.uri)
     # The texts of `cdc` are those of the user's columns, whatever the door gives of rows.

@@ -198,7 +198,7 @@ class _Pull:
             f"the files of table {self._table} as of instant {self._until} were cleaned (file group {group.file_id} in partition "
             f"{group.partition_path!r} and {len(cleaned) - 1} more); the earliest instant to pull until is "
             f"{since or self._timeline.latest_position}, the latest {self._timeline.latest_position}.\n"
-            f"To read what is left of the range from the newest files, set {FALLBACK}"
+            f"To read the rest of the range from the newest files, set {FALLBACK}"
         )
 
 
@@ -215,7 +215,7 @@ def refuse_unfinished(snapshot: Snapshot, end: InstantTime, *, limit: InstantTim
     if pending is not None:
         raise InstantNotFoundError(
             f"{being_written(pending, table=table)} and lies in the range that ends at {end}; "
-            f"its rows would be missed for ever by whoever goes on from there. Pull until {limit} instead"
+            f"a pull that continues from there would miss its rows for ever. Pull until {limit} instead"
         )
 
 

@@ -48,7 +48,7 @@ def parse_number(text: str) -> int | Decimal:
         Misfit: it is none.
     """
     if not _NUMBER.fullmatch(text) or len(text) > _MAX_DIGITS:
-        raise Misfit(f"{_short(text)} is no number")
+        raise Misfit(f"{_short(text)} is not a number")
     return int(text) if text.lstrip("+-").isdigit() else Decimal(text)
 
 
@@ -328,7 +328,9 @@ def _parsed(text: str, kinds: list[Any], kind: pa.DataType, column: str, hint: s
 
 
 def _no(value: Any, kind: pa.DataType, column: str, hint: str = "") -> Misfit:
-    return Misfit(f"column {column!r} is {kind}, and {_short(value)} is no value of it" + (f": {hint}" if hint else ""))
+    return Misfit(
+        f"column {column!r} is {kind}, and {_short(value)} is not a value of it" + (f": {hint}" if hint else "")
+    )
 
 
 def _short(value: Any) -> str:

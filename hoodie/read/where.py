@@ -138,7 +138,7 @@ class _Binder:
             place = f", at character {exc.start + 1}, {near!r}" if near and exc.start else ""
             raise OptionError(f"the filter {_shown(text)} is not understood{place}: {exc}") from exc
         except UnicodeEncodeError as exc:
-            raise OptionError(f"the filter {_shown(text)} is not understood: it is no Unicode text") from exc
+            raise OptionError(f"the filter {_shown(text)} is not understood: it is not Unicode text") from exc
         except RecursionError as exc:
             raise OptionError(f"the filter {_shown(text)} is not understood: it is nested too deeply") from exc
 
@@ -159,7 +159,7 @@ class _Binder:
         name, how, value = term
         try:
             if not isinstance(name, str):
-                raise Misfit(f"{name!r} is no name of a column")
+                raise Misfit(f"{name!r} is not a name of a column")
             column = Reference(self.resolve(name))
             word = " ".join(how.lower().split()) if isinstance(how, str) else how
             if word in ("in", "not in"):
@@ -229,11 +229,11 @@ class _Binder:
             if pa.types.is_boolean(self._kind(operand.name)):
                 return Compared(operand.name, Op.EQ, pa.scalar(True))
             raise Misfit(
-                f"column {operand.name!r} is {self._kind(operand.name)}, which is no condition: compare it with something"
+                f"column {operand.name!r} is {self._kind(operand.name)}, which is not a condition: compare it with something"
             )
         if operand.value is None or isinstance(operand.value, bool):
             return Always(operand.value)
-        raise Misfit(f"{str(operand.value)[:40]!r} is no condition")
+        raise Misfit(f"{str(operand.value)[:40]!r} is not a condition")
 
     def _kind(self, name: str) -> pa.DataType:
         kind: pa.DataType = self._schema.field(name).type

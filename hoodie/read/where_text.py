@@ -346,7 +346,7 @@ class TextParser:
     def _number(self, token: _Token, sign: str) -> int | Decimal:
         following = self._now
         if following.kind in ("word", "number") and following.start == token.start + len(token.text):
-            raise Refused(f"{(token.text + following.text)[:40]!r} is no number", token.start)
+            raise Refused(f"{(token.text + following.text)[:40]!r} is not a number", token.start)
         try:
             return parse_number(sign + token.text.replace("_", ""))
         except Misfit as exc:

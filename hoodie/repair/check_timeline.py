@@ -127,7 +127,7 @@ def no_moment(look: Look) -> Iterator[Hit]:
             parse_instant(instant.time)
         except CorruptFileError:
             path = look.context.active.path(instant)
-            yield Hit(f"{path} names no moment in time, so that nobody can write", path)
+            yield Hit(f"{path} names no time, so nobody can write", path)
 
 
 def old_pending(look: Look) -> Iterator[Hit]:
@@ -150,7 +150,7 @@ def future(look: Look) -> Iterator[Hit]:
     # Each can be taken back when it is the newest.
     for instant in ahead[-1:]:
         others = f", and so do {format_count(len(ahead) - 1, 'more instant')}" if len(ahead) > 1 else ""
-        what = f"{instant} lies ahead of the storage's clock, so that nobody can write{others}"
+        what = f"{instant} lies ahead of the storage's clock, so nobody can write{others}"
         yield Hit(what, look.context.active.path(instant), instant.time)
 
 
@@ -183,7 +183,7 @@ def savepoints(look: Look) -> Iterator[Hit]:
     for instant in _saved(look):
         path = look.context.active.path(instant)
         if look.context.clock.is_far_ahead(instant.time):
-            yield Hit(f"{path} lies ahead of the storage's clock, so that nobody can write", path, instant.time)
+            yield Hit(f"{path} lies ahead of the storage's clock, so nobody can write", path, instant.time)
             continue
         try:
             look.context.active.read_savepoint(instant)
@@ -326,4 +326,4 @@ def odd_names(look: Look) -> Iterator[Hit]:
     times = {instant.time for instant in look.snapshot.timeline}
     for name in look.context.storage.names(folder):
         if config.layout.parse(name) is None and name[:17] in times:
-            yield Hit(f"{join(folder, name)} is no timeline file, and nobody reads it", join(folder, name))
+            yield Hit(f"{join(folder, name)} is not a timeline file, and nobody reads it", join(folder, name))

@@ -69,7 +69,7 @@ def _damaged(
     for instant in timeline:
         why: str | None
         if instant.action in _REDONE and context.clock.is_far_ahead(instant.time):
-            why = "it lies ahead of the storage's clock, so that nobody can write"
+            why = "it lies ahead of the storage's clock, so nobody can write"
         elif instant.is_completed and instant.action in _REDONE:
             why = _error(context, instant)
         elif not instant.is_completed and (instant.action in _PLANNED or _is_begun_restore(instant)):
@@ -141,5 +141,5 @@ def _in_the_way(context: TableContext, instant: Instant, files: Mapping[str, Seq
             name = info.name
             base, log = parse_base_file(name), parse_log_file(name)
             if instant.time in (base.instant if base else "", log.base_instant if log else ""):
-                return f"{info.path} is named after it, so that it cannot go"
+                return f"{info.path} is named after it, so it has to stay"
     return None

@@ -102,7 +102,7 @@ def _find(
 
 
 def _untold(why: str) -> Repair:
-    return Repair(RepairKind.STRAY_FILES, "", f"stray files cannot be told now: {why}")
+    return Repair(RepairKind.STRAY_FILES, "", f"stray files cannot be identified now: {why}")
 
 
 def undo(context: TableContext, name: str) -> list[str]:
@@ -124,7 +124,7 @@ def undo(context: TableContext, name: str) -> list[str]:
         for path, info in files.items():
             if counts_without_its_instant(snapshot, context, info.path):
                 raise OptionError(
-                    f"{path} of table {storage.uri} was not put back: its instant is older than the timeline by now, so that readers "
+                    f"{path} of table {storage.uri} was not put back: its instant is older than the timeline by now, so readers "
                     f"would count its rows. It stays in {info.path}; nothing was moved"
                 )
             if storage.exists(path) and storage.read(path) != storage.read(info.path):

@@ -326,4 +326,4 @@ def _no_instant(time: str) -> str:
 
 
 def _unknown(time: str) -> str:
-    return f"instant {time} is older than the timeline and not in the archive, so that readers count the file"
+    return f"instant {time} is older than the timeline and not in the archive, so readers count the file"

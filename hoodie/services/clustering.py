@@ -261,7 +261,7 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
         plan = context.active.read_clustering_plan(instant.time)
         if not plan.keeps_commit_times:
             raise UnsupportedTableError(
-                f"clustering {instant.time} of table {context.storage.uri} is to give rows new commit times, which this release does "
+                f"clustering {instant.time} of table {context.storage.uri} would give rows new commit times, which this release does "
                 f"not do: run it with Apache Hudi, or drop it "
                 f"({hoodie_command('rollback', context.storage.uri, instant.time, '--yes')})"
             )

@@ -38,13 +38,14 @@ def _by_function(candidates: Candidates, chooses: CompactionStrategy) -> list[Co
     given: object = chooses(tuple(candidates))
     if not isinstance(given, Iterable):
         raise OptionError(
-            f"the compaction strategy gave {given!r}: a function gives those of the slices that are to be compacted, and an empty "
-            "list for none"
+            f"the compaction strategy returned {given!r}: a function returns the slices to compact, or an empty list"
         )
     taken: dict[CompactionCandidate, None] = {}
     for each in given:
         if each not in candidates:
-            raise OptionError(f"the compaction strategy gave {each!r}, which is none of the slices that it was given")
+            raise OptionError(
+                f"the compaction strategy returned {each!r}, which is none of the slices that it was given"
+            )
         taken[each] = None
     return list(taken)
 
@@ -128,8 +129,8 @@ def _day(partition_path: str) -> tuple[int, int, int]:
     found = _DAY.match(plain)
     if found is None:
         raise OptionError(
-            f"partition {partition_path!r} is no day, and this compaction strategy goes by days: it takes paths such as 2026/11/24, "
-            "year=2026/month=11/day=24 or day=2026-11-24; take another strategy"
+            f"partition {partition_path!r} is not a day, and this compaction strategy goes by days: it takes paths such as "
+            "2026/11/24, year=2026/month=11/day=24 or day=2026-11-24; take another strategy"
         )
     year, month, day = found.groups()
     return int(year), int(month), int(day)

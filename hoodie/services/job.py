@@ -152,7 +152,7 @@ class ServicesJob:
             if _kind(error) != _kind(self._failing.get(service, "")):
                 log.warning("%s of table %s failed, and is tried again: %s", service, self._uri, error)
         for service in self._failing.keys() - failing.keys():
-            log.info("%s of table %s does not fail any more", service, self._uri)
+            log.info("%s of table %s works again", service, self._uri)
         self._failing = failing
         if self._told is not None:
             self._told(round_)

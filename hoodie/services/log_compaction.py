@@ -57,7 +57,7 @@ class LogCompactionService:
         if not can_be_copied(context.rule):
             raise OptionError(
                 f"the logs of table {name!r} are not merged among themselves: its rows are made of several records, field by field or "
-                "by a merger, and what they come to depends on the stored row. A compaction merges them with it: `hoodie compaction "
+                "by a merger, and their result depends on the stored row. A compaction merges them with it: `hoodie compaction "
                 "run PATH`"
             )
 

@@ -146,7 +146,7 @@ def planned_slice(snapshot: Snapshot, operation: CompactionOperation, table: str
         return FileSlice(group, operation.base_instant, base, tuple(logs[name] for name in operation.log_files))
     raise HoodieError(
         f"the compaction plan of table {table} names files of group {operation.file_id} in partition "
-        f"{operation.partition_path!r} that are not there; the table was changed behind its timeline"
+        f"{operation.partition_path!r} that are not there; files were changed without the timeline"
     )
 
 

@@ -384,7 +384,7 @@ class ObjectStorage(Storage):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._full(path)) from exc
         except (failed.AlreadyExistsError, failed.PreconditionError) as exc:
             if _code(exc) in _BUSY:
-                text = "the store was busy with another change of it"
+                text = "the store was busy with another change of this name"
                 raise OSError(errno.EBUSY, text, self._full(path)) from None
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._full(path)) from exc
         except (failed.PermissionDeniedError, failed.UnauthenticatedError) as exc:
@@ -403,7 +403,7 @@ class ObjectStorage(Storage):
         if _code(error) not in _NO_BUCKET and _NO_BUCKET_SAID not in str(error):
             return None
         bucket = self._uri.partition("://")[2].partition("/")[0]
-        text = f"there is no bucket {bucket!r} in the store: look at its name and at the store's address, or make it"
+        text = f"there is no bucket {bucket!r} in the store: check its name and the store's address, or create it"
         return StorageError(errno.ENOENT, text, self._uri)
 
 
@@ -504,7 +504,7 @@ def _refusal(error: BaseException, path: str) -> OSError | None:
             f"the store has no room left ({code or _NO_ROOM}): make room or raise the quota, and try again", path
         )
     if not code and any(status in said for status in _NOT_SAID):
-        why = "look at the credentials, whether they have expired, at what they permit, and at this machine's clock"
+        why = "check the credentials, their expiry and their permissions, and this machine's clock"
         return denied(f"the store refuses it and does not say why: {why}", path)
     return None
 
@@ -515,7 +515,7 @@ def _reason(error: BaseException) -> str:
     if code in _DENIED:
         return f"{code}: let these credentials read and write there, or use others"
     if (unanswered := _NO_ANSWER.search(str(error))) is not None:
-        return f"no answer from {unanswered[1]}, whether its address is wrong or the way to it is cut"
+        return f"no answer from {unanswered[1]}, because its address is wrong or the network is down"
     return _first_line(error)
 
 

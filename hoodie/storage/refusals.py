@@ -95,7 +95,7 @@ def _in_our_words(error: OSError, uri: str) -> OSError:
     where = "" if path.startswith(uri) else f" of {uri}"
     reason = error.strerror or str(error) or type(error).__name__
     if error.errno in _DENIED:
-        text = f"{reason}: let this user write the files{where}, or write as one who may"
+        text = f"{reason}: give this user permission to write the files{where}, or write as another user"
         return AccessDeniedError(error.errno, text, path)
     if error.errno in _FULL:
         return StorageFullError(error.errno, f"{reason}: make room{where}, and try again", path)
@@ -106,10 +106,10 @@ def _in_our_words(error: OSError, uri: str) -> OSError:
 _ADVICE = {
     errno.ENOTDIR: "a file stands where a folder has to be; give the folder of the table",
     errno.EISDIR: "a folder stands where a file has to be",
-    errno.EEXIST: "something of that name is there already",
-    errno.ENOENT: "it is not there; if it was deleted meanwhile, open the table anew",
-    errno.ENAMETOOLONG: "the system takes no such long name",
+    errno.EEXIST: "the name exists already",
+    errno.ENOENT: "it does not exist; if it was deleted meanwhile, open the table again",
+    errno.ENAMETOOLONG: "the name is too long for the system",
     errno.EINVAL: "the storage takes no such name",
-    errno.EMFILE: "this process has too many open files; allow it more (ulimit -n)",
+    errno.EMFILE: "this process has too many open files; raise its limit (ulimit -n)",
     errno.ENFILE: "this machine has too many open files",
 }

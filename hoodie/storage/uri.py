@@ -123,7 +123,7 @@ def _open_hdfs_uri(text: str, options: Mapping[str, str]) -> Storage:
         raise OptionError(f"an hdfs:// address takes no user: write hdfs://{authority.rpartition('@')[2]}/{path}")
     parts = path.strip("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
-        raise OptionError(f"{text!r} is no plain path: leave out '.', '..' and doubled slashes")
+        raise OptionError(f"{text!r} is not a plain path: leave out '.', '..' and doubled slashes")
     if unknown := sorted(repr(key) for key in options if not str(key).startswith(OPTION_PREFIXES)):
         raise OptionError(
             f"storage options {', '.join(unknown)} given for {text!r}: HDFS takes Hadoop's, which begin with "

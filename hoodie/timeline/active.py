@@ -135,7 +135,7 @@ class ActiveTimeline:
             elif not self._is_leaving(first, names) or self.exists(first):
                 return timeline
         raise HoodieError(
-            f"the timeline of table {self._storage.uri} could not be listed: its files come and go all the time, or its storage"
+            f"the timeline of table {self._storage.uri} could not be listed: its files changed during every attempt, or its storage"
             " shows an old state of the folder; run it again"
         )
 

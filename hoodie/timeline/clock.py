@@ -40,7 +40,7 @@ class Clock:
         if ahead_s > MAX_COMMIT_WAIT_S:
             raise LockError(
                 f"the newest instant {latest} lies {ahead_s:.0f} s ahead of the storage's clock: set the clock right if it is "
-                "wrong; if the instant is, `hoodie doctor` says how it is taken back"
+                "wrong; if the instant is, `hoodie doctor` says how to undo it"
             )
         return allotted
 

@@ -21,17 +21,17 @@ def explain_pending(instant: Instant, *, table: str) -> str:
     if instant.action in WRITES:
         return "a write in progress; if its writer died, the next write undoes it"
     if instant.action is Action.ROLLBACK:
-        return "a rollback that was begun; the next write finishes it"
+        return "an unfinished rollback; the next write finishes it"
     if instant.action is Action.RESTORE:
-        return "a restore that was begun; the next write finishes it"
+        return "an unfinished restore; the next write finishes it"
     if instant.action is Action.SAVEPOINT:
-        return "a savepoint that was being made or dropped, and holds nothing"
+        return "an unfinished savepoint, which holds no files"
     command = _RUN_BY.get(instant.action)
     if command is not None:
         run = "" if instant.state is State.REQUESTED else "being run; if its runner died, "
         return f"{run}{hoodie_command(*command, table)} runs it"
     if instant.action is Action.CLEAN:
-        return f"a clean that was begun; the next one, or {hoodie_command('clean', table)}, finishes it"
+        return f"an unfinished clean; the next one, or {hoodie_command('clean', table)}, finishes it"
     return "another writer's work; that one has to finish it"
 
 
@@ -62,7 +62,7 @@ def being_run(plan: Instant, *, table: str, by: str | None = None) -> str:
 
 def being_restored(restore: Instant, *, table: str, by: str | None = None) -> str:
     return (
-        f"table {table} is being taken back to an earlier commit by {by or 'another process'} ({restore}); nothing was written, "
+        f"table {table} is being restored to an earlier commit by {by or 'another process'} ({restore}); nothing was written, "
         "run it again when that is done"
     )
 
@@ -75,7 +75,7 @@ def run_failed(plan: Instant, error: Exception, *, table: str) -> str:
     kept = (
         "The plan was dropped: schedule another one when the reason is gone"
         if plan.action is Action.CLUSTERING
-        else f"The plan stays, and holds no writer up: {explain_pending(plan._replace(state=State.REQUESTED), table=table)}"
+        else f"The plan stays, and stops no writer: {explain_pending(plan._replace(state=State.REQUESTED), table=table)}"
     )
     return (
         f"{_plan(plan.action, plan.time, table)} failed, and nothing of it is visible: {type(error).__name__}: {error}\n"

@@ -37,7 +37,7 @@ def _restored(active: ActiveTimeline, timeline: Timeline, restore: Instant, posi
     return (
         f"instant {position} is not on the timeline of table {table} any more: {restore} took the table back to "
         f"{target or 'an earlier commit'}, and the commits from then up to the restore are gone. What was read up to {position} may "
-        f"hold rows that the table never had now: go back to {target or 'a commit before it'}, or read the table anew and go on "
+        f"hold rows that the table no longer has: go back to {target or 'a commit before it'}, or read the table again and go on "
         f"from there. The latest commit is {_latest(timeline)}"
     )
 

@@ -321,7 +321,7 @@ class Requests:
         except ValueError:
             wanted = 0
         if wanted is not None and not (isinstance(wanted, list) and all(isinstance(each, str) for each in wanted)):
-            raise _RefusedError("400 Bad Request", "the body is no list of partitions, and not null")
+            raise _RefusedError("400 Bad Request", "the body is neither a list of partitions nor null")
         state = self._stands(params, or_before=True)
 
         def ask() -> bytes:
@@ -352,7 +352,7 @@ class Requests:
             except ValueError:
                 wanted = None
             if not isinstance(wanted, list) or not all(isinstance(each, str) for each in wanted):
-                raise _RefusedError("400 Bad Request", "the parameter 'partitions' is no list of partitions")
+                raise _RefusedError("400 Bad Request", "the parameter 'partitions' is not a list of partitions")
             self._table.now().view.list_all(wanted)
         else:
             raise _RefusedError("404 Not Found", f"there is no POST {name[:100]!r} here")
@@ -370,7 +370,9 @@ class Requests:
             None,
         )
         if folder is None:
-            raise _RefusedError("400 Bad Request", f"{path[:200]!r} is no folder of markers of table {self._table.uri}")
+            raise _RefusedError(
+                "400 Bad Request", f"{path[:200]!r} is not a folder of markers of table {self._table.uri}"
+            )
         act = (method, name)
         if act == ("GET", "all"):
             return _json(self._markers.all(folder))

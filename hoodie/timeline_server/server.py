@@ -205,7 +205,7 @@ def _listening(host: str, port: int, *, needs_token: bool) -> socket.socket:
     try:
         family, _, _, _, found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as exc:
-        raise OptionError(f"host={host!r} is no address of this machine: {exc}") from exc
+        raise OptionError(f"host={host!r} is not an address of this machine: {exc}") from exc
     if not needs_token and not ipaddress.ip_address(str(found[0]).partition("%")[0]).is_loopback:
         raise OptionError(
             f"a timeline server without a token would tell everybody who reaches {host} the files of the table, and let them delete "

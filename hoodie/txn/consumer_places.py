@@ -49,7 +49,7 @@ def move_place(
         if found is None:
             raise CommitConflictError(
                 f"consumer {place.name!r} of table {context.storage.uri} was dropped by another process since it was read here; "
-                "nothing is noted of what was read. Opened anew, it is a new consumer"
+                "its place was not moved. Opened again, it is a new consumer"
             ) from None
         if found.place.revision == place.revision:
             return found

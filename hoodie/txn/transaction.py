@@ -304,7 +304,7 @@ class Transaction:
         if self._rolled_back_by(snapshot.timeline):
             raise CommitConflictError(self._conflict("another process is rolling it back"))
         if _restores(snapshot.timeline) != _restores(self.started_on):
-            raise CommitConflictError(self._conflict("the table was taken back to an earlier commit meanwhile"))
+            raise CommitConflictError(self._conflict("the table was restored to an earlier commit meanwhile"))
         self._refuse_amid_strangers(snapshot.timeline)
         others = self._others_since(snapshot)
         conflict = self._find_conflict(view, footing, others)

@@ -68,7 +68,7 @@ def restore(
                 seconds=time.monotonic() - started,
             )
     raise CommitConflictError(
-        f"table {context.storage.uri} was not restored: other processes changed it all the time; nothing was undone, try again"
+        f"table {context.storage.uri} was not restored: other processes kept changing it; nothing was undone, try again"
     )
 
 

@@ -114,7 +114,7 @@ def roll_back_commit(context: TableContext, instant_time: InstantTime) -> str:
             context.kept_view()  # it lists files that are gone
             return rollback_time
     raise CommitConflictError(
-        f"instant {instant_time} of table {context.storage.uri} was not rolled back: other processes changed the table all the time; "
+        f"instant {instant_time} of table {context.storage.uri} was not rolled back: other processes kept changing the table; "
         "try again"
     )
 

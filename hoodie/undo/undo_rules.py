@@ -67,7 +67,7 @@ def require_newest(context: TableContext, snapshot: Snapshot, instant: Instant) 
     refuse_at_work(context, snapshot, later)
     if later:
         raise CommitConflictError(
-            f"instant {instant} of table {table} cannot be rolled back alone: {later[0]} came after it. To take back both, {instead}"
+            f"instant {instant} of table {table} cannot be rolled back alone: {later[0]} came after it. To undo both, {instead}"
         )
     if not before and snapshot.archived.commits:
         raise InstantNotFoundError(
@@ -85,7 +85,7 @@ def refuse_savepointed(timeline: Timeline, times: Iterable[str], *, table: str) 
     found = sorted(saved.intersection(times))
     if found:
         raise CommitConflictError(
-            f"commit {found[-1]} of table {table} has a savepoint, and is not undone while that stands. Drop the savepoint first: "
+            f"commit {found[-1]} of table {table} has a savepoint, which keeps it from being undone. Drop the savepoint first: "
             f"{hoodie_command('savepoint', table, found[-1], '--drop')}, or drop_savepoint({found[-1]!r})"
         )
 
@@ -179,7 +179,7 @@ def _require_files(context: TableContext, snapshot: Snapshot, target: InstantTim
     group = cleaned[0].group
     kept = snapshot.active.earliest_kept(snapshot.timeline)
     raise InstantNotFoundError(
-        f"table {table} cannot be taken back to {target}: files of that state were cleaned (file group {group.file_id} in partition "
+        f"table {table} cannot be restored to {target}: files of that state were cleaned (file group {group.file_id} in partition "
         f"{group.partition_path!r} and {len(cleaned) - 1} more); the earliest commit to go back to is {kept or 'not known'}. A "
         "savepoint keeps the files of its commit from cleans"
     )

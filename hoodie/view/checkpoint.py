@@ -112,7 +112,7 @@ def decode_checkpoint(data: bytes, store: FileStore, layout: Layout, *, table: s
     """
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not body.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
-        raise CorruptFileError(f"{path} is no whole checkpoint of a table's files")
+        raise CorruptFileError(f"{path} is not a whole checkpoint of a table's files")
     try:
         (length,) = _LENGTH.unpack_from(body, len(MAGIC))
         begin = len(MAGIC) + _LENGTH.size
@@ -132,13 +132,13 @@ def decode_checkpoint(data: bytes, store: FileStore, layout: Layout, *, table: s
             store.put(_partition(partition_path, path), files)
             at += size
     except _ERRORS as exc:
-        raise CorruptFileError(f"{path} is no checkpoint of this release: {exc}") from exc
+        raise CorruptFileError(f"{path} is not a checkpoint of this release: {exc}") from exc
     return SyncedFiles(store, timeline, archive, set_aside, is_whole=bool(header["whole"]), doubted=doubted)
 
 
 def _instant(time: str, action: str, state: str, completion: str | None) -> Instant:
     if not is_instant_time(time):
-        raise ValueError(f"{time[:80]!r} is no instant")
+        raise ValueError(f"{time[:80]!r} is not an instant")
     return Instant(
         InstantTime(time), Action(action), State(state), None if completion is None else InstantTime(completion)
     )
@@ -146,5 +146,5 @@ def _instant(time: str, action: str, state: str, completion: str | None) -> Inst
 
 def _partition(partition_path: str, path: str) -> str:
     if not is_partition_path(partition_path):
-        raise CorruptFileError(f"{path} names {partition_path[:200]!r}, which is no partition of a table")
+        raise CorruptFileError(f"{path} names {partition_path[:200]!r}, which is not a partition of a table")
     return partition_path

@@ -60,7 +60,7 @@ def check_name(name: object) -> str:
     """Raises OptionError unless the text can name a consumer: it becomes a file name on any storage."""
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise OptionError(
-            f"{name!r:.120} is no name for a consumer: take up to 100 letters, digits, dots, hyphens and underscores of ASCII, "
+            f"{name!r:.120} is not a name for a consumer: take up to 100 letters, digits, dots, hyphens and underscores of ASCII, "
             "with a letter or a digit first"
         )
     return name
@@ -87,9 +87,9 @@ def decode_place(data: bytes, *, name: str, table: str) -> ConsumerPlace:
         position, images, moved = note["position"], note["before_images"], note["moved_at_ms"]
         revision = note["revision"]
         if not (position is None or isinstance(position, str)):
-            raise TypeError("position is no text")
+            raise TypeError("position is not text")
         if position is not None and not (is_instant_time(position) and len(position) in _DIGITS):
-            raise ValueError(f"position {position!r:.50} is no instant")
+            raise ValueError(f"position {position!r:.50} is not an instant")
         if position is not None:
             parse_instant(position)
         if not (isinstance(images, bool) and type(moved) is int and isinstance(revision, str)):
@@ -99,7 +99,7 @@ def decode_place(data: bytes, *, name: str, table: str) -> ConsumerPlace:
     except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError) as exc:
         raise CorruptFileError(
             f"{place_path(name)} of table {table} does not say where consumer {name!r} stands ({exc!r:.120}): "
-            f"drop the consumer ({hoodie_command('consumers', table, '--drop', name)}), and begin anew from where you know that it was"
+            f"drop the consumer ({hoodie_command('consumers', table, '--drop', name)}), and start it again from its last known place"
         ) from exc
     return ConsumerPlace(name, None if position is None else InstantTime(position), images, moved, revision, by)
 

@@ -118,7 +118,7 @@ def decode_files(text: bytes) -> Files:
         sizes = np.frombuffer(text, _SIZES, count, _COUNT.size)
         names = text[begin:].decode("utf-8", "surrogatepass").split("\0") if count else []
     except (struct.error, ValueError) as exc:
-        raise CorruptFileError(f"{len(text)} bytes are no list of files: {exc}") from exc
+        raise CorruptFileError(f"{len(text)} bytes are not a list of files: {exc}") from exc
     if len(names) != count:
         raise CorruptFileError(f"a list of {count} files has {len(names)} names")
     return dict(zip(names, sizes.tolist(), strict=True))

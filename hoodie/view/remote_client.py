@@ -97,7 +97,7 @@ class RemoteClient:
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as exc:
-            raise NoAnswerError(f"its answer is no JSON: {exc}") from exc
+            raise NoAnswerError(f"its answer is not JSON: {exc}") from exc
 
     def _body(self, response: Any, until_s: float) -> bytes:
         """All of it, unless it is endless, or comes a byte at a time."""

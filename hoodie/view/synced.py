@@ -271,7 +271,7 @@ class SyncedListing:
             changes = self._changes(old, timeline)
         except (_LostTrackError, *_UNREADABLE) as exc:
             if known.source is not None:
-                log.warning("the checkpoint %s of table %s is of no use any more: %s", known.source, self.uri, exc)
+                log.warning("the checkpoint %s of table %s is out of date: %s", known.source, self.uri, exc)
             else:
                 log.info("the files of table %s are listed anew: %s", self.uri, exc)
             self._begin()

@@ -288,7 +288,7 @@ class Attempt:
             log.warning(
                 "commit %s of table %s wrote rows again whose deletes still stand in logs, while a compaction or clustering of their "
                 "file groups is pending: merge-on-read brings values of the deleted rows back, by a greater ordering value or for "
-                "nulls. Run what is pending before such an upsert (docs/MERGING.md, Two stages)",
+                "nulls. Run the pending service before such an upsert (docs/MERGING.md, Two stages)",
                 transaction.instant,
                 self._context.storage.uri,
             )
@@ -347,7 +347,7 @@ class Attempt:
             )
         if self._snapshot.timeline.has_lost(now.timeline):
             raise StaleSnapshotError(
-                f"table {name!r} was taken back to an earlier commit while keys were looked up; run the write again"
+                f"table {name!r} was restored to an earlier commit while keys were looked up; run the write again"
             )
         if committed_since(now, self._snapshot.timeline, self._options.stream):
             raise StaleSnapshotError(
@@ -486,7 +486,7 @@ def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot,
     )
     changed = None if conflict is None else conflict.reason
     if changed is None and found_on.commits and found_on.commits[-1].time not in there:
-        changed = f"commit {found_on.commits[-1]} was taken off the timeline"
+        changed = f"commit {found_on.commits[-1]} was removed from the timeline"
     if changed is not None:
         raise StaleSnapshotError(
             f"table {context.config.name!r} was changed after the condition was evaluated: {changed}; nothing was written, run the "

@@ -101,5 +101,5 @@ def _checked_name(name: str | None, uri: str) -> str:
         raise OptionError(f"name={name!r} is a {type(name).__name__}: give the table's name as text")
     found = (name_of(uri.rstrip("/")).strip() or "table") if name is None else name.strip()
     if not found or any("\ud800" <= char <= "\udfff" for char in found):
-        raise OptionError(f"name={name!r} is no name of a table: give one of letters and digits, or leave it out")
+        raise OptionError(f"name={name!r} is not a name of a table: give one of letters and digits, or leave it out")
     return found

@@ -146,7 +146,7 @@ def _as_maps(column: Array, kind: pa.MapType) -> Array:
         parts = [named["key"], named["value"]]
     else:
         if pc.any(pc.not_equal(pc.list_value_length(entries), 2)).as_py():
-            raise pa.ArrowInvalid("an entry is no pair of key and value")
+            raise pa.ArrowInvalid("an entry is not a pair of key and value")
         values = entries.flatten()
         parts = [values.take(pa.array(np.arange(first, len(values), 2))) for first in (0, 1)]
     keys, items = parts

@@ -58,7 +58,7 @@ def parse_schema_like(given: SchemaLike) -> pa.Schema:
     except SchemaError:
         raise
     except (pa.ArrowException, TypeError, ValueError) as exc:
-        raise SchemaError(f"{_kind(given)} is no schema of columns: {exc}") from exc
+        raise SchemaError(f"{_kind(given)} is not a schema of columns: {exc}") from exc
     if found is None:
         raise SchemaError(
             f"schema is a {_kind(given)}; give a pyarrow.Schema, a schema or frame of polars, pandas or Spark, anything with "
@@ -104,7 +104,7 @@ def _named(name: str, kind: Any) -> pa.Field:
         if near
         else "write a name such as 'int64' or 'timestamp', or a type such as pa.int64()"
     )
-    raise SchemaError(f"column {name!r}: {getattr(kind, '__name__', kind)!r} is no type; {fix}")
+    raise SchemaError(f"column {name!r}: {getattr(kind, '__name__', kind)!r} is not a type; {fix}")
 
 
 def _kind(given: object) -> str:

@@ -99,7 +99,7 @@ def reader_of(data: Rows, columns: Columns = lambda: None) -> pa.RecordBatchRead
     reader = _whole(first, known)
     if reader is None:
         raise SchemaError(
-            f"the items of the {type(data).__name__} are of type {type(first).__name__}, which are no rows: {_TAKEN}"
+            f"the items of the {type(data).__name__} are of type {type(first).__name__}, which are not rows: {_TAKEN}"
         )
     schema = pa.schema([_piece_field(field, known) for field in reader.schema])
     return pa.RecordBatchReader.from_batches(schema, _pieces(reader, items, schema, known))
@@ -134,7 +134,7 @@ def _whole(data: Any, known: _Known) -> pa.RecordBatchReader | None:
         hidden = [name for name, held in getattr(data, "schema", {}).items() if str(held).startswith("Object")]
         if hidden:  # polars exports addresses of such values
             raise SchemaError(
-                f"polars holds Python objects in column {hidden[0]!r}, which are no Arrow data: cast it to a type of polars"
+                f"polars holds Python objects in column {hidden[0]!r}, which are not Arrow data: cast it to a type of polars"
             )
     try:
         if hasattr(data, "__arrow_c_stream__"):

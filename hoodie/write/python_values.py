@@ -71,7 +71,7 @@ def _pair(entry: Any, path: str) -> tuple[Any, Any]:
         return entry["key"], entry["value"]
     if isinstance(entry, tuple | list | np.ndarray) and len(entry) == 2:
         return entry[0], entry[1]
-    raise SchemaError(f"column {path!r} is a map, and {entry!r:.60} is no pair of key and value")
+    raise SchemaError(f"column {path!r} is a map, and {entry!r:.60} is not a pair of key and value")
 
 
 def _maps(pairs: list[list[tuple[Any, Any]] | None], kind: pa.MapType, path: str, nan_is_null: bool) -> Any:

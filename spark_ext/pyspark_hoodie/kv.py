@@ -224,7 +224,7 @@ class _Write:
             raise OptionError(
                 f"bucket {number} of store {self.place.uri} stands at window {last}, and the stream gives window {self.window_id}: "
                 "its checkpoint is older than the store, or somebody else writes to the store. Nothing of the window counts here. "
-                "A stream with a new checkpoint goes on behind what is there by new_stream=True"
+                "With new_stream=True a stream with a new checkpoint continues after the windows of the store"
             )
 
 

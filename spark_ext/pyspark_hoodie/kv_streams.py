@@ -60,7 +60,7 @@ def first_window(store: KeyValueStore, query: str | None, options: Mapping[str, 
         if found is not None and not may_be_new:
             raise OptionError(
                 f"store {store.uri} belongs to another stream, query {found.query}: this one is {query}, which has a checkpoint of "
-                "its own, and its batches would be taken for batches that came again. Bring the checkpoint of that stream back, name "
+                "its own, and its batches would count as repeated ones. Bring the checkpoint of that stream back, name "
                 "another store, or let this stream go on with what is there by new_stream=True"
             )
         new = Stream(query, _after_all(store))

@@ -498,9 +498,9 @@ def test_check_says_that_a_copy_lost_its_modification_times(copied, capsys):
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (["shw", "t"], "'shw' is no command of hoodie; did you mean 'show'?"),
-        (["compaction", "rn", "t"], "'rn' is no command of hoodie compaction; did you mean 'run'?"),
-        (["zzz", "t"], "'zzz' is no command of hoodie; choose from show, timeline,"),
+        (["shw", "t"], "'shw' is not a command of hoodie; did you mean 'show'?"),
+        (["compaction", "rn", "t"], "'rn' is not a command of hoodie compaction; did you mean 'run'?"),
+        (["zzz", "t"], "'zzz' is not a command of hoodie; choose from show, timeline,"),
     ],
 )
 def test_a_command_that_does_not_exist_names_the_nearest(typed, told, capsys):

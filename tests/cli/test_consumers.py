@@ -61,8 +61,8 @@ def test_seek_and_drop(table, capsys):
     [
         (["--drop", "dish"], "has no consumer 'dish'; its consumers: dash"),
         (["--seek", "dish", "earliest"], "has no consumer 'dish'; its consumers: dash"),
-        (["--seek", "dash", "soon"], "'soon' is no instant"),
-        (["--drop", "../dash"], "is no name for a consumer"),
+        (["--seek", "dash", "soon"], "'soon' is not an instant"),
+        (["--drop", "../dash"], "is not a name for a consumer"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_changes_nothing(table, capsys, arguments, said):

@@ -66,7 +66,7 @@ def test_a_clustering_is_shown_and_then_done(table, run, capsys):
     assert (status, shown["dry_run"]) == (DONE, True)
     assert {g["partition"]: len(g["file_ids"]) for g in shown["groups"]} == {"a": 3, "b": 3}
     assert main(["cluster", table.uri, "--dry-run"]) == DONE
-    assert "would put in order: 6 file groups" in capsys.readouterr().out
+    assert "would sort: 6 file groups" in capsys.readouterr().out
     assert content(table.uri) == stored
     status, done, _ = run("cluster", table.uri, "--sort-by", "fare", "--where", "city = 'a'")
     assert (status, done["pending"]) == (DONE, [])
@@ -175,7 +175,7 @@ def test_savepoints_are_listed_for_people(table, capsys):
     [
         (["savepoint", "T", "20200101000000000"], "20200101000000000"),
         (["savepoint", "T", "FIRST"], "has a savepoint already"),
-        (["savepoint", "T", "--drop"], "say which savepoint is to be dropped"),
+        (["savepoint", "T", "--drop"], "name the savepoint to drop"),
         (["savepoint", "T", "LAST", "--drop"], "has no savepoint at"),
         (["restore", "T", "20200101000000000"], "a table can be restored to a commit on its active timeline"),
         (["restore", "T", "20200101000000000", "--yes"], "a table can be restored to a commit on its active timeline"),

@@ -423,7 +423,7 @@ DAMAGES = {
         lambda t: replaced(t / PROPERTIES, "MERGE_ON_READ", "COPY_ON_WRITE"), "COPY_ON_WRITE", KNOWN
     ),
     "a table name that is empty": Damage(stated("hoodie.table.name", ""), "has no hoodie.table.name", KNOWN),
-    "a version that is no number": Damage(stated("hoodie.table.version", "six"), "is no number", KNOWN),
+    "a version that is not a number": Damage(stated("hoodie.table.version", "six"), "is not a number", KNOWN),
     "a table type that is none": Damage(stated("hoodie.table.type", "COPY"), "none of its values", KNOWN),
     "a flag that is none": Damage(stated("hoodie.populate.meta.fields", "maybe"), "true or false", KNOWN),
     "a key generator of tables without partitions": Damage(

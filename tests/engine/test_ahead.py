@@ -68,7 +68,7 @@ def test_an_error_of_a_task_ends_the_threads_and_is_not_taken_for_the_end():
         begun = engine(threads).read(fails, list(range(4)), SCHEMA)
         with pytest.raises(ValueError, match="task 1 failed"):
             begun.read_all()
-        with pytest.raises(HoodieError, match=r"broke off earlier .*task 1 failed.*scan again"):
+        with pytest.raises(HoodieError, match=r"failed earlier .*task 1 failed.*scan again"):
             begun.read_next_batch()
         assert none_is_left()
 

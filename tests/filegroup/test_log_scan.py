@@ -322,7 +322,7 @@ def test_a_log_file_that_is_gone_is_told():
     piece = FileSlice(FileGroupId("p", "f"), t(0), None, (LogFile("p", "f", t(0), 1, ".f.log.1", 5, 5),))
     visible = VisibleInstants(frozenset(), frozenset(), t(1))
     storage = new_storage(FakeClock())
-    with pytest.raises(TableNotFoundError, match="it was deleted after this operation had begun"):
+    with pytest.raises(TableNotFoundError, match="it was deleted during this operation"):
         read_log_records(storage, piece, WANTED, rule=EVENT, visible=visible)
     storage.create_new(PROPERTIES, b"")
     with pytest.raises(CorruptFileError, match=r"p/\.f\.log\.1 of table .* is gone"):

@@ -92,5 +92,5 @@ def test_a_file_without_any_of_them_is_one_of_another_kind():
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1PAR1", b"x" * 100, b"PAR1" + b"\xff" * 50 + b"PAR1"])
 def test_what_is_no_parquet_file_is_told_with_its_name(data):
-    with pytest.raises(CorruptFileError, match=r"p/f\.parquet is no whole Parquet file"):
+    with pytest.raises(CorruptFileError, match=r"p/f\.parquet is not a whole Parquet file"):
         read(data, ["a"])

@@ -148,7 +148,7 @@ def test_what_makes_no_path_is_told_with_column_and_row(values, options, told):
     ("options", "told"),
     [
         ({"output_dateformat": "bbb"}, "output.dateformat='bbb': has the letter 'b'"),
-        ({"output_timezone": "Mars"}, "output.timezone='Mars': 'Mars' is no time zone"),
+        ({"output_timezone": "Mars"}, "output.timezone='Mars': 'Mars' is not a time zone"),
         (
             {"timestamp_type": "DATE_STRING", "input_dateformat": "yy"},
             "input.dateformat='yy': has a year of two digits",

@@ -51,7 +51,7 @@ def test_only_a_time_with_an_offset_is_moved_to_the_tables_zone():
      "9999-12-31T23:59:59-10:00"],
 )  # fmt: skip
 def test_anything_else_is_told_with_the_forms(text):
-    with pytest.raises(OptionError, match=r"option as\.of\.instant=.* is no instant, expected 17 or 14 digits"):
+    with pytest.raises(OptionError, match=r"option as\.of\.instant=.* is not an instant, expected 17 or 14 digits"):
         parse_instant_option(text, name="as.of.instant")
 
 

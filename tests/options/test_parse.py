@@ -499,7 +499,7 @@ def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
         ("hoodie.write.record.merge.mode", "CUSTOM", "is not supported by this release"),
         ("hoodie.datasource.write.payload.class", "com.acme.P", "is a payload class that is not supported"),
         ("hoodie.python.mor.inserts", "log", "is not supported by this release"),
-        ("hoodie.python.merger", "two words", "is no name"),
+        ("hoodie.python.merger", "two words", "is not a name"),
         ("hoodie.write.lock.provider", "Zookeper", "it can be in_process, filesystem, storage, zookeeper"),
         ("hoodie.logfile.data.block.format", "hfile", "is not supported by this release, which has avro, parquet"),
         ("hoodie.base.file.format", "ORC", "only PARQUET is"),
@@ -626,7 +626,7 @@ def test_defaults_come_from_the_folder_that_the_environment_names(tmp_path, monk
     (tmp_path / "hoodie-defaults.conf").write_text("hoodie.compact.inline=true\n", encoding="utf-8")
     assert load_defaults() == {"hoodie.compact.inline": "true"}
     monkeypatch.setenv("HOODIE_CONF_DIR", str(tmp_path / "absent"))
-    with pytest.raises(OptionError, match="is no folder"):
+    with pytest.raises(OptionError, match="is not a folder"):
         load_defaults()
 
 

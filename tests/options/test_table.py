@@ -140,7 +140,7 @@ def test_checksum_is_that_of_the_witness():
             {"timebased": {TYPE: "DAYS", OUTPUT: "yyyy"}, "partition_fields": ("a:TIMESTAMP",)},
             "is not one of UNIX_TIMESTAMP",
         ),
-        ({"timebased": DATES | {DELIMITER: "("}, "partition_fields": ("a:TIMESTAMP",)}, "is no regular expression"),
+        ({"timebased": DATES | {DELIMITER: "("}, "partition_fields": ("a:TIMESTAMP",)}, "is not a regular expression"),
         ({"keygen": KeyGeneratorType.SIMPLE, "record_key_fields": ("a", "b")}, "use COMPLEX"),
         ({"keygen": KeyGeneratorType.SIMPLE, "partition_fields": ("a", "b")}, "use COMPLEX"),
         ({"keygen": KeyGeneratorType.NON_PARTITION}, "takes no partition column"),
@@ -294,7 +294,7 @@ def test_the_bucket_index_of_a_new_table_is_read_back_and_holds_against_options(
 @pytest.mark.parametrize("count", ["many", "0", "-4", "9" * 30])
 def test_a_number_of_buckets_that_is_none_is_damage(count):
     properties = {**table_properties(OPTIONS), "hoodie.python.bucket.count": count}
-    with pytest.raises(CorruptFileError, match=r"hoodie\.python\.bucket\.count=.* is no number of buckets"):
+    with pytest.raises(CorruptFileError, match=r"hoodie\.python\.bucket\.count=.* is not a number of buckets"):
         parse_table_config(properties, uri=URI)
 
 
@@ -476,7 +476,7 @@ def test_tables_that_cannot_be_read_are_unsupported(changed, told):
     [
         ({"hoodie_table_name": None}, "there is no hoodie.table.name"),
         ({"hoodie_table_name": "renamed"}, "hoodie.table.checksum=.* was it edited"),
-        ({"hoodie_table_version": "six"}, "is no number"),
+        ({"hoodie_table_version": "six"}, "is not a number"),
         ({"hoodie_table_type": "MOR"}, "hoodie.table.type='MOR'"),
         ({"hoodie_populate_meta_fields": "maybe"}, "expected true or false"),
     ],

@@ -88,7 +88,7 @@ def test_without_the_history_files_the_commits_say_enough_until_they_do_not(gold
     ):
         table.scan().to_arrow()  # the first commit states no version
     history.write_text(text[: len(text) // 2])
-    with pytest.raises(CorruptFileError, match=r"\.schemacommit: the schema of columns with ids is no JSON"):
+    with pytest.raises(CorruptFileError, match=r"\.schemacommit: the schema of columns with ids is not JSON"):
         table.scan()
     history.write_text(text)
     assert rows_of(table.scan(meta_columns=True).to_arrow()) == expected["snapshot"]

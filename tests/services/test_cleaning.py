@@ -215,7 +215,7 @@ def test_a_scan_that_meets_a_cleaned_file_says_which_clean_it_was():
     for turn in range(3, 6):
         table.upsert(rows(turn))
     clean = table.clean(retain_commits=1).instant
-    with pytest.raises(MissingFileError, match=f"deleted by the clean of instant {clean}.*Query the table anew"):
+    with pytest.raises(MissingFileError, match=f"deleted by the clean of instant {clean}.*Query the table again"):
         list(scan.to_batches())
 
 

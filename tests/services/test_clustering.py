@@ -223,7 +223,7 @@ def test_where_chooses_partitions_and_takes_no_other_columns(kind):
         ({"sort_by": "city"}, "no column 'city'"),
         ({"sort_by": "val", "layout": "peano"}, "layout='peano' is not one of linear"),
         ({"sort_by": []}, "names no column"),
-        ({"target_file_mb": 0}, "is no size"),
+        ({"target_file_mb": 0}, "is not a size"),
         ({"options": {"hoodie.clustering.plan.strategy.class": "org.acme.Mine"}}, "is not one of"),
         ({"options": {"hoodie.clustering.preserve.commit.metadata": "false"}}, "only true is"),
     ],

@@ -103,7 +103,7 @@ def test_ways_to_write_a_day(path):
 @pytest.mark.parametrize("path", ["", "rome", "2026/02", "20260228", "city=rome"])
 def test_a_partition_that_is_no_day_is_an_error_that_names_it(path):
     for strategy in (Strategy.DAY_BASED, Strategy.BOUNDED_PARTITION_AWARE, Strategy.UNBOUNDED_PARTITION_AWARE):
-        with pytest.raises(OptionError, match=f"partition {path!r} is no day"):
+        with pytest.raises(OptionError, match=f"partition {path!r} is not a day"):
             chosen(strategy, days(path))
 
 
@@ -143,7 +143,7 @@ def test_a_function_that_makes_slices_up_is_an_error():
 
 @pytest.mark.parametrize("given", [None, True, ["a"], [[]]])
 def test_a_function_that_gives_something_else_is_an_error_that_names_it(given):
-    with pytest.raises(OptionError, match=r"the compaction strategy gave .*slices"):
+    with pytest.raises(OptionError, match=r"the compaction strategy returned .*slices"):
         chosen(Strategy.UNBOUNDED, [candidate("a")], chooses=lambda _: given)
 
 

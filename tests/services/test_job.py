@@ -111,7 +111,7 @@ def test_the_same_error_is_logged_once_and_so_is_its_end(table, caplog, monkeypa
         assert [each.levelname for each in caplog.records] == ["WARNING"]
         broken.clear()
         job.run_once()
-    assert [each.message for each in caplog.records][1:] == ["opening of table memory://t does not fail any more"]
+    assert [each.message for each in caplog.records][1:] == ["opening of table memory://t works again"]
 
 
 def test_another_error_is_said_too(caplog):

@@ -122,7 +122,7 @@ def test_a_frame_that_outlives_its_files_says_so_and_can_be_refreshed(enabled, d
         if kind == "MERGE_ON_READ":
             table.compact()
     with pytest.raises(
-        MissingFileError, match=r"deleted by (the clean of instant|a clean,) .*Query the table anew.*refreshByPath"
+        MissingFileError, match=r"deleted by (the clean of instant|a clean,) .*Query the table again.*refreshByPath"
     ) as error:
         frame.collect()
     assert "REFRESH TABLE" not in str(error.value)
@@ -161,7 +161,7 @@ def test_every_read_that_outlives_its_files_says_so(enabled, dim, kind):
             table.compact()
     for frame in frames:
         with pytest.raises(
-            MissingFileError, match=r"^\S+ of table \S+ was deleted by (the clean of|a clean,) .*Query the table anew"
+            MissingFileError, match=r"^\S+ of table \S+ was deleted by (the clean of|a clean,) .*Query the table again"
         ) as error:
             frame.collect()
         assert "\n" not in str(error.value)

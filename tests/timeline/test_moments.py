@@ -66,7 +66,7 @@ def test_what_names_no_moment_is_refused_with_what_is_taken(made):
             OptionError, match="the result of a commit, an instant of `history\\(\\)`, a savepoint, or -1"
         ):
             act(1.5)
-        with pytest.raises(OptionError, match="is no instant, expected 17 or 14 digits"):
+        with pytest.raises(OptionError, match="is not an instant, expected 17 or 14 digits"):
             act("next tuesday")
         with pytest.raises(
             InstantNotFoundError, match=r"instant=-99 counts back further than there are instants \(\d\)"

@@ -18,7 +18,7 @@ T = "20260101120000000"
         (Action.COMPACTION, State.REQUESTED, "`hoodie compaction run PATH` runs it"),
         (Action.COMPACTION, State.INFLIGHT, "being run; if its runner died, `hoodie compaction run PATH`"),
         (Action.CLEAN, State.INFLIGHT, "`hoodie clean PATH`, finishes it"),
-        (Action.SAVEPOINT, State.INFLIGHT, "a savepoint that was being made"),
+        (Action.SAVEPOINT, State.INFLIGHT, "an unfinished savepoint"),
     ],
 )
 def test_a_pending_instant_is_explained_with_what_becomes_of_it(action, state, said):

@@ -204,7 +204,7 @@ def test_a_savepoint_in_the_way_has_to_be_dropped_first(kind):
 def test_only_the_newest_commit_is_rolled_back(kind):
     scene = Scene(kind)
     with pytest.raises(
-        CommitConflictError, match=f"came after it. To take back both, restore the table to {scene.instants[2]}"
+        CommitConflictError, match=f"came after it. To undo both, restore the table to {scene.instants[2]}"
     ):
         scene.table.rollback(scene.instants[3])
     said = scene.table.rollback(scene.instants[4], dry_run=True)
@@ -350,7 +350,7 @@ def test_writes_and_services_wait_for_a_restore_of_a_living_process_and_then_say
         lambda: table.restore(scene.instants[0]),
         lambda: table.rollback(scene.instants[0]),
     ):
-        with pytest.raises(CommitConflictError, match="being taken back to an earlier commit"):
+        with pytest.raises(CommitConflictError, match="being restored to an earlier commit"):
             act()
     assert plan_clean(table._context, table._context.snapshot(), parse_write_options({}).write.cleaning) is None
     context.liveness.abandon(time)
@@ -627,7 +627,7 @@ def test_a_query_whose_files_are_taken_back_while_it_is_read_says_by_what_and_to
     scene.table.restore(scene.instants[1]) if name == "restore" else scene.table.rollback(undone)
     newest = scene.table.timeline.newest(Action.RESTORE if name == "restore" else Action.ROLLBACK)
     with pytest.raises(
-        MissingFileError, match=rf"deleted by the {name} of instant {newest.time}.*Query the table anew"
+        MissingFileError, match=rf"deleted by the {name} of instant {newest.time}.*Query the table again"
     ):
         list(query.to_batches())
     assert query.to_arrow() == scene.fresh().scan().to_arrow()  # of which nobody has seen a part: it begins again

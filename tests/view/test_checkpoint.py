@@ -84,7 +84,7 @@ def test_one_that_cannot_be_followed_any_more_is_told_and_dropped(table, options
     with caplog.at_level(logging.WARNING, "hoodie"):
         assert slices(context) == by_listing(table._context.storage)
     assert listed
-    assert "is of no use any more: commits were archived since" in caplog.text
+    assert "is out of date: commits were archived since" in caplog.text
     context, listed = started(table, options)
     assert slices(context) == by_listing(table._context.storage)
     assert listed == []
@@ -97,7 +97,7 @@ def test_a_damaged_one_is_told_and_dropped(table, options, tmp_path, caplog):
     path.write_bytes(whole[:-3])
     with caplog.at_level(logging.WARNING, "hoodie"):
         context, listed = started(table, options)
-    assert "is no whole checkpoint" in caplog.text
+    assert "is not a whole checkpoint" in caplog.text
     assert "it is dropped" in caplog.text
     assert not path.exists()
     assert slices(context) == by_listing(table._context.storage)

@@ -144,7 +144,7 @@ def test_a_number_of_buckets_says_nothing_without_the_index_type():
 
 
 def test_a_hash_field_has_to_be_a_key_column():
-    with pytest.raises(OptionError, match=r"'val', which is no record key column of table 't': take some of 'id'"):
+    with pytest.raises(OptionError, match=r"'val', which is not a record key column of table 't': take some of 'id'"):
         new_table(table_type=MOR, more={**BUCKET, "hoodie.bucket.index.hash.field": "val"})
 
 

@@ -215,7 +215,7 @@ def test_numbers_of_python_take_the_tables_narrower_types(tmp_path):
         (5, "cannot take rows from a builtins.int"),
         ("rows.parquet", "cannot take rows from a builtins.str"),
         (b"x", "cannot take rows from a builtins.bytes"),
-        (["k1", "k2"], "the items of the list are of type str, which are no rows"),
+        (["k1", "k2"], "the items of the list are of type str, which are not rows"),
         ([("a", 1)], "the items of the list are of type tuple"),
         (np.arange(3), "cannot take rows from a numpy.ndarray"),
         (FRAME["n"], "cannot take rows from a pandas.* non-struct type|cannot take rows from a pandas.*Series"),

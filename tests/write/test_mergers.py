@@ -99,10 +99,10 @@ def fails(older, newer):
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (lambda o, n: n.slice(1), "gave 1 rows for 2 pairs"),
+        (lambda o, n: n.slice(1), "returned 1 rows for 2 pairs"),
         (lambda o, n: n.select(["id", "n"]), "2 columns where 4 were expected"),
         (lambda o, n: n.set_column(1, "n", n["n"].cast(pa.int32())), "n: int32 where n: int64 was expected"),
-        (lambda o, n: n.to_pylist(), "gave a list, not a pyarrow.Table"),
+        (lambda o, n: n.to_pylist(), "returned a list, not a pyarrow.Table"),
         (fails, "failed with RuntimeError: no sum today"),
     ],
 )

@@ -157,8 +157,8 @@ def test_integers_of_more_than_64_bits_are_decimals_or_refused():
     ("values", "told"),
     [
         ([{1: "a"}], "column 'c' is a map, and has the key 1 .int.: keys are texts"),
-        ([[("a", 1, 2)]], "column 'c' is a map, and .* is no pair of key and value"),
-        ([["a"]], "column 'c' is a map, and 'a' is no pair"),
+        ([[("a", 1, 2)]], "column 'c' is a map, and .* is not a pair of key and value"),
+        ([["a"]], "column 'c' is a map, and 'a' is not a pair"),
         ([{None: 1}], "has the key None"),
     ],
 )
