@@ -65,9 +65,9 @@ class Changes(Protocol[R_co]):
 class Consumer(Generic[R]):
     """A cursor over the changes of a table, made by `HoodieTable.consumer`. Its place is kept in the table under its name.
 
-    Used in a `with` block: at the end of the block the place moves behind what `changes` gave. Where an error ends the block, or the
-    process dies, it stays, and the next one reads the same changes again. So every change is seen at least once, and once where
-    nothing fails. Read the rows inside the block: what was asked for counts as read.
+    Use it in a `with` block: at its end the place moves past the changes that `changes` gave. If an error ends the block, or
+    the process dies, the place stays, and the next run reads the same changes again. So every change is seen at least once, and
+    exactly once if nothing fails. Read the rows inside the block: a range that `changes` gave counts as read.
 
     Example:
         >>> with table.consumer("dashboard") as c:
@@ -127,11 +127,10 @@ class Consumer(Generic[R]):
         full_scan_fallback: bool = False,
         meta_columns: bool = False,
     ) -> R:
-        """What was committed after the place, as `HoodieTable.changes` gives it.
+        """The changes after the place, as `HoodieTable.changes` gives them.
 
-        The first call fixes where the range ends. Until the place is moved further calls are about the same range, so one may ask
-        twice, for other columns or after an error. `commit` begins the next range. Rows that `where` or a `limit` leave out count as
-        read.
+        The first call fixes where the range ends. Until the place moves, further calls read the same range, for other columns
+        or after an error. `commit` begins the next range. Rows that `where` or a `limit` leave out count as read.
 
         Args:
             until: where the range ends at the latest, inclusive; never later than the last commit that can be passed safely.
@@ -141,9 +140,9 @@ class Consumer(Generic[R]):
             What `HoodieTable.changes` returns.
 
         Raises:
-            InstantNotFoundError: what comes after the place was archived or cleaned, or the table was restored to before it. `seek`
-                to where it can be read.
-            OptionError: `until` lies before the place, or before the end of the range that was begun.
+            InstantNotFoundError: the commits after the place were archived or cleaned, or the table was restored to before it.
+                `seek` to a readable instant.
+            OptionError: `until` lies before the place, or before the end of the open range.
         """
         end = self._end(until)
         if parse_images(images) is not ChangeFormat.LATEST_STATE:
@@ -166,11 +165,11 @@ class Consumer(Generic[R]):
 
     @changes_table
     def commit(self) -> None:
-        """Move the place behind what `changes` gave, now. The end of a `with` block does so, too.
+        """Move the place past the changes that `changes` gave, now. The end of a `with` block does so, too.
 
         Raises:
-            CommitConflictError: another process has moved the consumer since this one read its place, or dropped it. The place is as
-                that has left it.
+            CommitConflictError: another process has moved or dropped the consumer since this one read its place. This call did
+                not move it.
 
         Example:
             >>> with table.consumer("dashboard") as c:
@@ -189,20 +188,20 @@ class Consumer(Generic[R]):
         """How many commits come after the place, and how old the first of them is.
 
         Returns:
-            The lag as of now; what `changes` gave counts until it is committed.
+            The lag as of now; changes that were given but not committed count.
         """
         return lag_behind(self._context, self._context.snapshot(), self._stored.place.position)
 
     @changes_table
     def seek(self, to: Moment) -> None:
-        """Put the place somewhere else, at once; what `changes` gave before is forgotten.
+        """Move the place at once; the open range of `changes` is dropped.
 
         Args:
             to: a moment as `HoodieTable.changes(since=…)` takes it; changes after it come next. "earliest" is the beginning, and
                 "latest" the last commit that can be passed safely, which also stands for all moments after it.
 
         Raises:
-            InstantNotFoundError: the moment belongs to commits that a restore or a rollback has taken back.
+            InstantNotFoundError: the moment belongs to commits that a restore or a rollback has undone.
             CommitConflictError: as `commit` has it.
         """
         # Also where it stands there already: another process may have moved it since.
@@ -294,19 +293,19 @@ class TableConsumers(ABC, Generic[R]):
 
     @changes_table
     def consumer(self, name: str, *, start: Moment = "earliest") -> Consumer[R]:
-        """A durable cursor over the changes of the table, which the table keeps under a name. It is made when it is used first.
+        """A durable cursor over the changes of the table, which the table keeps under a name. The first use creates it.
 
         Args:
             name: up to 100 ASCII letters, digits, dots, hyphens and underscores.
-            start: where a new one begins: "earliest", "latest", or a moment as `changes(since=…)` takes it. One that is there stays
-                where it is.
+            start: where a new one begins: "earliest", "latest", or a moment as `changes(since=…)` takes it. An existing one
+                keeps its place.
 
         Returns:
             The consumer, for a `with` block.
 
         Raises:
             OptionError: the name or the start cannot be understood.
-            InstantNotFoundError: the start belongs to commits that were taken back.
+            InstantNotFoundError: the start belongs to commits that were undone.
             CorruptFileError: the file with its place is damaged.
 
         Example:
@@ -333,7 +332,7 @@ class TableConsumers(ABC, Generic[R]):
 
     @changes_table
     def drop_consumer(self, name: str) -> None:
-        """Forget a named consumer. What it has read stays read; under the same name a new one can be made.
+        """Drop a named consumer. A new one can be created under the same name.
 
         Raises:
             OptionError: there is no such consumer.

@@ -157,7 +157,7 @@ class HoodieTable(TableVerbs["Rows"], TableServices, TableConsumers["Scan"]):
     def write(
         self, data: Rows, operation: str | WriteOperation, options: Mapping[str, str] | None = None
     ) -> CommitResult:
-        """Write with any operation: what `upsert`, `insert` and the others do, for programs that choose at run time.
+        """Write with any operation, as `upsert`, `insert` and the others do, for programs that choose at run time.
 
         Args:
             data: the rows, as `upsert` takes them.
@@ -243,7 +243,7 @@ class HoodieTable(TableVerbs["Rows"], TableServices, TableConsumers["Scan"]):
         full_scan_fallback: bool = False,
         meta_columns: bool = False,
     ) -> Scan:
-        """Query what was committed after `since`, up to and including `until`.
+        """Query the changes that were committed after `since`, up to and including `until`.
 
         By default this is an incremental pull: the latest state of the rows that were written in the range. Deletes are not in it.
         On a merge-on-read table rows are merged only with what was written in the range, as Apache Hudi does: a late row that lost
@@ -368,11 +368,11 @@ def is_table(path: str | PathLike[str], *, storage_options: Mapping[str, str] | 
         storage_options: how to reach the storage.
 
     Returns:
-        True also for a table that `open_table` refuses: of a version that this release does not know, or with damaged properties.
-        False where nothing stands, or something else than a table.
+        True also for a table that `open_table` refuses: of a version that this release does not know, or with damaged
+        properties. False if there is nothing, or something else than a table.
 
     Raises:
-        OptionError: the address is none.
+        OptionError: the address is not valid.
         AccessDeniedError: the storage may not be read.
 
     Example:
@@ -425,7 +425,7 @@ def create_table(
         schema: its columns: a schema or a frame of pyarrow, pandas, polars or Spark, or a dict such as
             {"id": "string", "fare": "float64"}. None takes them from the first write.
         record_key: the column, or the columns, by which a row is found again.
-        partition_by: the columns by whose values rows are put into folders; None: as the options say, else not partitioned.
+        partition_by: the columns whose values choose the folder of a row; None: as the options say, else not partitioned.
         ordering: of two rows with one key the greater value of this column wins; None: as the options say, else the later
             write wins.
         table_type: "COPY_ON_WRITE" (quick to read) or "MERGE_ON_READ" (quick to write); None: as the options say, else

@@ -175,10 +175,10 @@ class TableVerbs(ABC, Generic[Data]):
         return self._write(data, WriteOperation.BULK_INSERT, options)
 
     def append(self, data: Data, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows as they are: no key is looked up, and no file that is there is rewritten, however few the rows are.
+        """Add rows as they are: no key is looked up, and no existing file is rewritten, however few the rows are.
 
-        What `mode="append"` does in other systems: a bulk insert that no option makes look for keys. A key that is stored already
-        stands twice afterwards. Each append makes a file in each of its partitions; `cluster()` puts small ones together.
+        What `mode="append"` does in other systems: a bulk insert that no option makes look for keys. A key that is stored
+        already is there twice afterwards. Each append makes a file in each of its partitions; `cluster()` puts small ones together.
 
         Args:
             data: the rows, as `upsert` takes them.
@@ -229,14 +229,14 @@ class TableVerbs(ABC, Generic[Data]):
         return self._delete_by(where, options)
 
     def insert_overwrite(self, data: Data, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Replace all rows of those partitions that the data has rows for; without rows nothing changes.
+        """Replace all rows of the partitions of the data; without rows nothing changes.
 
         Args:
             data: the rows, as `upsert` takes them.
             options: Hudi's write options, for this write.
 
         Returns:
-            What the write did; its `replaced` counts the file groups that do not count any more.
+            What the write did; its `replaced` counts the replaced file groups.
         """
         return self._write(data, WriteOperation.INSERT_OVERWRITE, options)
 
@@ -260,10 +260,10 @@ class TableVerbs(ABC, Generic[Data]):
             options: Hudi's write options, for this write.
 
         Returns:
-            What the write did; deleted rows are not counted, for no file is opened.
+            What the write did; deleted rows are not counted, because no file is opened.
 
         Raises:
-            OptionError: this is no list of paths, or the table is empty.
+            OptionError: this is not a list of paths, or the table is empty.
 
         Example:
             >>> table.delete_partitions(["city=rome", "city=o*"])

@@ -35,8 +35,8 @@ class Cleans(OpenTable):
     ) -> CleanResult:
         """Delete old versions of files. Writes do this by themselves where `hoodie.clean.automatic` is true.
 
-        Queries of this process that are being read keep their files. Other processes, and Spark with a DataFrame, need to be done
-        with a query before as many commits, or hours, have passed as are retained.
+        Queries that this process is reading keep their files. Queries of other processes, and DataFrames of Spark, have to end
+        while their commit is still among those that are retained.
 
         Args:
             options: Hudi's options of cleans.
@@ -46,7 +46,7 @@ class Cleans(OpenTable):
             dry_run: delete nothing, and say what would be deleted.
 
         Returns:
-            How many files went, their bytes, and the earliest instant that can be read afterwards.
+            The number of deleted files, their bytes, and the earliest instant that can be read afterwards.
 
         Raises:
             OptionError: more than one of the three was given.
@@ -79,10 +79,10 @@ class Archiving(OpenTable):
         max_commits: int | None = None,
         dry_run: bool = False,
     ) -> ArchiveResult:
-        """Move the oldest commits to the archived timeline, so that readers and writers have few to look at. Writes do this by
+        """Move the oldest commits to the archived timeline, so that readers and writers list few of them. Writes do this by
         themselves where `hoodie.archive.automatic` is true.
 
-        Rows and files stay as they are. `history(archived=True)` and pulls reach the commits still.
+        Rows and files stay as they are. `history(archived=True)` and pulls still reach the commits.
 
         Args:
             options: Hudi's options of archiving.
@@ -91,8 +91,8 @@ class Archiving(OpenTable):
             dry_run: move nothing, and say what would be moved.
 
         Returns:
-            The instants that were moved, and what held back others: a savepoint, a write at work, files that were replaced and not
-            yet cleaned.
+            The moved instants, and the reason why others stayed: a savepoint, a pending write, replaced files that are not
+            cleaned yet.
 
         Raises:
             CorruptFileError: the file of an instant is damaged; nothing was moved.
@@ -112,7 +112,7 @@ class Expiry(OpenTable):
         """Delete partitions that have not been changed for some days. With `hoodie.partition.ttl.inline=true` writes do this by
         themselves, and so does a services job.
 
-        Their rows are gone for readers of now, as after `delete_partitions`. Files stay for readers of earlier moments until they
+        New queries do not see their rows, as after `delete_partitions`. Files stay for readers of earlier moments until they
         are cleaned.
 
         Args:
@@ -126,7 +126,7 @@ class Expiry(OpenTable):
 
         Raises:
             OptionError: nothing says after how many days, or the table is not partitioned.
-            CommitConflictError: other writers wrote to these partitions all the time.
+            CommitConflictError: other writers kept writing to these partitions.
 
         Example:
             >>> table.expire_partitions(days=90, dry_run=True).partitions

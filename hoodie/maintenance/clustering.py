@@ -36,7 +36,7 @@ class Clusterings(OpenTable):
         options: Mapping[str, str] | None = None,
         wait_s: float = 30,
     ) -> str | None:
-        """Plan a clustering, which puts rows in order in new files; `run_clustering` runs it, perhaps in another process.
+        """Plan a clustering, which sorts rows into new files; `run_clustering` runs it, perhaps in another process.
 
         Until it has been run, writes that change rows of its files are refused (`hoodie.clustering.updates.strategy`).
 
@@ -45,7 +45,7 @@ class Clusterings(OpenTable):
             wait_s: how long to wait for pending writes; then the plan goes without their file groups.
 
         Returns:
-            The instant of the plan, or None when there is nothing to put in order.
+            The instant of the plan, or None when there is nothing to sort or merge.
         """
         return self._schedule(
             Action.CLUSTERING, self._clustering(sort_by, layout, where, target_file_mb, options), wait_s=wait_s
@@ -81,8 +81,8 @@ class Clusterings(OpenTable):
         target_file_mb: float | None = None,
         options: Mapping[str, str] | None = None,
     ) -> list[CommitResult]:
-        """Put the rows of each partition in order in new files, so that filters open few of them; without `sort_by`, put small
-        files together. Schedules a clustering and runs all that are pending.
+        """Sort the rows of each partition into new files, so that filters open few of them; without `sort_by`, merge small
+        files. Schedules a clustering and runs all pending ones.
 
         Args:
             sort_by: the columns that queries filter by.
@@ -114,7 +114,7 @@ class Clusterings(OpenTable):
         target_file_mb: float | None = None,
         options: Mapping[str, str] | None = None,
     ) -> ClusteringPlan:
-        """What `cluster` would put in order: groups of files, and into how many files each. Changes nothing."""
+        """The groups of files that `cluster` would sort, and how many files each would become. Changes nothing."""
         context, write = self._clustering(sort_by, layout, where, target_file_mb, options)
         return hoodie.services.clustering.preview_clustering(context, write.clustering)
 

@@ -33,13 +33,13 @@ class Compactions(OpenTable):
     ) -> str | None:
         """Plan a compaction, which merges log files into base files; `run_compaction` runs it, perhaps in another process.
 
-        New writes are held back for a moment, so that pending ones can end: their file groups could not be planned.
+        New writes wait for a moment, so that pending ones can end: the plan leaves out their file groups.
 
         Args:
             options: Hudi's options of compactions.
-            strategy: which slices are taken: a name such as `log_file_size` (the default), `log_file_num` or `day_based`, or the
+            strategy: the choice of slices: a name such as `log_file_size` (the default), `log_file_num` or `day_based`, or the
                 class of Apache Hudi; several with commas between them follow each other. Or a function of the candidate slices,
-                with their sizes, that gives those to take.
+                with their sizes, that returns the slices to take.
             wait_s: how long to wait for pending writes; then the plan goes without their file groups.
 
         Returns:
@@ -63,10 +63,10 @@ class Compactions(OpenTable):
                 pending, oldest first.
             budget_s: the first is always run, and a further one only if it is expected to end in so many seconds; None is no limit.
             options: Hudi's options of files, for the new base files.
-            memory_mb: how much a compaction may hold in memory, on Spark each of its tasks; what is more goes to disk.
+            memory_mb: how much a compaction, or each of its tasks on Spark, may hold in memory; the rest goes to disk.
 
         Returns:
-            What each of them did that this call ran itself.
+            The results of the compactions that this call ran itself.
 
         Raises:
             InstantNotFoundError: no compaction is pending at that instant.
@@ -90,8 +90,8 @@ class Compactions(OpenTable):
         Args:
             options: Hudi's options of compactions.
             strategy: as in `schedule_compaction`.
-            budget_s: run what fits into so many seconds, at least one plan. What is pending goes first. Then several small plans are
-                scheduled, and those that do not fit stay for the next call, or another process.
+            budget_s: run the plans that fit into so many seconds, at least one. Pending plans go first. Then several small
+                plans are scheduled. Those that do not fit stay for the next call, or another process.
             memory_mb: as in `run_compaction`.
 
         Returns:
@@ -154,8 +154,8 @@ class LogCompactions(OpenTable):
             memory_mb: as in `run_compaction`.
 
         Returns:
-            What each of them did that this call ran itself. One without an instant had nothing left to do, because its file groups
-            were compacted, clustered or replaced meanwhile; its plan is gone.
+            The results of the log compactions that this call ran itself. One without an instant had nothing left to do, because its
+            file groups were compacted, clustered or replaced meanwhile; its plan is gone.
 
         Raises:
             InstantNotFoundError: no log compaction is pending at that instant.
@@ -171,9 +171,9 @@ class LogCompactions(OpenTable):
     ) -> list[CommitResult]:
         """Merge the log files of file slices into one each, now: schedule a log compaction and run all that are pending.
 
-        Base files stay as they are, so it costs what the logs weigh; `compact` costs as much as the base files do. Queries open one
-        log of such a slice instead of many. The older files stay for readers of earlier moments until the slice is compacted and
-        cleaned.
+        Base files stay as they are, so the cost follows the size of the logs; that of `compact` follows the base files. Queries open
+        one log of such a slice instead of many. The older files stay for readers of earlier moments until the slice is compacted
+        and cleaned.
 
         Args:
             options: Hudi's options of log compactions.

@@ -29,17 +29,17 @@ class Erasure(Compactions, Cleans, Savepoints):
 
     @changes_table
     def erase(self, keys: Any, options: Mapping[str, str] | None = None) -> EraseResult:
-        """Delete rows, and let nothing of them stay in any file: compact logs, clean older versions, archive the commits before.
+        """Delete rows and remove them from every file: compact logs, clean older versions, archive the commits before.
 
-        Nobody reads an earlier moment of the table afterwards, and pulls begin anew. docs/ERASURE.md says what holds a deleted row,
-        and how to do it once for many erasures.
+        Afterwards nobody can read an earlier moment of the table, and pulls start again. docs/ERASURE.md says where deleted
+        rows are, and how to erase many at once.
 
         Args:
             keys: as `delete` takes them; without partition columns the rows are found in all partitions.
             options: Hudi's write options.
 
         Returns:
-            What was done, and `remaining`: why something may still be there. It is true where nothing is.
+            The counts, and `remaining`: the places that may still hold the rows. It is true if there are none.
 
         Raises:
             CommitConflictError: a savepoint keeps older files. Nothing was done.

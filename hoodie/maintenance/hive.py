@@ -26,12 +26,12 @@ class HiveRegistration(OpenTable):
         options: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> HiveSyncResult:
-        """Register the table in a Hive metastore, or bring its registration up to date: what `hoodie.hive.register` does. With
+        """Register the table in a Hive metastore, or update its registration, as `hoodie.hive.register` does. With
         `hoodie.datasource.hive_sync.enable=true` writes do this by themselves.
 
         Args:
             metastore: `thrift://host:9083`, several servers of one metastore with commas between.
-            database: made when it is not there.
+            database: created if it does not exist.
             table: the name to register by; None is the name of the table.
             options: Hudi's options `hoodie.datasource.hive_sync.*` and `hoodie.meta.sync.*`.
             dry_run: only ask, and say what would change.

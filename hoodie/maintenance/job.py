@@ -19,7 +19,7 @@ class Job(OpenTable):
     def services(
         self, *, every_s: float = 300, budget_s: float | None = 120, options: Mapping[str, str] | None = None
     ) -> ServicesJob:
-        """Table services beside an ingest loop: in a `with` block a thread does what is due, round after round.
+        """Table services beside an ingest loop: in a `with` block a thread runs the due services, round after round.
 
         A round rolls dead writers back, runs pending plans, compacts, cleans and archives. docs/SERVICES.md says when each of them
         is due. Give the writers `hoodie.table.services.enabled=false`, so that they leave all of it to this job.
@@ -29,7 +29,7 @@ class Job(OpenTable):
 
         Args:
             every_s: from the beginning of a round to that of the next.
-            budget_s: a round begins nothing more after so many seconds; None is no limit.
+            budget_s: a round starts no more work after so many seconds; None is no limit.
             options: Hudi's options of services.
 
         Returns:

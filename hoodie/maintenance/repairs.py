@@ -29,12 +29,12 @@ class Repairs(OpenTable):
     def repair(
         self, what: str | Sequence[str] | None = None, *, dry_run: bool = True, older_than_s: float = YOUNG_S
     ) -> RepairResult:
-        """Find what is damaged beside the rows, and with `dry_run=False` mend it.
+        """Find damage outside of the rows, and with `dry_run=False` mend it.
 
         "partition-metadata" are the files that make folders partitions: missing and damaged ones are written anew. "stray-files" are
-        data files that no completed instant explains: they are moved away, and `undo_repair` puts them back. "plans" are plans of
-        cleans, rollbacks, begun restores and compactions that are damaged or name files that are gone: they are removed, and what is
-        still due is planned anew.
+        data files that no completed instant explains: they are moved away, and `undo_repair` puts them back. "plans" are plans
+        of cleans, rollbacks, restores and compactions that are damaged or name missing files: they are removed, and services
+        plan again.
 
         Args:
             what: one of these, or several; None: all of them.
@@ -46,7 +46,7 @@ class Repairs(OpenTable):
 
         Raises:
             OptionError: there is no such repair.
-            CorruptFileError: metadata of an instant do not decode, so that nothing can be told of files.
+            CorruptFileError: metadata of an instant do not decode, so files cannot be judged.
 
         Example:
             >>> table.repair()
@@ -70,7 +70,7 @@ class Repairs(OpenTable):
 
         Raises:
             InstantNotFoundError: there is no such set of files.
-            OptionError: readers would take a file for data by now, or another one stands in its place. Nothing was moved.
+            OptionError: readers would count a file as data by now, or another file has its place. Nothing was moved.
         """
         context, _ = self._at_work()
         return hoodie.repair.repairs.undo(context, set_aside)
@@ -129,7 +129,7 @@ class Validation(OpenTable):
                 they name, and footers and bloom filters agree with them.
 
         Returns:
-            What was looked at, and every problem; it is true where there is none.
+            The counts of what was checked, and every problem; it is true if there is none.
 
         Example:
             >>> assert table.validate(deep=True)
@@ -139,7 +139,7 @@ class Validation(OpenTable):
 
     @said_plainly
     def doctor(self, *, deep: bool | None = None) -> Diagnosis:
-        """What is wrong with the table, or will be, and what mends it. What `validate` finds is among it.
+        """Find out what is wrong with the table, or will be, and how to mend it. This includes the findings of `validate`.
 
         Args:
             deep: also read all rows, as `validate` does; None: where the newest state has 64 MB at most.

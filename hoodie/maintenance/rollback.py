@@ -29,7 +29,7 @@ class Rollbacks(OpenTable):
     def rollback(self, instant: Moment | None = None, *, dry_run: Literal[True]) -> RestoreResult: ...
 
     def rollback(self, instant: Moment | None = None, *, dry_run: bool = False) -> list[str] | RestoreResult:
-        """Undo the newest commit, or writes that died on the way. Every write undoes those first, so without an instant it is
+        """Undo the newest commit, or writes whose process died. Every write undoes those first, so a call without an instant is
         hardly ever needed.
 
         Args:

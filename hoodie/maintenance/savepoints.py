@@ -68,7 +68,7 @@ class Savepoints(OpenTable):
 
     @changes_table
     def drop_savepoint(self, instant: Moment) -> None:
-        """Let a savepoint go. Its commit stays; later cleans may delete its files.
+        """Drop a savepoint. Its commit stays; later cleans may delete its files.
 
         Args:
             instant: of the savepoint, or a moment: then the last one before it.
@@ -81,9 +81,9 @@ class Savepoints(OpenTable):
 
     @changes_table
     def restore(self, instant: Moment, *, dry_run: bool = False) -> RestoreResult:
-        """Take the table back to a commit: what was written, compacted and clustered after it is undone, for good.
+        """Take the table back to a commit: everything that was written, compacted and clustered after it is undone for good.
 
-        Nobody may be writing. Whoever pulled changes beyond that commit gets an error that says so.
+        There must be no write in progress. Pulls that have read beyond that commit get an error that says so.
 
         Args:
             instant: a savepoint, a commit on the active timeline whose files were not cleaned, or a moment as `scan(as_of=…)` takes
@@ -91,7 +91,7 @@ class Savepoints(OpenTable):
             dry_run: change nothing, and say what would be lost.
 
         Returns:
-            The instants that are gone, with the rows, files and bytes of these.
+            The undone instants, with their rows, files and bytes.
 
         Raises:
             InstantNotFoundError: there is no such commit, or files of its state were cleaned.

@@ -98,23 +98,23 @@ class ClusteredSlice(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusteringGroup:
-    """Slices of one partition whose rows are put in order together."""
+    """Slices of one partition whose rows are sorted together."""
 
     slices: tuple[ClusteredSlice, ...]
     """Those whose rows go into new files."""
     output_groups: int = 1
-    """About so many new file groups take the rows."""
+    """The rows go into about so many new file groups."""
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ClusteringPlan:
-    """What a clustering is to put in order."""
+    """The files that a clustering sorts or merges."""
 
     groups: tuple[ClusteringGroup, ...]
     """Each is done by itself; empty where there is nothing to do."""
     params: Mapping[str, str] = field(default_factory=dict)
-    """What whoever runs the plan has to know of how it was meant: options of Apache Hudi by their names."""
+    """The options of Apache Hudi that the runner of the plan needs, by their names."""
     keeps_commit_times: bool = True
     """Rows keep their commit times and sequence numbers."""
 

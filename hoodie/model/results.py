@@ -51,14 +51,14 @@ class CommitResult(PlainInstants):
     operation: WriteOperation
     inserted: int = 0
     updated: int = 0
-    """Rows written for keys that were there. Merge-on-read appends late rows too; readers drop those that lose.
+    """Rows written for existing keys. Merge-on-read appends late rows too; readers drop those that lose.
     With the bucket index nothing is looked up: rows that went to the log of a bucket count here, new keys among them."""
     deleted: int = 0
-    """With the bucket index on merge-on-read: deletes written, also of keys that may not be there."""
+    """With the bucket index on merge-on-read: deletes written, also of keys that may not exist."""
     files: int = 0
     """Files written."""
     replaced: int = 0
-    """File groups that this write replaced; their rows are not counted as deleted, for nobody looked at them."""
+    """File groups that this write replaced; their rows are not counted as deleted, because they are not read."""
     bytes_written: int = 0
     index: Mapping[str, int] = field(default_factory=dict)
     """How many base files each way of the look-up decided: "range", "bloom", "bloom+keys", "keys"; file groups
@@ -155,7 +155,7 @@ class CleanResult(PlainInstants):
     files: int = 0
     bytes_freed: int = 0
     earliest_retained: str | None = None
-    """From this instant on the table can be read as it was, now that this clean is done; None: nothing was committed yet."""
+    """The earliest instant at which the table can be read after this clean; None: nothing was committed yet."""
     partitions: int = 0
     """In which files were deleted."""
     dry_run: bool = False
@@ -194,7 +194,7 @@ class ArchiveResult(PlainInstants):
     earliest: str | None = None
     """The first commit on the active timeline now; None: there is none."""
     held_by: str | None = None
-    """What keeps further commits there that are more than enough; None: nothing does."""
+    """The reason why more commits stay than the options ask for; None: there is none."""
     dry_run: bool = False
     seconds: float = 0.0
 
@@ -233,7 +233,7 @@ class EraseResult(PlainInstants):
     archived: int
     """Instants that left the active timeline."""
     remaining: tuple[str, ...] = ()
-    """What may still hold deleted rows, and why."""
+    """The places that may still hold deleted rows, with the reasons."""
 
     def __bool__(self) -> bool:
         return not self.remaining
@@ -254,7 +254,7 @@ class EraseResult(PlainInstants):
 
 @dataclass(frozen=True, repr=False)
 class RestoreResult(PlainInstants):
-    """What a restore, or the rollback of a commit, took back; in a dry run, what it would take back."""
+    """What a restore, or the rollback of a commit, undid; in a dry run, what it would undo."""
 
     instant: str | None
     """Of the restore or rollback. None: a dry run, or there was nothing to undo."""
@@ -270,7 +270,7 @@ class RestoreResult(PlainInstants):
     """Files deleted."""
     bytes_freed: int = 0
     logs: int = 0
-    """Log files that stay, and of which undone rows do not count any more."""
+    """Log files that stay, but whose undone rows no longer count."""
     dry_run: bool = False
     seconds: float = 0.0
 

@@ -77,7 +77,7 @@ class ServiceRound:
     runs: tuple[ServiceRun, ...] = ()
     """What was due, in the order in which it was done."""
     unfinished: bool = False
-    """The time, or the job, was over before everything was looked at; the next round goes on there."""
+    """The budget or the job ended before all services had their turn; the next round continues there."""
     seconds: float = 0.0
 
     @property

@@ -47,8 +47,8 @@ _SHOWN_COLUMNS = 20
 class Scan:
     """Rows of one query: made by `HoodieTable.scan` and `HoodieTable.changes`, run by the method that asks for rows.
 
-    Each such method runs the query anew, on the snapshot of the moment when the scan was made. If a clean took files of that one
-    meanwhile, `to_arrow` and `count` go on to the newest snapshot, unless the query is of a moment or a range.
+    Each such method runs the query again, on the snapshot of the moment when the scan was made. If a clean has deleted files of
+    that snapshot meanwhile, `to_arrow` and `count` read the newest one, unless the query is of a moment or a range.
 
     Any library that takes an Arrow stream takes a scan: `polars.DataFrame(scan)`, `duckdb.from_arrow(scan.to_reader())`,
     `pyarrow.table(scan)`.
@@ -106,7 +106,7 @@ class Scan:
         return None if self.plan.position is None else str(self.plan.position)
 
     def limit(self, rows: int) -> Scan:
-        """The same query with at most so many rows; which ones is not said, for rows have no order.
+        """The same query with at most so many rows. Rows have no order, so it may be any of them.
 
         Files are read only until there are enough.
 
@@ -174,7 +174,7 @@ class Scan:
             begin, step = begin + step, 2 * step
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow record batches, one after the other: for what does not fit into memory.
+        """The rows as Arrow record batches, one after the other: for more rows than fit into memory.
 
         Example:
             >>> for batch in table.scan(columns=["city"]).to_batches():
@@ -205,7 +205,7 @@ class Scan:
         return polars.DataFrame(self.to_arrow())
 
     def count(self) -> int:
-        """The number of rows. One column is read, and what merging and the filter look at."""
+        """The number of rows. It reads one column, and the columns of merging and the filter."""
 
         def read() -> int:
             narrow = self._narrowed()

@@ -32,8 +32,8 @@ AtWork = Callable[[], tuple[TableContext, WriteOptions]]
 class ServicesJob:
     """Table services beside writers; `HoodieTable.services` gives one. A `with` block runs it.
 
-    The block's end begins nothing more, and waits for the piece of work that has begun: one plan of a service, one clean, one
-    archiving. No claim and no lock is left behind.
+    At its end the job starts no more work, and waits for the work in progress: one plan of a service, one clean, one archiving.
+    It leaves no claim and no lock behind.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ServicesJob:
         self.stop()
 
     def start(self) -> None:
-        """Begin: the first round comes at once. A job that was stopped may be started again."""
+        """Start the job: the first round comes at once. A job that was stopped may be started again."""
         if self.is_running:
             return
         self._ended.clear()
@@ -96,11 +96,11 @@ class ServicesJob:
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Begin nothing more; does not wait. May be called by a signal handler."""
+        """Start no more work, and do not wait. A signal handler may call it."""
         self._ended.set()
 
     def stop(self) -> None:
-        """Begin nothing more, and wait for what has begun."""
+        """Start no more work, and wait for the work in progress."""
         self.ask_to_stop()
         self.join()
 
@@ -110,7 +110,7 @@ class ServicesJob:
             self._thread.join(timeout_s)
 
     def run_once(self) -> ServiceRound:
-        """One round now, in this thread; after the one that the job's own thread is at."""
+        """Run one round in this thread, after the current one of the job's own thread."""
         with self._one_at_a_time:
             round_ = self._round()
             self._note(round_)
