@@ -59,7 +59,7 @@ def test_what_keeps_files_is_told(tmp_path, capsys):
     table.upsert({"id": ["b", "a", "c"], "p": ["x", "y", "y"]})
     assert "--keys FILE" in erase(capsys, tmp_path / "t")[2]
     (tmp_path / "keys").write_bytes(b"\xff")
-    assert "no text in UTF-8" in erase(capsys, tmp_path / "t", "--keys", tmp_path / "keys")[2]
+    assert "is not UTF-8 text" in erase(capsys, tmp_path / "t", "--keys", tmp_path / "keys")[2]
     saved = table.savepoint()
     assert erase(capsys, tmp_path / "t", "a")[1]["savepoints"] == [saved]
     assert erase(capsys, tmp_path / "t", "a", "--yes")[0] == FAILED

@@ -231,7 +231,7 @@ def test_thread_that_holds_the_lock_is_refused_at_once(
 ) -> None:
     with lock.held(0):
         for again in (lock, coordinated(storage, waiting=Waiting(clock.sleep, clock.now_s)).lock):
-            with pytest.raises(LockError, match="this very thread"):
+            with pytest.raises(LockError, match="by this thread"):
                 again.acquire(60)
         assert lock.is_held()
     assert clock.pauses_s == []
@@ -402,7 +402,7 @@ def test_instants_are_independent(liveness: Liveness) -> None:
 @pytest.mark.parametrize("instant", ["", "../x", "a/b", ".", "..", "a\0b"])
 def test_what_cannot_name_a_mark_is_no_instant(liveness: Liveness, instant: str) -> None:
     for act in (liveness.hold, liveness.release, liveness.is_alive):
-        with pytest.raises(ValueError, match="no instant"):
+        with pytest.raises(ValueError, match="not an instant"):
             act(instant)
 
 

@@ -179,7 +179,8 @@ def test_a_column_that_cannot_be_read_is_told_with_the_file():
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(b"", "no whole Parquet file"), (b"PAR1 x PAR1", "no whole Parquet file"), (None, "is gone")]
+    ("content", "told"),
+    [(b"", "not a whole Parquet file"), (b"PAR1 x PAR1", "not a whole Parquet file"), (None, "is gone")],
 )
 def test_files_that_are_gone_or_torn_are_told_by_name(content, told):
     storage = new_storage(FakeClock())

@@ -388,7 +388,7 @@ HOSTILE_SCHEMAS = {
     "the plan in itself": (restore_plan(a=["null", NAME]), "contains itself"),
     "undefined": (restore_plan(a="Nowhere"), "does not define"),
     "deep": (restore_plan(a=nested(100)), "nested deeper"),
-    "deep as text": (b"[" * 100_000, "no JSON"),
+    "deep as text": (b"[" * 100_000, "not JSON"),
     "deep through names": (chained(100), "nested deeper"),
     "values without bytes": (restore_plan(a={"type": "array", "items": "null"}), "'null'"),
     "records without fields": (

@@ -134,5 +134,5 @@ def test_properties_are_lines() -> None:
     name = "hoodie.datasource.hive_sync.table_properties"
     found = parse_write_options({name: "a=1\n b = x=y \n"}).write.hive_sync.table_properties
     assert found == {"a": "1", "b": "x=y"}
-    with pytest.raises(OptionError, match="no name=value"):
+    with pytest.raises(OptionError, match="not name=value"):
         parse_write_options({name: "a"})

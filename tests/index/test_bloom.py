@@ -204,7 +204,7 @@ def test_row_numbers_of_keys_in_logs_are_those_of_the_chunk_too():
     assert load_rows(storage, matches).tolist() == [2, 3]
 
 
-@pytest.mark.parametrize(("content", "told"), [(None, "is gone"), (b"x", "no whole Parquet file")])
+@pytest.mark.parametrize(("content", "told"), [(None, "is gone"), (b"x", "not a whole Parquet file")])
 def test_a_base_file_that_cannot_be_read_is_told_by_name(content, told):
     storage = new_storage(FakeClock())
     storage.create_new(PROPERTIES, b"")

@@ -189,7 +189,7 @@ def test_windows_are_told_apart_by_their_numbers():
         assert writer.end_window(7)
         assert writer.last_window == 7
         for wrong in (None, "8", 8.0, True, 2**63):
-            with pytest.raises(OptionError, match="no whole number"):
+            with pytest.raises(OptionError, match="not a whole number"):
                 writer.end_window(wrong)
 
 
@@ -206,7 +206,7 @@ def test_wrong_input_is_told_and_changes_nothing():
             writer.put_many(binary([b"a", b"b"]), binary([b"1"]))
         with pytest.raises(OptionError, match="not binary"):
             writer.put_many(pa.array(["a"]), binary([b"1"]))
-        with pytest.raises(OptionError, match="no Arrow array"):
+        with pytest.raises(OptionError, match="nor an Arrow array"):
             writer.put_many({b"a"}, binary([b"1"]))
         with pytest.raises(OptionError, match="keys takes bytes, not str"):
             writer.put_many([b"a", "b"], [b"1", b"2"])

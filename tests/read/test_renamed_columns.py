@@ -84,7 +84,7 @@ def test_without_the_history_files_the_commits_say_enough_until_they_do_not(gold
     history.unlink()
     table = hoodie.open_table(path)
     with pytest.raises(
-        UnsupportedTableError, match=r"before all that is known of the table's columns.*restore .hoodie/.schema"
+        UnsupportedTableError, match=r"before the history of the table's columns begins.*restore .hoodie/.schema"
     ):
         table.scan().to_arrow()  # the first commit states no version
     history.write_text(text[: len(text) // 2])

@@ -18,8 +18,8 @@ from tests.memory_tables import Input, batch, create, opened, snapshot_of
 ERRORS = {
     errno.ENOSPC: (StorageFullError, "make room"),
     errno.EDQUOT: (StorageFullError, "make room"),
-    errno.EROFS: (AccessDeniedError, "let this user write"),
-    errno.EACCES: (AccessDeniedError, "let this user write"),
+    errno.EROFS: (AccessDeniedError, "give this user permission to write"),
+    errno.EACCES: (AccessDeniedError, "give this user permission to write"),
 }
 
 

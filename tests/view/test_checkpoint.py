@@ -161,7 +161,7 @@ def test_one_that_leads_out_of_the_table_is_refused(table):
     slices(context)
     known = context.synced._files
     known.put("../elsewhere", {})
-    with pytest.raises(CorruptFileError, match="no partition of a table"):
+    with pytest.raises(CorruptFileError, match="not a partition of a table"):
         decoded(encode_checkpoint(known, table="memory://t"))
     known.store.drop("../elsewhere")
     known.put("a", {"../../x_0-0-0_20261125000000000.parquet": 1})
