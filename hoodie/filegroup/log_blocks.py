@@ -7,7 +7,7 @@ that commit metadata states is an error and not skipped: only what lies behind c
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -38,11 +38,17 @@ class LiveBlocks(NamedTuple):
 
 
 def live_blocks(
-    storage: Storage, logs: tuple[LogFile, ...], visible: VisibleInstants, *, at_once: bool = True
+    storage: Storage,
+    logs: tuple[LogFile, ...],
+    visible: VisibleInstants,
+    *,
+    at_once: bool = True,
+    data: Collection[BlockKind] = DATA,
 ) -> LiveBlocks:
     """Data and delete blocks that count, grouped by instant in order of first appearance.
 
     Args:
+        data: kinds of data blocks that the caller can merge.
         at_once: with their contents; else without, for `loaded_block`: logs may be larger than memory.
 
     Raises:
@@ -70,7 +76,7 @@ def live_blocks(
                 groups.pop(target, None)
                 odd.add(log.path)
                 continue
-            if block.kind not in (*DATA, BlockKind.DELETE):
+            if block.kind not in (*data, BlockKind.DELETE):
                 raise UnsupportedTableError(
                     f"{log.path} of table {storage.uri} holds a {block.kind.name} block, which this release cannot merge"
                 )

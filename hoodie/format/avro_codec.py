@@ -45,7 +45,7 @@ from hoodie.format.avro_wire import (
     windows,
 )
 
-__all__ = ["decode_records", "encode_records"]
+__all__ = ["decode_records", "encode_records", "positions_behind"]
 
 _ROWS = 8_192
 """Rows that go through the columns together, so that their bytes stay in the processor's cache."""
@@ -94,6 +94,15 @@ def decode_records(
             raise CorruptFileError(f"Avro records {first} to {last - 1} hold invalid values: {exc}") from exc
         batches.append(pa.RecordBatch.from_arrays(found, schema=schema))
     return pa.Table.from_batches(batches, schema)
+
+
+def positions_behind(content: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType) -> Ints:
+    """Where each of the records goes on that begin with the fields of this one. They are stepped over, and may not repeat.
+
+    Raises:
+        CorruptFileError: a field does not fit its record.
+    """
+    return _decode_record(record, _Rows(padded(content), ends), starts, [False] * len(record.fields))[1]
 
 
 def _chunks(starts: Ints, ends: Ints, rows: int) -> Iterator[tuple[int, int]]:
