@@ -10,6 +10,7 @@ LAYERS = (
     ("publish", "hfile"),
     ("timeline", "lock", "filegroup"),
     ("view",),
+    ("metadata",),
     ("index", "page"),
     ("txn",),
     ("read", "write", "timeline_server", "hive", "kv"),

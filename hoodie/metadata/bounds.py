@@ -1,0 +1,137 @@
+"""Bounds of one column in some files, as the records of a metadata table tell them: in the type that the column has.
+
+The wrapper of a bound does not say what it is. Writers give dates as whole numbers of days and timestamps as those of microseconds,
+in wrappers of numbers or of their own, and decimals as bytes of scale 15; so the column's type decides (public table
+hudi_comprehensive_types_v6_mor). A bound that the type cannot have is not known, and neither are those of timestamps in
+milliseconds, which Apache Hudi trusts from version 9 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from hoodie.format.avro_wire import Ints, data_of, decimals_from, offsets_in, padded, sign_extended
+
+pc: Any = pyarrow.compute
+_nulls_of: Any = pa.nulls
+_DECIMAL = pa.decimal128(30, 15)
+_TRUSTED_UNIT = "us"
+
+
+class Bounds:
+    """Records of the column in so many files, taken oldest first."""
+
+    def __init__(self, kind: pa.DataType, count: int) -> None:
+        self._kind = kind
+        self._known = np.zeros(count, np.bool_)
+        self._low: Any = _nulls_of(count, kind)
+        self._high: Any = _nulls_of(count, kind)
+        self._nulls: Any = pa.nulls(count, pa.int64())
+        self._values: Any = pa.nulls(count, pa.int64())
+
+    def forget(self, rows: Ints) -> None:
+        """Nothing is known of these files any more."""
+        self._known[rows] = False
+
+    def add(self, rows: Ints, stats: pa.Table) -> None:
+        """Records of these files, as `payload.Stats` has them. One takes the place of an older one where either was deleted, or its
+        bounds are tight; else both count.
+        """
+        count = len(self._known)
+        at = numbers_of([rows], count)
+        low, high = (in_type(stats[name].combine_chunks(), self._kind).take(at) for name in ("low", "high"))
+        nulls, values, deleted, tight = (
+            stats[name].combine_chunks().take(at) for name in ("nulls", "values", "deleted", "tight")
+        )
+        # Where a column has nothing but nulls, writers state a bound of 0.
+        is_empty = pc.equal(nulls, values).fill_null(False)
+        none = pa.scalar(None, self._kind)
+        low, high = pc.if_else(is_empty, none, low), pc.if_else(is_empty, none, high)
+        there = at.is_valid()
+        is_alone = pc.or_kleene(deleted, tight).fill_null(False)
+        both = pc.and_(pc.and_(there, pa.array(self._known)), pc.invert(is_alone))
+        # A bound that is missing beside values is not known, and then neither is that of both.
+        self._low = pc.if_else(both, self._joined(self._low, low, is_empty, pc.less), pc.if_else(there, low, self._low))
+        self._high = pc.if_else(
+            both, self._joined(self._high, high, is_empty, pc.greater), pc.if_else(there, high, self._high)
+        )
+        self._nulls = pc.if_else(both, pc.add(self._nulls, nulls), pc.if_else(there, nulls, self._nulls))
+        self._values = pc.if_else(both, pc.add(self._values, values), pc.if_else(there, values, self._values))
+        self._known[rows] = ~deleted.fill_null(True).to_numpy(zero_copy_only=False)[rows]
+
+    def _joined(self, old: Any, new: Any, is_empty: Any, comes_first: Callable[[Any, Any], Any]) -> Any:
+        """The outer one of both bounds; null where one of them is not known."""
+        was_empty = pc.equal(self._nulls, self._values).fill_null(False)
+        outer = pc.if_else(comes_first(new, old), new, old)
+        return pc.if_else(is_empty, old, pc.if_else(was_empty, new, outer))
+
+    def table(self) -> pa.Table:
+        """low, high, nulls and values for each file; all null where nothing is known of it."""
+        known = pa.array(self._known)
+        columns = {"low": self._low, "high": self._high, "nulls": self._nulls, "values": self._values}
+        return pa.table({name: pc.if_else(known, each, pa.scalar(None, each.type)) for name, each in columns.items()})
+
+
+def in_type(bounds: Any, kind: pa.DataType) -> Any:
+    """Bounds as they were stored -> those of a column of this type; null where they are none of it."""
+    unknown = _nulls_of(len(bounds), kind)
+    if pa.types.is_null(bounds.type):
+        return unknown
+    try:
+        found = _cast(bounds, kind)
+    except pa.ArrowException:
+        return unknown
+    if found is None:
+        return unknown
+    is_number = pc.invert(pc.is_nan(found)) if pa.types.is_floating(kind) else None
+    return found if is_number is None else pc.if_else(is_number, found, pa.scalar(None, kind))
+
+
+def numbers_of(rows: list[Ints], count: int) -> Any:
+    """For each of so many places the number of the row that belongs there, null where none does."""
+    number = np.full(count, -1, np.int64)
+    places = np.concatenate([np.empty(0, np.int64), *rows])
+    number[places] = np.arange(len(places))
+    return pa.array(number, mask=number < 0)
+
+
+def _cast(bounds: Any, kind: pa.DataType) -> Any:
+    """None where values of the stored type do not compare as those of the column do."""
+    stored, types = bounds.type, pa.types
+    if types.is_decimal(kind):
+        if kind.scale > _DECIMAL.scale:
+            return None  # it was rounded
+        decimals = _decimals(bounds) if types.is_binary(stored) else bounds
+        return decimals.cast(kind) if types.is_decimal(decimals.type) else None
+    if types.is_timestamp(kind):
+        is_trusted = kind.unit == _TRUSTED_UNIT and (types.is_timestamp(stored) or stored == pa.int64())
+        return bounds.cast(pa.int64()).cast(kind) if is_trusted else None
+    if types.is_date32(kind):
+        return bounds.cast(kind) if types.is_date32(stored) or stored == pa.int32() else None
+    is_wider = types.is_floating(kind) and (types.is_floating(stored) or types.is_integer(stored))
+    is_alike = any(of(kind) and of(stored) for of in (types.is_integer, types.is_boolean, _is_text, _is_bytes))
+    return bounds.cast(kind) if is_wider or is_alike else None
+
+
+def _decimals(values: Any) -> Any:
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    kept = values.drop_null().cast(pa.large_binary())
+    offsets = offsets_in(kept)
+    lengths = np.diff(offsets)
+    if ((lengths < 1) | (lengths > _DECIMAL.byte_width)).any():
+        raise pa.ArrowInvalid("a decimal of no or of more than 16 bytes")
+    dense = decimals_from(sign_extended(padded(memoryview(data_of(kept))), offsets[:-1], offsets[1:]), _DECIMAL)
+    return dense.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

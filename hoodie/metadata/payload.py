@@ -1,0 +1,244 @@
+"""Records of a metadata table: Avro binary, without their keys, which HFiles have beside them -> columns.
+
+All kinds of records share one schema with a nullable field for each kind, and a record fills one of them. So a record is
+decoded as if the other fields were whole numbers: the number of the branch that they take, which is that of null, 0. That leaves
+types that are decoded column by column. Bounds are unions of a wrapper for each type: records of one type are decoded together.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.format.avro_codec import decode_records, positions_behind
+from hoodie.format.avro_record import read_record
+from hoodie.format.avro_schema import AvroType, parse_schema, resolve_record
+from hoodie.format.avro_wire import Ints, data_of, offsets_in, padded, read_varints
+from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX
+from hoodie.model.meta_fields import META_COLUMNS
+
+pc: Any = pyarrow.compute
+_FIELDS = {
+    FILES: "filesystemMetadata",
+    COLUMN_STATS: "ColumnStatsMetadata",
+    BLOOM_FILTERS: "BloomFilterMetadata",
+    RECORD_INDEX: "recordIndexMetadata",
+}
+_KINDS = {FILES: (1, 2), COLUMN_STATS: (3,), BLOOM_FILTERS: (4,), RECORD_INDEX: (5,)}
+"""What the field `type` says; 1 is the list of all partitions."""
+_SHARED = frozenset({*META_COLUMNS, "key", "type"})
+_OTHER = "no_"
+"""In front of the names of fields that are null."""
+_LOW, _HIGH = "minValue", "maxValue"
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_DASHES = (8, 13, 18, 23)
+_NO_INDEX = -1
+
+FileSizes = Mapping[str, tuple[int, bool]]
+"""File name, or partition -> its size, and whether it was deleted."""
+
+
+class Stats(NamedTuple):
+    """Bounds of a column in some files; `rows` says in which, among those that were decoded."""
+
+    rows: Ints
+    columns: pa.Table
+    """low and high, of the same type; nulls; values, nulls among them; deleted; tight."""
+
+
+def decode_files(values: Any, schema: str) -> list[FileSizes]:
+    """The files of each record, or its partitions.
+
+    A row loop: a record lists all files of a partition, and fastavro decodes them in C.
+
+    Raises:
+        CorruptFileError: a record is damaged, or of another kind. UnsupportedTableError: the schema is.
+    """
+    parsed = fastavro.parse_schema(_narrow(schema, FILES))
+    found: list[FileSizes] = []
+    for value in values.to_pylist():
+        stream = io.BytesIO(value)
+        try:
+            record: Any = read_record(stream, parsed)
+            sizes = {name: (file["size"], file["isDeleted"]) for name, file in (record[_FIELDS[FILES]] or {}).items()}
+        except (EOFError, IndexError, ValueError, OverflowError, MemoryError, KeyError) as exc:
+            raise CorruptFileError(f"a record of {len(value)} bytes does not decode: {exc!r}") from exc
+        has_other = any(branch for name, branch in record.items() if name.startswith(_OTHER))
+        if stream.tell() != len(value) or record["type"] not in _KINDS[FILES] or has_other:
+            raise CorruptFileError(f"a record of {len(value)} bytes is none of files")
+        found.append(sizes)
+    return found
+
+
+def decode_locations(values: Any, schema: str) -> pa.Table:
+    """partition_path, file_id and written (when the row was first written) of each record; raises as `decode_files`."""
+    found = _decode(values, schema, RECORD_INDEX)
+    uuids = _uuid_texts(found["fileIdHighBits"], found["fileIdLowBits"])
+    index = found["fileIndex"]
+    numbered = pc.binary_join_element_wise(uuids, index.cast(pa.string()), "-")
+    from_uuid = pc.if_else(pc.equal(index, _NO_INDEX), uuids, numbered)
+    encoding = found["fileIdEncoding"]
+    if not pc.all(pc.is_in(encoding, value_set=pa.array([0, 1], pa.int32()))).as_py():
+        raise UnsupportedTableError("a record spells a file id in a way that is not known")
+    return pa.table(
+        {
+            "partition_path": found["partitionName"],
+            "file_id": pc.if_else(pc.equal(encoding, 0), from_uuid, found["fileId"]),
+            "written": found["instantTime"].cast(pa.timestamp("ms", "UTC")),
+        }
+    )
+
+
+def decode_blooms(values: Any, schema: str) -> pa.Table:
+    """type, bloom (as base64 text) and deleted of each record; raises as `decode_files`."""
+    found = _decode(values, schema, BLOOM_FILTERS)
+    return pa.table({"type": found["type"], "bloom": found["bloomFilter"], "deleted": found["isDeleted"]})
+
+
+def decode_stats(values: Any, schema: str) -> Iterator[Stats]:
+    """The records, those of one type of bounds together; raises as `decode_files`."""
+    record = _narrow_stats(schema)
+    starts, ends = _spans(values)
+    content = memoryview(data_of(values))
+    behind = positions_behind(content, starts, ends, record.before)
+    branches = read_varints(padded(content), behind)[0]
+    for branch in np.unique(branches).tolist():
+        rows = np.flatnonzero(branches == branch)
+        kept = values.take(pa.array(rows))
+        found = _checked(_decoded(kept, record.of_branch(branch)), COLUMN_STATS)
+        if not (_all_equal(found["has"], 1) and _all_equal(found["high_branch"], branch)):
+            raise CorruptFileError("a record has no bounds of a column, or bounds of two types")
+        yield Stats(rows, _stats_table(found))
+
+
+class _StatsRecord(NamedTuple):
+    """The schema of a column's statistics, without its unions of many types."""
+
+    before: AvroType
+    """The fields in front of the lower bound's branch."""
+    head: Sequence[Mapping[str, Any]]
+    tail: Sequence[Mapping[str, Any]]
+    branches: Sequence[Any]
+
+    def of_branch(self, branch: int) -> AvroType:
+        """The schema of records whose bounds take this branch."""
+        if not 0 <= branch < len(self.branches):
+            raise CorruptFileError(f"bounds of a column take branch {branch} of {len(self.branches)}")
+        wrapper = self.branches[branch]
+        low, high = [{"name": "low_branch", "type": "long"}], [{"name": "high_branch", "type": "long"}]
+        if wrapper != "null":
+            kind = wrapper["fields"][0]["type"]
+            low.append({"name": "low", "type": kind})
+            high.append({"name": "high", "type": kind})
+        return resolve_record(_record([*self.head, *low, *high, *self.tail]))
+
+
+@lru_cache(16)
+def _narrow_stats(schema: str) -> _StatsRecord:
+    fields = _narrow(schema, COLUMN_STATS)["fields"]
+    at = _place(fields, _FIELDS[COLUMN_STATS])
+    own = fields[at]["type"][1]["fields"]
+    low, high = _place(own, _LOW), _place(own, _HIGH)
+    branches = own[low]["type"]
+    if high != low + 1 or not isinstance(branches, list):
+        raise UnsupportedTableError("the schema of column statistics has the bounds in places that are not known")
+    head = [*fields[:at], {"name": "has", "type": "long"}, *_prefixed(own[:low])]
+    tail = [*_prefixed(own[high + 1 :]), *fields[at + 1 :]]
+    return _StatsRecord(resolve_record(_record(head)), head, tail, branches)
+
+
+def _stats_table(found: pa.Table) -> pa.Table:
+    has_bounds, says_tight = "low" in found.column_names, "own_isTightBound" in found.column_names
+    return pa.table(
+        {
+            "low": found["low"] if has_bounds else pa.nulls(found.num_rows),
+            "high": found["high"] if has_bounds else pa.nulls(found.num_rows),
+            "nulls": found["own_nullCount"],
+            "values": found["own_valueCount"],
+            "deleted": found["own_isDeleted"],
+            "tight": found["own_isTightBound"] if says_tight else pa.array([False] * found.num_rows),
+        }
+    )
+
+
+def _prefixed(fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Fields of the statistics beside those of the record, whose names some of them have."""
+    return [{"name": f"own_{field['name']}", "type": field["type"]} for field in fields]
+
+
+def _decode(values: Any, schema: str, partition: str) -> Mapping[str, Any]:
+    """The fields of the records of a partition, by name."""
+    record = resolve_record(_narrow(schema, partition))
+    found: Any = _checked(_decoded(values, record), partition)[_FIELDS[partition]].combine_chunks()
+    if found.null_count:
+        raise CorruptFileError(f"a record of {partition} is empty")
+    return {field.name: found.field(number) for number, field in enumerate(found.type)}
+
+
+def _checked(found: pa.Table, partition: str) -> pa.Table:
+    is_kind = pc.is_in(found["type"], value_set=pa.array(_KINDS[partition], pa.int32()))
+    others = [name for name in found.column_names if name.startswith(_OTHER)]
+    if not (pc.all(is_kind).as_py() and all(_all_equal(found[name], 0) for name in others)):
+        raise CorruptFileError(f"a record is none of {partition}")
+    return found
+
+
+def _all_equal(column: Any, value: int) -> bool:
+    return pc.all(pc.equal(column, value)).as_py() is not False
+
+
+def _decoded(values: Any, record: AvroType) -> pa.Table:
+    return decode_records(memoryview(data_of(values)), *_spans(values), record)
+
+
+def _spans(values: Any) -> tuple[Ints, Ints]:
+    offsets = offsets_in(values)
+    return offsets[:-1], offsets[1:]
+
+
+def _narrow(schema: str, partition: str) -> Any:
+    """The record schema where only the partition's own field and those that all have are what they are."""
+    fields, own = parse_schema(schema)["fields"], _FIELDS[partition]
+    _place(fields, own)
+    narrow = []
+    for field in fields:
+        name, kind = field["name"], field["type"]
+        if name in _SHARED:
+            narrow.append({"name": name, "type": kind})
+            continue
+        if not isinstance(kind, list) or len(kind) != 2 or kind[0] != "null":
+            raise UnsupportedTableError(f"field {name!r} of a metadata table's schema has a form that is not known")
+        narrow.append({"name": name, "type": kind} if name == own else {"name": _OTHER + name, "type": "long"})
+    return _record(narrow)
+
+
+def _record(fields: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"type": "record", "name": "Narrow", "namespace": "org.apache.hudi.avro.model", "fields": list(fields)}
+
+
+def _place(fields: Sequence[Mapping[str, Any]], name: str) -> int:
+    for number, field in enumerate(fields):
+        if field["name"] == name:
+            return number
+    raise UnsupportedTableError(f"a metadata table's schema has no field {name!r}: {json.dumps(fields)[:200]}")
+
+
+def _uuid_texts(high: Any, low: Any) -> Any:
+    """The UUIDs of these halves as texts; any text where a half is null."""
+    halves = np.empty((len(high), 2), ">i8")
+    for at, half in enumerate((high, low)):
+        halves[:, at] = half.fill_null(0).to_numpy(zero_copy_only=False)
+    data = halves.view(np.uint8)
+    digits = _HEX[np.stack([data >> 4, data & 15], axis=2).reshape(-1, 32)]
+    texts = np.ascontiguousarray(np.insert(digits, [at - n for n, at in enumerate(_DASHES)], ord("-"), axis=1))
+    fixed = pa.Array.from_buffers(pa.binary(texts.shape[1]), len(texts), [None, pa.py_buffer(texts.tobytes())])
+    return fixed.cast(pa.binary()).cast(pa.string())

@@ -1,0 +1,117 @@
+"""One file slice of a metadata table: an HFile and the HFiles in log blocks on it, each of which may have a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from hoodie.errors import CorruptFileError
+from hoodie.filegroup.log_blocks import live_blocks
+from hoodie.format.avro_wire import Ints
+from hoodie.format.delete_codec import decode_deletes
+from hoodie.format.log_block import LogBlock
+from hoodie.hfile.arrays import BINARY, as_binary
+from hoodie.hfile.reader import HFileReader
+from hoodie.hfile.source import BufferSource, StorageSource
+from hoodie.model.enums import BlockKind, HeaderKey
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import VisibleInstants
+from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache
+
+pc: Any = pyarrow.compute
+_SCHEMA = b"schema"
+
+
+class Written(NamedTuple):
+    """Records of one HFile."""
+
+    reader: HFileReader
+    schema: str
+
+
+class Deleted(NamedTuple):
+    """Keys that a delete block took away."""
+
+    keys: Any
+
+
+class Found(NamedTuple):
+    """Records of some of the keys that were asked for."""
+
+    rows: Ints
+    """Which ones, by their numbers."""
+    values: Any
+    """Avro binary; None: they were deleted."""
+    schema: str
+
+
+Layer = Written | Deleted
+
+
+def layers_of(storage: Storage, piece: FileSlice, visible: VisibleInstants, cache: Cache) -> Sequence[Layer]:
+    """What the slice consists of, oldest first.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedTableError: a file is damaged, gone, or holds something else.
+    """
+    layers: list[Layer] = []
+    if piece.base is not None:
+        reader = HFileReader(StorageSource(storage, storage.stat(piece.base.path)), cache)
+        layers.append(Written(reader, _schema(reader, piece.base.path)))
+    for block, path in live_blocks(storage, piece.logs, visible, data=(BlockKind.HFILE_DATA,)).blocks:
+        layers.append(_layer(block, path))
+    return layers
+
+
+def newest(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
+    """The newest record of each key, where it was not deleted; keys are `large_binary`."""
+    left = np.arange(len(keys))
+    for layer in reversed(layers):
+        if not len(left):
+            return
+        found = _look_up(layer, keys.take(pa.array(left)))
+        if len(found.rows):
+            if found.values is not None:
+                yield found._replace(rows=left[found.rows])
+            left = np.delete(left, found.rows)
+
+
+def every(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
+    """All records of each key, oldest first, and where they were deleted."""
+    for layer in layers:
+        found = _look_up(layer, keys)
+        if len(found.rows):
+            yield found
+
+
+def all_keys(layers: Sequence[Layer]) -> Any:
+    """Every key that there is a record of, once, those that were deleted included."""
+    pieces = [batch.column("key") for layer in layers if isinstance(layer, Written) for batch in layer.reader.scan()]
+    return pa.chunked_array(pieces, BINARY).unique()
+
+
+def _look_up(layer: Layer, keys: Any) -> Found:
+    if isinstance(layer, Deleted):
+        return Found(np.flatnonzero(pc.is_in(keys, value_set=layer.keys)), None, "")
+    values = layer.reader.get_many(keys)
+    rows = np.flatnonzero(values.is_valid())
+    return Found(rows, values if len(rows) == len(values) else values.drop_null(), layer.schema)
+
+
+def _layer(block: LogBlock, path: str) -> Layer:
+    if block.kind is BlockKind.DELETE:
+        return Deleted(as_binary(decode_deletes(block.content, None)["record_key"], "deleted keys"))
+    reader = HFileReader(BufferSource(block.content, f"{path}, block at byte {block.offset}"))
+    return Written(reader, block.header.get(HeaderKey.SCHEMA) or _schema(reader, path))
+
+
+def _schema(reader: HFileReader, path: str) -> str:
+    try:
+        return reader.info[_SCHEMA].decode()
+    except (KeyError, UnicodeDecodeError) as exc:
+        raise CorruptFileError(f"{path} has no schema of its records") from exc

@@ -1,0 +1,288 @@
+"""What a metadata table says for one snapshot of its table: partitions, files, bounds, bloom filters and places of keys.
+
+Each answer is None where the metadata table cannot be trusted with it: it has no such partition, or one that is still being
+made; it is behind the timeline, or ahead of the snapshot; a file of it is damaged or gone. `reasons` says why. Whoever asks
+goes on without it, as if there were no metadata table.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from hoodie.errors import (
+    CorruptFileError,
+    HoodieError,
+    InstantNotFoundError,
+    MissingFileError,
+    UnsupportedTableError,
+)
+from hoodie.format.bloom import BloomFilter, parse_bloom
+from hoodie.format.properties import parse_properties_file
+from hoodie.hfile.arrays import as_binary
+from hoodie.metadata.bounds import Bounds, numbers_of
+from hoodie.metadata.keys import (
+    ALL_PARTITIONS,
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    RECORD_INDEX,
+    bloom_keys,
+    group_number,
+    group_numbers,
+    identifier_of,
+    partition_of,
+    stats_keys,
+)
+from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_locations, decode_stats
+from hoodie.metadata.slices import Found, Layer, all_keys, every, layers_of, newest
+from hoodie.metadata.visible import as_seen, why_not
+from hoodie.model.enums import TableVersion
+from hoodie.model.files import FileSlice
+from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
+from hoodie.options.table import METADATA, TableConfig
+from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.below import FolderStorage
+from hoodie.storage.cache import Cache
+from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.archived import ArchivedTimeline
+from hoodie.timeline.layout import LAYOUTS
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.listing import StorageListing
+from hoodie.view.view import FileSystemView
+
+pc: Any = pyarrow.compute
+T = TypeVar("T")
+_DISTRUST = (
+    CorruptFileError,
+    MissingFileError,
+    UnsupportedTableError,
+    InstantNotFoundError,
+    FileNotFoundError,
+    pa.ArrowInvalid,
+)
+_INFLIGHT = f"{METADATA}.inflight"
+_VERSION = "hoodie.table.version"
+_ARCHIVE = "hoodie.archivelog.folder"
+_LOCATION: Mapping[str, pa.DataType] = {
+    "partition_path": pa.string(),
+    "file_id": pa.string(),
+    "written": pa.timestamp("ms", "UTC"),
+}
+
+
+class MetadataTable:
+    """For one snapshot; not shared between threads. Files that were opened stay open for further questions."""
+
+    def __init__(self, storage: Storage, cache: Cache, available: frozenset[str]) -> None:
+        """`open` makes one."""
+        self._storage = storage
+        self._cache = cache
+        self._available = available
+        self._view: FileSystemView | None = None
+        self._slices: dict[str, Sequence[FileSlice]] = {}
+        self._layers: dict[tuple[str, int], Sequence[Layer]] = {}
+        self.reasons: dict[str, str] = {}
+        """Partition of the metadata table -> why it gave no answer."""
+
+    @classmethod
+    def open(cls, storage: Storage, config: TableConfig, timeline: Timeline, cache: Cache) -> MetadataTable:
+        """The metadata table of the table at the storage's root, for a snapshot of that with this timeline."""
+        named, pending = (_names(config.raw.get(key, "")) for key in (METADATA, _INFLIGHT))
+        below = FolderStorage(storage, METADATA_TABLE)
+        table = cls(below, cache, named - pending)
+        table.reasons.update(dict.fromkeys(pending, "it is still being made"))
+        if table._available:
+            try:
+                table._view = table._opened(timeline)
+            except (HoodieError, FileNotFoundError) as exc:
+                table._refuse(table._available, str(exc))
+        return table
+
+    def partitions(self) -> tuple[str, ...] | None:
+        """Every partition path of the table, sorted."""
+        return self._answer(FILES, lambda: tuple(sorted(map(partition_of, self._listed([ALL_PARTITIONS])[0]))))
+
+    def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]] | None:
+        """The files of each of these partitions, with sizes; none where it is not there."""
+
+        def ask() -> Sequence[Sequence[FileInfo]]:
+            found = self._listed([identifier_of(path) for path in partition_paths])
+            return [_infos(path, sizes) for path, sizes in zip(partition_paths, found, strict=True)]
+
+        return self._answer(FILES, ask)
+
+    def all_files(self) -> Mapping[str, Sequence[FileInfo]] | None:
+        """Partition path -> its files, of the whole table."""
+
+        def ask() -> Mapping[str, Sequence[FileInfo]]:
+            keys = all_keys(self._group(FILES, 0)).cast(pa.binary()).cast(pa.string()).to_pylist()
+            found = dict(zip(keys, self._listed(keys), strict=True))
+            there = found.pop(ALL_PARTITIONS, {})
+            return {partition_of(key): _infos(partition_of(key), found.get(key, {})) for key in sorted(there)}
+
+        return self._answer(FILES, ask)
+
+    def column_stats(self, paths: Sequence[str], columns: pa.Schema) -> Mapping[str, pa.Table] | None:
+        """Column -> its bounds in each of these files: low and high, of the column's type; nulls; values, nulls among them.
+
+        All are null for a file of which nothing is known. low and high are null, too, where they are not known, and where there are
+        only nulls.
+        """
+        return self._answer(COLUMN_STATS, lambda: {each.name: self._stats(paths, each) for each in columns})
+
+    def bloom_filters(self, paths: Sequence[str]) -> Mapping[str, BloomFilter] | None:
+        """Base file -> its bloom filter, of those that have one."""
+
+        def ask() -> Mapping[str, BloomFilter]:
+            found = {}
+            for part in self._newest(BLOOM_FILTERS, bloom_keys(paths)):
+                blooms = decode_blooms(part.values, part.schema).to_pylist()
+                for row, bloom in zip(part.rows.tolist(), blooms, strict=True):
+                    if not bloom["deleted"] and bloom["bloom"]:
+                        found[paths[row]] = _bloom(bloom["type"], bloom["bloom"])
+            return found
+
+        return self._answer(BLOOM_FILTERS, ask)
+
+    def locations(self, keys: pa.Array[Any]) -> pa.Table | None:
+        """For each record key the partition_path and the file_id of its row, and when it was written first; null where it is not
+        in the table.
+
+        Raises:
+            SchemaError: the keys are no texts, or some are null.
+        """
+
+        def ask() -> pa.Table:
+            parts = list(self._newest(RECORD_INDEX, keys))
+            rows = [part.rows for part in parts]
+            found = [decode_locations(part.values, part.schema) for part in parts]
+            paths = pa.concat_tables([pa.schema(_LOCATION).empty_table(), *found]).combine_chunks()
+            where = numbers_of(rows, len(keys))
+            placed = paths.take(where)
+            unpartitioned = pc.equal(placed["partition_path"], identifier_of(""))
+            return placed.set_column(0, "partition_path", pc.if_else(unpartitioned, "", placed["partition_path"]))
+
+        return self._answer(RECORD_INDEX, ask)
+
+    def _opened(self, timeline: Timeline) -> FileSystemView:
+        path = f"{self._storage.uri}/{PROPERTIES}"
+        properties = parse_properties_file(self._storage.read(PROPERTIES), path=path)
+        version = properties.get(_VERSION, "")
+        if version != str(int(TableVersion.V6)):
+            raise UnsupportedTableError(f"it is of version {version}; version 6 is read")
+        layout = LAYOUTS[TableVersion.V6]
+        history = join(HOODIE, properties.get(_ARCHIVE, "") or "archived")
+        active = ActiveTimeline(self._storage, self._cache, layout=layout, history=history)
+        own = active.load()
+        reason = why_not(timeline, own)
+        if reason is not None:
+            raise CorruptFileError(reason)
+        archived = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
+        return FileSystemView(StorageListing(self._storage), active, as_seen(timeline, own), archived)
+
+    def _answer(self, partition: str, ask: Callable[[], T]) -> T | None:
+        if partition not in self._available:
+            self.reasons.setdefault(partition, "there is no such partition")
+            return None
+        try:
+            return ask()
+        except _DISTRUST as exc:
+            self._refuse([partition], str(exc))
+            return None
+
+    def _refuse(self, partitions: Iterable[str], reason: str) -> None:
+        self._available -= frozenset(partitions)
+        self.reasons.update(dict.fromkeys(partitions, reason))
+
+    def _pieces(self, partition: str) -> Sequence[FileSlice]:
+        """The file slices of a partition, each at the place of its number."""
+        if partition not in self._slices:
+            pieces = self._view.latest_slices([partition]) if self._view is not None else []
+            numbers = [group_number(piece.group.file_id, partition) for piece in pieces]
+            if not pieces or numbers != list(range(len(pieces))):
+                ids = ", ".join(piece.group.file_id for piece in pieces[:5])
+                raise CorruptFileError(f"its file groups are not numbered from 0: {ids or 'there are none'}")
+            self._slices[partition] = pieces
+        return self._slices[partition]
+
+    def _group(self, partition: str, number: int) -> Sequence[Layer]:
+        at = partition, number
+        if at not in self._layers and self._view is not None:
+            visible = self._view.timeline.visible()
+            self._layers[at] = layers_of(self._storage, self._pieces(partition)[number], visible, self._cache)
+        return self._layers[at]
+
+    def _by_group(self, partition: str, keys: pa.Array[Any]) -> Sequence[tuple[Any, Sequence[Layer]]]:
+        """Numbers of keys with the file group that holds them, which is open."""
+        groups = group_numbers(keys, len(self._pieces(partition)))
+        wanted = np.unique(groups).tolist()
+        layers = self._storage.each(lambda number: self._group(partition, number), wanted)
+        return [(np.flatnonzero(groups == number), found) for number, found in zip(wanted, layers, strict=True)]
+
+    def _newest(self, partition: str, keys: pa.Array[Any]) -> Sequence[Found]:
+        """The newest records of these keys; `rows` counts among all of them."""
+        texts = as_binary(keys, "keys")
+        return [
+            part._replace(rows=rows[part.rows])
+            for rows, layers in self._by_group(partition, keys)
+            for part in newest(layers, texts.take(pa.array(rows)))
+        ]
+
+    def _listed(self, identifiers: Sequence[str]) -> Sequence[Mapping[str, int]]:
+        """For each record of the partition of files, its names that were not deleted, with their sizes."""
+        found: list[dict[str, tuple[int, bool]]] = [{} for _ in identifiers]
+        keys = pa.array(identifiers, pa.string())
+        for rows, layers in self._by_group(FILES, keys):
+            for part in every(layers, as_binary(keys, "keys").take(pa.array(rows))):
+                numbers = rows[part.rows].tolist()
+                if part.values is None:
+                    for number in numbers:
+                        found[number].clear()
+                    continue
+                for number, sizes in zip(numbers, decode_files(part.values, part.schema), strict=True):
+                    _add(found[number], sizes)
+        return [{name: size for name, (size, is_deleted) in each.items() if not is_deleted} for each in found]
+
+    def _stats(self, paths: Sequence[str], column: pa.Field[Any]) -> pa.Table:
+        keys = stats_keys(paths, column.name)
+        texts, bounds = as_binary(keys, "keys"), Bounds(column.type, len(paths))
+        for rows, layers in self._by_group(COLUMN_STATS, keys):
+            for part in every(layers, texts.take(pa.array(rows))):
+                if part.values is None:
+                    bounds.forget(rows[part.rows])
+                    continue
+                for stats in decode_stats(part.values, part.schema):
+                    bounds.add(rows[part.rows[stats.rows]], stats.columns)
+        return bounds.table()
+
+
+def _add(found: dict[str, tuple[int, bool]], sizes: FileSizes) -> None:
+    """One more record of the same files. They only grow, so records may come in any order."""
+    for name, (size, is_deleted) in sizes.items():
+        before, was_deleted = found.get(name, (0, True))
+        if is_deleted and name in found and not was_deleted:
+            del found[name]
+        else:
+            found[name] = (size if is_deleted else max(size, before), is_deleted)
+
+
+def _infos(partition_path: str, sizes: Mapping[str, int]) -> list[FileInfo]:
+    return [FileInfo(join(partition_path, name), sizes[name], 0.0, False, None) for name in sorted(sizes)]
+
+
+def _bloom(type_code: str, text: bytes) -> BloomFilter:
+    try:
+        return parse_bloom(type_code, base64.b64decode(text, validate=True))
+    except binascii.Error as exc:
+        raise CorruptFileError(f"a bloom filter is no base64 text: {exc}") from exc
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, text.split(","))))

@@ -1,0 +1,169 @@
+"""Metadata tables as tests write them: file groups of one partition, with the records and delete blocks that a test names."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from hoodie.format.commit_json import encode_commit
+from hoodie.format.log_block import encode_block
+from hoodie.format.log_content import encode_deletes
+from hoodie.hfile.reader import HFileReader
+from hoodie.hfile.source import BufferSource
+from hoodie.metadata.table import MetadataTable
+from hoodie.model.enums import BlockKind, HeaderKey
+from hoodie.model.names import METADATA_TABLE
+from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.options.table import METADATA
+from hoodie.storage.cache import Cache
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.memory import MemoryStorage
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.context import load_config
+from tests.golden_tables import FOLDER
+from tests.hfiles import hfile as hfile_of
+
+FIRST = "00000000000000010"
+Record = Mapping[str, Any]
+
+_TABLE = FOLDER / "v6_mdt_cow" / "table"
+CONFIG = load_config(LocalStorage(str(_TABLE)))
+SCHEMA = (
+    HFileReader(BufferSource(next((_TABLE / METADATA_TABLE / "files").glob("*.hfile")).read_bytes(), "golden"))
+    .info[b"schema"]
+    .decode()
+)
+"""Of the records that Apache Hudi 1.2.0 writes."""
+_PARSED = fastavro.parse_schema(json.loads(SCHEMA))
+
+
+def t(number: int) -> str:
+    return f"20260101000000{number:03d}"
+
+
+class Made:
+    """A metadata table in memory. The table that it is of has its timeline alone."""
+
+    def __init__(self, partition: str) -> None:
+        self.storage = MemoryStorage()
+        self.partition = partition
+        self._stats: dict[str, list[WriteStat]] = {}
+        self._logs: dict[str, int] = {}
+        self._write(".hoodie/hoodie.properties", b"hoodie.table.version=6\nhoodie.archivelog.folder=archived\n")
+
+    def base(self, group: str, instant: str, records: Mapping[str | bytes, Record]) -> None:
+        """The base file of a file group, written by this instant."""
+        self._file(group, f"{group}_0-0-0_{instant}.hfile", instant, hfile(records))
+
+    def log(
+        self,
+        group: str,
+        base: str,
+        instant: str,
+        records: Mapping[str, Record] | None = None,
+        *,
+        deleted: Sequence[str] = (),
+    ) -> None:
+        """A log file on the slice that began at `base`, with a block of records or of deleted keys."""
+        number = self._logs[group] = self._logs.get(group, 0) + 1
+        header = {HeaderKey.INSTANT_TIME: instant}
+        if records is None:
+            keys, paths = (pa.array(each, pa.string()) for each in (list(deleted), [self.partition] * len(deleted)))
+            block = encode_block(BlockKind.DELETE, header, encode_deletes(keys, paths, None))
+        else:
+            block = encode_block(BlockKind.HFILE_DATA, {**header, HeaderKey.SCHEMA: SCHEMA}, hfile(records))
+        self._file(group, f".{group}_{base}.log.{number}_0-0-0", instant, block)
+
+    def opened(self, table: Sequence[str] | None = None, *, inflight: str = "") -> MetadataTable:
+        """The metadata table for a snapshot whose timeline has files of these names; by default it has kept up."""
+        for instant, stats in self._stats.items():
+            if not self.storage.exists(f"{METADATA_TABLE}/.hoodie/{instant}.deltacommit"):
+                commit = CommitMetadata(write_stats={self.partition: tuple(stats)}, schema_json=SCHEMA)
+                self._write(f".hoodie/{instant}.deltacommit", encode_commit(commit))
+        config = replace(CONFIG, raw={METADATA: f"{self.partition},files", f"{METADATA}.inflight": inflight})
+        names = [f"{each}.deltacommit" for each in self._stats if each != FIRST] if table is None else table
+        return MetadataTable.open(self.storage, config, Timeline.from_file_names(names), Cache())
+
+    def _file(self, group: str, name: str, instant: str, data: bytes) -> None:
+        path = f"{self.partition}/{name}"
+        self._write(path, data)
+        stat = WriteStat(group, self.partition, path, num_writes=1, file_size_bytes=len(data))
+        self._stats.setdefault(instant, []).append(stat)
+
+    def _write(self, path: str, data: bytes) -> None:
+        self.storage.create_new(f"{METADATA_TABLE}/{path}", data)
+
+
+def hfile(records: Mapping[str | bytes, Record]) -> bytes:
+    pairs = sorted((key.encode() if isinstance(key, str) else key, encoded(record)) for key, record in records.items())
+    return hfile_of(pairs, infos={b"schema": SCHEMA.encode()})
+
+
+def encoded(record: Record) -> bytes:
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, _PARSED, {"key": "", **record})
+    return body.getvalue()
+
+
+def files(sizes: Mapping[str, int], *, deleted: Iterable[str] = ()) -> Record:
+    """The record of a partition's files."""
+    added = {name: {"size": size, "isDeleted": False} for name, size in sizes.items()}
+    return {"type": 2, "filesystemMetadata": {**added, **{name: {"size": 0, "isDeleted": True} for name in deleted}}}
+
+
+def location(
+    partition: str, *, high: int = -1, low: int = -1, index: int = -1, file_id: str = "", written: int = 0
+) -> Record:
+    """The record of a key: the halves of a UUID, or a file id as a text."""
+    info = {
+        "partitionName": partition,
+        "fileIdHighBits": high,
+        "fileIdLowBits": low,
+        "fileIndex": index,
+        "fileId": file_id,
+        "instantTime": written,
+        "fileIdEncoding": 1 if file_id else 0,
+    }
+    return {"type": 5, "recordIndexMetadata": info}
+
+
+def bloom(kind: str, text: str, *, deleted: bool = False) -> Record:
+    filled = {"type": kind, "timestamp": t(1), "bloomFilter": text.encode(), "isDeleted": deleted}
+    return {"type": 4, "BloomFilterMetadata": filled}
+
+
+def stats(
+    column: str,
+    wrapper: str | None,
+    low: Any = None,
+    high: Any = None,
+    *,
+    nulls: int = 0,
+    values: int = 1,
+    deleted: bool = False,
+    tight: bool = False,
+) -> Record:
+    """The record of a column in a file."""
+
+    def bound(value: Any) -> Any:
+        return None if wrapper is None else (f"org.apache.hudi.avro.model.{wrapper}", {"value": value})
+
+    filled = {
+        "fileName": "a file",
+        "columnName": column,
+        "minValue": bound(low),
+        "maxValue": bound(high),
+        "nullCount": nulls,
+        "valueCount": values,
+        "totalSize": 1,
+        "totalUncompressedSize": 1,
+        "isDeleted": deleted,
+        "isTightBound": tight,
+    }
+    return {"type": 3, "ColumnStatsMetadata": filled}
