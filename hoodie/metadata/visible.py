@@ -17,50 +17,57 @@ from hoodie.timeline.timeline import WRITES, Timeline
 _BEGINNING = "0" * 14
 _TIME_DIGITS = 17
 _COMPACTION, _RESTORE, _FIRST_STATE = "001", "003", "010"
-_WRITTEN_BY = WRITES | {Action.CLEAN, Action.ROLLBACK}
-"""Actions of a table that its metadata table has a delta commit of."""
+_CHANGES_FILES = WRITES | {Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
+"""Actions of a table that the metadata table has to have heard of; a restore by an instant of its own."""
 
 
 def why_not(table: Timeline, metadata: Timeline) -> str | None:
     """Why the metadata table does not show what this timeline of its table shows; None where it does."""
     if not metadata.commits:
         return "it has no completed commit"
-    latest = table.latest_time or InstantTime("")
+    latest, known = table.latest_time or InstantTime(""), _known(table)
     for commit in metadata.commits:
         if _is_compaction(commit) and _table_time(commit) > latest:
             return f"it was compacted at {commit.time}, and the snapshot is of {latest or 'an empty table'}"
-        if _is_write(commit) and commit.time <= latest and not _is_known(commit, table):
+        if _is_write(commit) and commit.time <= latest and not (commit.time in known or _is_archived(commit, table)):
             return f"it holds {commit}, of which the table's timeline says nothing"
     covered, start = _covered(metadata), metadata.commits[0].time
     for instant in table:
         is_missing = instant.is_completed and instant.time not in metadata.completed_times and instant.time > covered
-        if is_missing and instant.time > start and (instant.action in _WRITTEN_BY or instant.action is Action.RESTORE):
+        if is_missing and instant.time > start and instant.action in _CHANGES_FILES:
             return f"it lacks {instant}, whose writer did not keep it up to date"
     return None
 
 
 def as_seen(table: Timeline, metadata: Timeline) -> Timeline:
     """The metadata table's timeline for a snapshot with this timeline of its table: other instants are pending."""
+    latest, known = table.latest_time or InstantTime(""), _known(table)
+
+    def counts(commit: Instant) -> bool:
+        if not _is_write(commit):
+            return _table_time(commit) <= latest
+        return known.get(commit.time, _is_archived(commit, table))
+
     seen = tuple(
-        each if not each.is_completed or each.action not in WRITES or _counts(each, table) else _pending(each)
+        each._replace(state=State.INFLIGHT)
+        if each.is_completed and each.action in WRITES and not counts(each)
+        else each
         for each in metadata
     )
     return metadata if seen == metadata.instants else replace(metadata, instants=seen)
 
 
-def _counts(commit: Instant, table: Timeline) -> bool:
-    if not _is_write(commit):
-        return _table_time(commit) <= (table.latest_time or "")
-    if not _is_known(commit, table):
-        return False
-    found = [each for each in table if each.time == commit.time]
-    return all(each.is_completed for each in found)
+def _known(table: Timeline) -> dict[InstantTime, bool]:
+    """The times of the table's instants, and whether all of a time are completed."""
+    found: dict[InstantTime, bool] = {}
+    for instant in table:
+        found[instant.time] = found.get(instant.time, True) and instant.is_completed
+    return found
 
 
-def _is_known(commit: Instant, table: Timeline) -> bool:
-    """Whether the table has an instant of this time, or had one that was archived."""
-    start = table.start
-    return (start is not None and commit.time < start) or any(each.time == commit.time for each in table)
+def _is_archived(commit: Instant, table: Timeline) -> bool:
+    """Whether the table had an instant of this time that is not on its active timeline any more."""
+    return table.start is not None and commit.time < table.start
 
 
 def _is_write(commit: Instant) -> bool:
@@ -85,7 +92,3 @@ def _covered(metadata: Timeline) -> InstantTime:
         return _is_compaction(commit) or suffix == _RESTORE or suffix >= _FIRST_STATE
 
     return max((_table_time(each) for each in metadata.commits if covers(each)), default=InstantTime(""))
-
-
-def _pending(commit: Instant) -> Instant:
-    return Instant(commit.time, commit.action, State.INFLIGHT)
