@@ -150,7 +150,7 @@ class HudiPeer:
         return found
 
     def client(self, path: str | Path, act: str, *, argument: str | None, options: Mapping[str, str]) -> None:
-        """An act of Hudi's write client: `schedule_clean`, `archive`, `restore` or `expire`."""
+        """An act of Hudi's write client: `schedule_clean`, `archive`, `rollback`, `restore` or `expire`."""
         self._ask("client", path=str(path), act=act, argument=argument, options=dict(options))
 
     def timeline_hashes(self, path: str | Path) -> dict[str, str]:

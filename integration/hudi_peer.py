@@ -195,6 +195,8 @@ class Peer:
                 client.scheduleTableService(nothing, java.org.apache.hudi.common.model.TableServiceType.CLEAN)
             elif act == "archive":
                 client.archive()
+            elif act == "rollback":
+                client.rollback(argument)
             elif act == "restore":
                 client.restoreToSavepoint(argument)
             elif act == "expire":

@@ -14,11 +14,12 @@ import pyarrow as pa
 from hoodie.format.commit_json import encode_commit
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_deletes
+from hoodie.format.properties import format_properties
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.enums import BlockKind, HeaderKey
-from hoodie.model.names import METADATA_TABLE
+from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.options.table import METADATA
 from hoodie.storage.cache import Cache
@@ -86,7 +87,9 @@ class Made:
             if not self.storage.exists(f"{METADATA_TABLE}/.hoodie/{instant}.deltacommit"):
                 commit = CommitMetadata(write_stats={self.partition: tuple(stats)}, schema_json=SCHEMA)
                 self._write(f".hoodie/{instant}.deltacommit", encode_commit(commit))
-        config = replace(CONFIG, raw={METADATA: f"{self.partition},files", f"{METADATA}.inflight": inflight})
+        named = {METADATA: f"{self.partition},files", f"{METADATA}.inflight": inflight}
+        self.storage.replace(PROPERTIES, format_properties(named, comment=[]).encode())
+        config = replace(CONFIG, raw=named)
         names = [f"{each}.deltacommit" for each in self._stats if each != FIRST] if table is None else table
         return MetadataTable.open(self.storage, config, Timeline.from_file_names(names), Cache())
 

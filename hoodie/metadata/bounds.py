@@ -9,6 +9,7 @@ milliseconds, which Apache Hudi trusts from version 9 on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from hoodie.format.avro_wire import Ints, data_of, decimals_from, offsets_in, padded, sign_extended
+from hoodie.format.column_stats import has_bounds
+from hoodie.model.statistics import ValueRange
 
 pc: Any = pyarrow.compute
 _nulls_of: Any = pa.nulls
@@ -92,6 +95,31 @@ def in_type(bounds: Any, kind: pa.DataType) -> Any:
     return found if is_number is None else pc.if_else(is_number, found, pa.scalar(None, kind))
 
 
+def value_ranges(bounds: pa.Table) -> list[ValueRange | None]:
+    """What `Bounds.table` says of each file; None where nothing is known of it, or not enough.
+
+    Timestamps are never known: what a file counts in may be another unit than that of its schema.
+    """
+    kind = bounds["low"].type
+    if not has_bounds(kind) or pa.types.is_timestamp(kind):
+        return [None] * bounds.num_rows
+    lows, highs = (bounds[name] for name in ("low", "high"))
+    if pa.types.is_date32(kind):
+        lows, highs = lows.cast(pa.int32()), highs.cast(pa.int32())
+    columns = (each.to_pylist() for each in (lows, highs, bounds["nulls"], bounds["values"]))
+    return [_range(*row) for row in zip(*columns, strict=True)]
+
+
+def _range(low: Any, high: Any, nulls: int | None, values: int | None) -> ValueRange | None:
+    if nulls is None or values is None or not 0 <= nulls <= values:
+        return None
+    if nulls == values:
+        return ValueRange(nulls=nulls, values=False)
+    if low is None or high is None or not low <= high or (isinstance(low, float) and not isfinite(high - low)):
+        return None
+    return ValueRange(low, high, nulls)
+
+
 def numbers_of(rows: list[Ints], count: int) -> Any:
     """For each of so many places the number of the row that belongs there, null where none does."""
     number = np.full(count, -1, np.int64)
@@ -113,7 +141,8 @@ def _cast(bounds: Any, kind: pa.DataType) -> Any:
         return bounds.cast(pa.int64()).cast(kind) if is_trusted else None
     if types.is_date32(kind):
         return bounds.cast(kind) if types.is_date32(stored) or stored == pa.int32() else None
-    is_wider = types.is_floating(kind) and (types.is_floating(stored) or types.is_integer(stored))
+    # Readers take a float into a column of doubles by its digits.
+    is_wider = types.is_floating(kind) and (stored == kind or types.is_integer(stored))
     is_alike = any(of(kind) and of(stored) for of in (types.is_integer, types.is_boolean, _is_text, _is_bytes))
     return bounds.cast(kind) if is_wider or is_alike else None
 

@@ -42,9 +42,10 @@ from hoodie.metadata.keys import (
 )
 from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_locations, decode_stats
 from hoodie.metadata.slices import Found, Layer, all_keys, every, layers_of, newest
-from hoodie.metadata.visible import as_seen, why_not
+from hoodie.metadata.visible import as_seen, unknown_times, why_not
 from hoodie.model.enums import TableVersion
 from hoodie.model.files import FileSlice
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
 from hoodie.options.table import METADATA, TableConfig
 from hoodie.storage.base import FileInfo, Storage
@@ -80,9 +81,10 @@ _LOCATION: Mapping[str, pa.DataType] = {
 class MetadataTable:
     """For one snapshot; not shared between threads. Files that were opened stay open for further questions."""
 
-    def __init__(self, storage: Storage, cache: Cache, available: frozenset[str]) -> None:
+    def __init__(self, table: Storage, cache: Cache, available: frozenset[str]) -> None:
         """`open` makes one."""
-        self._storage = storage
+        self._table = table
+        self._storage = FolderStorage(table, METADATA_TABLE)
         self._cache = cache
         self._available = available
         self._view: FileSystemView | None = None
@@ -90,18 +92,19 @@ class MetadataTable:
         self._layers: dict[tuple[str, int], Sequence[Layer]] = {}
         self.reasons: dict[str, str] = {}
         """Partition of the metadata table -> why it gave no answer."""
+        self.is_gone = False
+        """It was dropped since the table was opened."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, timeline: Timeline, cache: Cache) -> MetadataTable:
         """The metadata table of the table at the storage's root, for a snapshot of that with this timeline."""
-        named, pending = (_names(config.raw.get(key, "")) for key in (METADATA, _INFLIGHT))
-        below = FolderStorage(storage, METADATA_TABLE)
-        table = cls(below, cache, named - pending)
-        table.reasons.update(dict.fromkeys(pending, "it is still being made"))
+        table = cls(storage, cache, finished_partitions(config.raw))
+        table.reasons.update(dict.fromkeys(_names(config.raw.get(_INFLIGHT, "")), "it is still being made"))
         if table._available:
             try:
-                table._view = table._opened(timeline)
+                table._view = table._opened(timeline, config)
             except (HoodieError, FileNotFoundError) as exc:
+                table.is_gone = not table._is_named(FILES)
                 table._refuse(table._available, str(exc))
         return table
 
@@ -171,7 +174,7 @@ class MetadataTable:
 
         return self._answer(RECORD_INDEX, ask)
 
-    def _opened(self, timeline: Timeline) -> FileSystemView:
+    def _opened(self, timeline: Timeline, config: TableConfig) -> FileSystemView:
         path = f"{self._storage.uri}/{PROPERTIES}"
         properties = parse_properties_file(self._storage.read(PROPERTIES), path=path)
         version = properties.get(_VERSION, "")
@@ -181,11 +184,16 @@ class MetadataTable:
         history = join(HOODIE, properties.get(_ARCHIVE, "") or "archived")
         active = ActiveTimeline(self._storage, self._cache, layout=layout, history=history)
         own = active.load()
-        reason = why_not(timeline, own)
+        archived: frozenset[InstantTime] = frozenset()
+        if unknown_times(timeline, own):
+            folder, of_table = config.history_folder, LAYOUTS[config.version]
+            past = ArchivedTimeline(self._table, folder, layout=of_table, cache=self._cache)
+            archived = frozenset(each.time for each in past.instants)
+        reason = why_not(timeline, own, archived)
         if reason is not None:
             raise CorruptFileError(reason)
-        archived = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
-        return FileSystemView(StorageListing(self._storage), active, as_seen(timeline, own), archived)
+        own_past = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
+        return FileSystemView(StorageListing(self._storage), active, as_seen(timeline, own, archived), own_past)
 
     def _answer(self, partition: str, ask: Callable[[], T]) -> T | None:
         if partition not in self._available:
@@ -209,8 +217,20 @@ class MetadataTable:
             if not pieces or numbers != list(range(len(pieces))):
                 ids = ", ".join(piece.group.file_id for piece in pieces[:5])
                 raise CorruptFileError(f"its file groups are not numbered from 0: {ids or 'there are none'}")
+            # Whoever drops a metadata table changes the properties first. So what was listed until now is whole.
+            if not self._is_named(partition):
+                self.is_gone = True
+                raise CorruptFileError("it was dropped")
             self._slices[partition] = pieces
         return self._slices[partition]
+
+    def _is_named(self, partition: str) -> bool:
+        """Whether the table has the partition now; False while its properties are changed."""
+        try:
+            data = self._table.read(PROPERTIES)
+        except FileNotFoundError:
+            return False
+        return partition in finished_partitions(parse_properties_file(data, path=f"{self._table.uri}/{PROPERTIES}"))
 
     def _group(self, partition: str, number: int) -> Sequence[Layer]:
         at = partition, number
@@ -247,7 +267,7 @@ class MetadataTable:
                         found[number].clear()
                     continue
                 for number, sizes in zip(numbers, decode_files(part.values, part.schema), strict=True):
-                    _add(found[number], sizes)
+                    _add(found[number], sizes if identifiers[number] == ALL_PARTITIONS else _names_of_files(sizes))
         return [{name: size for name, (size, is_deleted) in each.items() if not is_deleted} for each in found]
 
     def _stats(self, paths: Sequence[str], column: pa.Field[Any]) -> pa.Table:
@@ -263,6 +283,12 @@ class MetadataTable:
         return bounds.table()
 
 
+def finished_partitions(properties: Mapping[str, str]) -> frozenset[str]:
+    """The partitions of a metadata table that readers may use, by the properties of its table."""
+    named, pending = (_names(properties.get(key, "")) for key in (METADATA, _INFLIGHT))
+    return named - pending
+
+
 def _add(found: dict[str, tuple[int, bool]], sizes: FileSizes) -> None:
     """One more record of the same files. They only grow, so records may come in any order."""
     for name, (size, is_deleted) in sizes.items():
@@ -271,6 +297,11 @@ def _add(found: dict[str, tuple[int, bool]], sizes: FileSizes) -> None:
             del found[name]
         else:
             found[name] = (size if is_deleted else max(size, before), is_deleted)
+
+
+def _names_of_files(sizes: FileSizes) -> FileSizes:
+    """Where a path in a commit begins with `file:`, Apache Hudi 1.2 takes the end of the folder for a part of the name."""
+    return {name.rpartition("/")[2]: size for name, size in sizes.items()}
 
 
 def _infos(partition_path: str, sizes: Mapping[str, int]) -> list[FileInfo]:

@@ -8,6 +8,7 @@ had no commit yet, that is fourteen zeros and `010`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from hoodie.model.enums import Action, State
@@ -16,21 +17,25 @@ from hoodie.timeline.timeline import WRITES, Timeline
 
 _BEGINNING = "0" * 14
 _TIME_DIGITS = 17
-_COMPACTION, _RESTORE, _FIRST_STATE = "001", "003", "010"
+_RESTORE = "003"
 _CHANGES_FILES = WRITES | {Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
 """Actions of a table that the metadata table has to have heard of; a restore by an instant of its own."""
 
 
-def why_not(table: Timeline, metadata: Timeline) -> str | None:
-    """Why the metadata table does not show what this timeline of its table shows; None where it does."""
+def why_not(table: Timeline, metadata: Timeline, archived: Collection[InstantTime] = ()) -> str | None:
+    """Why the metadata table does not show what this timeline of its table shows; None where it does.
+
+    `archived`: instants of the table that are in its archive, of those that `unknown_times` gives.
+    """
     if not metadata.commits:
         return "it has no completed commit"
-    latest, known = table.latest_time or InstantTime(""), _known(table)
+    latest = table.latest_time or InstantTime("")
     for commit in metadata.commits:
         if _is_compaction(commit) and _table_time(commit) > latest:
             return f"it was compacted at {commit.time}, and the snapshot is of {latest or 'an empty table'}"
-        if _is_write(commit) and commit.time <= latest and not (commit.time in known or _is_archived(commit, table)):
-            return f"it holds {commit}, of which the table's timeline says nothing"
+    for time in unknown_times(table, metadata):
+        if time not in archived:
+            return f"it holds a delta commit of {time}, of which the table's timeline says nothing"
     covered, start = _covered(metadata), metadata.commits[0].time
     for instant in table:
         is_missing = instant.is_completed and instant.time not in metadata.completed_times and instant.time > covered
@@ -39,14 +44,26 @@ def why_not(table: Timeline, metadata: Timeline) -> str | None:
     return None
 
 
-def as_seen(table: Timeline, metadata: Timeline) -> Timeline:
+def unknown_times(table: Timeline, metadata: Timeline) -> list[InstantTime]:
+    """Instants of the table that the metadata table has, and the table's timeline has not, from its first commit on. Cleans and
+    rollbacks may be archived before older commits are, which a savepoint keeps.
+    """
+    latest, known = table.latest_time or InstantTime(""), _known(table)
+    return [
+        each.time
+        for each in metadata.commits
+        if _is_write(each) and each.time <= latest and not (each.time in known or _is_before(each, table))
+    ]
+
+
+def as_seen(table: Timeline, metadata: Timeline, archived: Collection[InstantTime] = ()) -> Timeline:
     """The metadata table's timeline for a snapshot with this timeline of its table: other instants are pending."""
     latest, known = table.latest_time or InstantTime(""), _known(table)
 
     def counts(commit: Instant) -> bool:
         if not _is_write(commit):
             return _table_time(commit) <= latest
-        return known.get(commit.time, _is_archived(commit, table))
+        return known.get(commit.time, commit.time in archived or _is_before(commit, table))
 
     seen = tuple(
         each._replace(state=State.INFLIGHT)
@@ -65,8 +82,8 @@ def _known(table: Timeline) -> dict[InstantTime, bool]:
     return found
 
 
-def _is_archived(commit: Instant, table: Timeline) -> bool:
-    """Whether the table had an instant of this time that is not on its active timeline any more."""
+def _is_before(commit: Instant, table: Timeline) -> bool:
+    """Whether it is older than all that the table's active timeline has."""
     return table.start is not None and commit.time < table.start
 
 
@@ -85,10 +102,6 @@ def _table_time(commit: Instant) -> InstantTime:
 
 
 def _covered(metadata: Timeline) -> InstantTime:
-    """Up to where the table's instants are in the metadata table, whether or not it has a delta commit of each."""
-
-    def covers(commit: Instant) -> bool:
-        suffix = commit.time[_TIME_DIGITS:][:3]
-        return _is_compaction(commit) or suffix == _RESTORE or suffix >= _FIRST_STATE
-
-    return max((_table_time(each) for each in metadata.commits if covers(each)), default=InstantTime(""))
+    """Up to where the table's instants need no delta commit of their own, because a restore has listed all folders."""
+    restores = (each for each in metadata.commits if each.time[_TIME_DIGITS:][:3] == _RESTORE)
+    return max(map(_table_time, restores), default=InstantTime(""))

@@ -114,6 +114,22 @@ def test_replaced_file_ids_are_written_only_where_there_are_some():
     assert json.loads(encoded)["partitionToReplaceFileIds"] == {"": ["f", "g"]}
 
 
+@pytest.mark.parametrize(
+    ("path", "partition", "found"),
+    [
+        ("file:a/b/.x", "a/b", "a/b/.x"),
+        ("file:.x", "", ".x"),
+        ("a:b/.x", "a:b", "a:b/.x"),
+        ("file:b/.x", "a", "file:b/.x"),
+        ("file:/b/.x", "", "file:/b/.x"),
+    ],
+)
+def test_a_path_that_hudi_found_by_a_marker_has_the_scheme_in_front(path, partition, found):
+    commit = {"partitionToWriteStats": {partition: [{"fileId": "f", "path": path}]}, "extraMetadata": {}}
+    (stat,) = decode_commit(json.dumps(commit).encode(), path="c").stats()
+    assert stat.path == found
+
+
 def test_unknown_keys_and_operations_and_nulls_do_no_harm():
     data = json.dumps(
         {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hoodie.metadata.visible import as_seen, why_not
+from hoodie.metadata.visible import as_seen, unknown_times, why_not
 from hoodie.timeline.timeline import Timeline
 from tests.metadata_tables import FIRST, t
 
@@ -31,16 +31,23 @@ def test_those_of_archived_instants_count():
     assert seen(table, metadata) == {t(1), t(5)}
 
 
-@pytest.mark.parametrize("suffix", ["001.commit", "003.deltacommit", "010.deltacommit", "010001.commit"])
-def test_what_covers_the_table_needs_no_delta_commit_of_each_instant(suffix):
+def test_a_restore_lists_the_table_and_needs_no_delta_commit_of_each_instant():
     table = [f"{t(number)}.commit" for number in (1, 2, 3)]
-    metadata = [FIRST_STATE, f"{t(1)}.deltacommit", f"{t(3)}{suffix}"]
+    metadata = [FIRST_STATE, f"{t(1)}.deltacommit", f"{t(3)}003.deltacommit"]
     assert why_not(timeline(*table), timeline(*metadata)) is None
-    assert t(3) + suffix.partition(".")[0] in seen(table, metadata)
+    assert f"{t(3)}003" in seen(table, metadata)
 
 
-@pytest.mark.parametrize("suffix", ["005.deltacommit", "006.rollback", "002.clean"])
-def test_other_work_of_its_own_covers_nothing(suffix):
+def test_a_first_state_knows_the_instants_before_it():
+    table = [f"{t(number)}.commit" for number in (1, 2, 3)]
+    metadata = [f"{t(2)}010.deltacommit", f"{t(2)}010001.commit", f"{t(3)}.deltacommit"]
+    assert why_not(timeline(*table), timeline(*metadata)) is None
+    assert seen(table, metadata) == {f"{t(2)}010", f"{t(2)}010001", t(3)}
+
+
+@pytest.mark.parametrize("suffix", ["001.commit", "002.clean", "005.deltacommit", "006.rollback", "010.deltacommit"])
+def test_other_work_of_its_own_makes_up_for_no_instant(suffix):
+    """A writer that ignores the metadata table leaves a gap, which a compaction does not fill."""
     table = [f"{t(number)}.commit" for number in (1, 2, 3)]
     metadata = [FIRST_STATE, f"{t(1)}.deltacommit", f"{t(3)}.deltacommit", f"{t(3)}{suffix}"]
     assert "lacks" in why_not(timeline(*table), timeline(*metadata))
@@ -66,6 +73,15 @@ def test_a_delta_commit_that_the_table_does_not_know_is_refused():
     """It was rolled back, or is being, by somebody who left the metadata table alone."""
     metadata = [FIRST_STATE, *(f"{t(number)}.deltacommit" for number in (1, 2, 3))]
     assert "says nothing" in why_not(timeline(f"{t(1)}.commit", f"{t(3)}.commit"), timeline(*metadata))
+
+
+def test_a_clean_may_be_archived_before_an_older_commit():
+    """A savepoint keeps the commit."""
+    metadata = [FIRST_STATE, *(f"{t(number)}.deltacommit" for number in (1, 2, 3))]
+    table = timeline(f"{t(1)}.commit", f"{t(3)}.commit")
+    assert unknown_times(table, timeline(*metadata)) == [t(2)]
+    assert why_not(table, timeline(*metadata), {t(2)}) is None
+    assert {each.time for each in as_seen(table, timeline(*metadata), {t(2)}).commits} == {FIRST, t(1), t(2), t(3)}
 
 
 def test_one_without_a_completed_commit_is_refused():

@@ -1,0 +1,175 @@
+"""What a metadata table of Apache Hudi says is what the table's own files say, after each thing that Apache Hudi does.
+
+Version 6, all of its partitions. Where it may say nothing, for a moment, the test says so.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.engine.local import LocalEngine
+from hoodie.metadata.keys import BLOOM_FILTERS
+from hoodie.metadata.listing import MetadataListing
+from hoodie.metadata.table import MetadataTable
+from hoodie.model.names import METADATA_TABLE
+from hoodie.storage.cache import Cache
+from hoodie.storage.local import LocalStorage
+from hoodie.view.context import TableContext
+from hoodie.view.view import FileSystemView
+from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, rows
+
+ALL = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.column.stats.file.group.count": "2",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.index.bloom.filter.file.group.count": "2",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.index.partition.stats.enable": "true",
+    "hoodie.index.type": "BLOOM",
+}
+OFTEN = {
+    "hoodie.metadata.compact.max.delta.commits": "4",
+    "hoodie.metadata.keep.min.commits": "6",
+    "hoodie.metadata.keep.max.commits": "8",
+}
+CLUSTER = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
+NO_MORE_LISTING = "no folder may be listed"
+
+
+class NoFolders:
+    uri = "no folders"
+
+    def files(self, partition_paths):
+        raise AssertionError(f"{NO_MORE_LISTING}: {partition_paths}")
+
+    def all_files(self):
+        raise AssertionError(NO_MORE_LISTING)
+
+
+def counted(slices):
+    """Without the logs of writes that are pending or were rolled back, which folders have."""
+    found = []
+    for piece in slices:
+        logs = tuple(log for log in piece.logs if log.committed_bytes is not None)
+        if piece.base is not None or logs:
+            found.append(piece._replace(logs=logs))
+    return found
+
+
+def check(path: Path) -> None:
+    """Files, bounds, blooms and keys by the metadata table are those of the table's own files."""
+    context = TableContext.open(LocalStorage(str(path)), LocalEngine(), cache=Cache())
+    snapshot = context.snapshot()
+    table = MetadataTable.open(context.storage, context.config, snapshot.timeline, Cache())
+    folders = FileSystemView(context.listing, context.active, snapshot.timeline, snapshot.archived)
+    by_table = FileSystemView(MetadataListing(table, NoFolders()), context.active, snapshot.timeline, snapshot.archived)
+    assert table.partitions() is not None, table.reasons
+    with_files = [each for each in folders.partitions() if folders.latest_slices([each])]
+    assert set(with_files) <= set(by_table.partitions())
+    assert counted(by_table.latest_slices()) == counted(folders.latest_slices()), table.reasons
+    named = context.config.metadata_partitions  # a restore drops the bloom filters
+    bases = [piece.base.path for piece in folders.latest_slices() if piece.base is not None]
+    blooms = table.bloom_filters(bases)
+    assert (blooms is not None) == (BLOOM_FILTERS in named), table.reasons
+    assert blooms is None or sorted(blooms) == sorted(bases)
+    columns = pa.schema([field for field in snapshot.schema if not pa.types.is_nested(field.type)])
+    stats = table.column_stats(bases, columns)
+    assert stats is not None, table.reasons
+    for number, base in enumerate(bases):
+        data = pq.read_table(path / base, partitioning=None)
+        keys = data["_hoodie_record_key"].combine_chunks().cast(pa.string())
+        assert blooms is None or blooms[base].might_contain(keys).all()
+        for column in columns:
+            (found,) = stats[column.name].slice(number, 1).to_pylist()
+            bounds = pc.min_max(data[column.name]).as_py()
+            assert found["values"] == data.num_rows, (base, column.name)
+            assert found["nulls"] == data[column.name].null_count
+            assert (found["low"], found["high"]) == (bounds["min"], bounds["max"]), (base, column.name)
+    everything = hoodie.open_table(path).scan(meta_columns=True).to_arrow()
+    keys = everything["_hoodie_record_key"].to_pylist()
+    found = table.locations(pa.array([*keys, "no such key"]))
+    assert found is not None, table.reasons
+    files = [name.partition("_")[0] for name in everything["_hoodie_file_name"].to_pylist()]
+    there = zip(everything["_hoodie_partition_path"].to_pylist(), files, strict=True)
+    places = list(zip(found["partition_path"].to_pylist(), found["file_id"].to_pylist(), strict=True))
+    assert places == [*there, (None, None)]
+    assert not table.reasons.keys() - {BLOOM_FILTERS}
+
+
+class Checked(Recipe):
+    """Each step is followed by the check."""
+
+    def _note(self, step: str) -> None:
+        super()._note(step)
+        check(self.path)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_every_action_of_hudi(hudi, tmp_path, table_type):
+    recipe = Checked(hudi, tmp_path / table_type / "table", table_type, ALL | OFTEN)
+    recipe.write(rows(range(12), turn=1), "insert")
+    recipe.write(rows(range(3, 15), turn=2))
+    recipe.write(rows([1, 2], turn=3), "delete")
+    recipe.client("rollback", recipe.commits[-1])
+    recipe.write(rows(range(6), turn=4), more=CLEAN | KEEP_ONE)
+    recipe.write(rows(range(2, 7), turn=5))
+    saved = recipe.commits[-1]
+    recipe.call("create_savepoint", commit_time=saved, user="me", comments="before it")
+    recipe.write(rows([1], turn=6, part="b"), "insert_overwrite")
+    if table_type == "MERGE_ON_READ":
+        recipe.write(rows(range(7, 12), turn=7), more=COMPACT)
+    recipe.write(rows(range(15, 18), turn=8), more=CLUSTER)
+    recipe.write(rows([1], turn=8), "delete_partition", more={"hoodie.datasource.write.partitions.to.delete": "c"})
+    recipe.client("restore", saved)
+    for turn in range(9, 14):
+        recipe.write(rows(range(turn, turn + 5), turn=turn), more=CLEAN | KEEP_ONE)
+    recipe.client("archive", more=KEEP_ONE | {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"})
+    recipe.write(rows(range(5), turn=20))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_writers_of_hudi_that_died(hudi, tmp_path, table_type):
+    """An instant that is completed in the metadata table alone; one that is in neither; a compaction that is pending."""
+    recipe = Checked(hudi, tmp_path / table_type / "table", table_type, ALL | OFTEN)
+    data = recipe.path / ".hoodie"
+    own = recipe.path / METADATA_TABLE / ".hoodie"
+    recipe.write(rows(range(9), turn=1), "insert")
+    recipe.write(rows(range(3, 12), turn=2))
+
+    def die(*timelines: Path, more: str = "") -> None:
+        """The newest write did not get to its end."""
+        last = recipe.commits[-1]
+        for timeline in timelines:
+            for file in timeline.glob(f"{last}.*commit"):
+                file.unlink()
+        for file in own.glob(more) if more else ():
+            file.unlink()
+        check(recipe.path)
+
+    die(data)
+    recipe.write(rows(range(6, 14), turn=3))
+    die(data, own)
+    recipe.write(rows([1, 20], turn=4))
+    compacted = max(own.glob("*001.commit"))
+    while max(own.glob("*001.commit")) == compacted:
+        recipe.write(rows(range(4), turn=5))
+    die(data, own, more=max(own.glob("*001.commit")).name)
+    recipe.write(rows(range(5), turn=6))
+    recipe.write(rows([2], turn=7), "delete")
+
+
+def test_a_table_without_partitions(hudi, tmp_path):
+    keygen = {
+        "hoodie.datasource.write.partitionpath.field": "",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    }
+    recipe = Checked(hudi, tmp_path / "plain" / "table", "MERGE_ON_READ", ALL | keygen)
+    recipe.write(rows(range(9), turn=1), "insert")
+    recipe.write(rows(range(3, 12), turn=2))
+    recipe.write(rows([2], turn=3), "delete")
