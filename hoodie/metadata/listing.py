@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from hoodie.metadata.table import MetadataTable
-from hoodie.storage.base import FileInfo
+import pyarrow as pa
+
+from hoodie.metadata.bounds import value_ranges
+from hoodie.metadata.keys import COLUMN_STATS, FILES
+from hoodie.metadata.table import MetadataTable, can_read, finished_partitions
+from hoodie.model.commands import doctor_of
+from hoodie.model.statistics import ValueRange
+from hoodie.options.table import TableConfig
+from hoodie.storage.base import FileInfo, Storage
+from hoodie.storage.cache import Cache, Kind
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.context import TableContext
 from hoodie.view.listing import AllFiles, Listing
+
+log = logging.getLogger("hoodie")
+
+_SAID: Kind[bool] = Kind("metadata tables that were found wanting")
+_WRONG: Kind[bool] = Kind("metadata tables that named files which are not there")
+_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -20,6 +37,8 @@ class MetadataListing:
 
     table: MetadataTable
     folders: Listing
+    complain: Callable[[str], None] = lambda partition: None
+    """Is called with a partition of the metadata table that gave no answer."""
 
     @property
     def uri(self) -> str:
@@ -27,8 +46,94 @@ class MetadataListing:
 
     def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
         found = self.table.files(partition_paths)
+        if found is None:
+            self.complain(FILES)
         return self.folders.files(partition_paths) if found is None else found
 
     def all_files(self) -> AllFiles:
         found = self.table.all_files()
+        if found is None:
+            self.complain(FILES)
         return self.folders.all_files() if found is None else AllFiles(tuple(found), found)
+
+
+class MetadataFiles:
+    """`Catalogue` of one query by the metadata table that the table has. Of its faults the log gets one line."""
+
+    def __init__(self, storage: Storage, config: TableConfig, cache: Cache) -> None:
+        self._storage = storage
+        self._config = config
+        self._cache = cache
+        self._opened: tuple[Timeline, MetadataTable] | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a query of this process found so."""
+        return self._cache.find(_WRONG, self._storage.identity) is not None
+
+    def under(self, timeline: Timeline, local: Callable[[], Listing]) -> Listing:
+        if self.is_wrong:
+            return local()
+        return MetadataListing(self._at(timeline), local(), self._complain)
+
+    def bounds(
+        self, timeline: Timeline, paths: Sequence[str], columns: pa.Schema
+    ) -> Mapping[str, Sequence[ValueRange | None]] | None:
+        if self.is_wrong or COLUMN_STATS not in finished_partitions(self._config.raw):
+            return None
+        found = self._at(timeline).column_stats(paths, columns)
+        if found is None:
+            self._complain(COLUMN_STATS)
+            return None
+        return {name: value_ranges(each) for name, each in found.items()}
+
+    def distrust(self) -> None:
+        log.warning(
+            "the metadata table of %s does not fit its files: they are listed from now on; %s",
+            self._storage.uri,
+            doctor_of(self._storage.uri),
+        )
+        self._cache.put(_WRONG, self._storage.identity, True, _BYTES)
+
+    def _at(self, timeline: Timeline) -> MetadataTable:
+        """The metadata table for a snapshot, opened once."""
+        if self._opened is None or self._opened[0] is not timeline:
+            table = MetadataTable.open(self._storage, self._config, timeline, self._cache)
+            self._opened = timeline, table
+        return self._opened[1]
+
+    def _complain(self, partition: str) -> None:
+        """Say it once in this process."""
+        key = self._storage.identity, partition
+        if self._opened is None or self._opened[1].is_gone or self._cache.find(_SAID, key):
+            return
+        self._cache.put(_SAID, key, True, _BYTES)
+        log.warning(
+            "the metadata table of %s is not used for %s: %s; %s",
+            self._storage.uri,
+            "files, which are listed" if partition == FILES else "bounds of columns, which are read from footers",
+            self._opened[1].reasons.get(partition, "it gave no answer"),
+            doctor_of(self._storage.uri),
+        )
+
+
+def has_metadata(context: TableContext) -> bool:
+    """Whether queries ask a metadata table for the files."""
+    config = context.config
+    if context.view_options.metadata is False or not can_read(config) or FILES not in finished_partitions(config.raw):
+        return False
+    return not _files(context).is_wrong
+
+
+def by_metadata(context: TableContext) -> TableContext:
+    """The same table for a query: its files by the metadata table where it has one."""
+    return replace(context, catalogue=_files(context)) if has_metadata(context) else context
+
+
+def distrust_metadata(context: TableContext) -> None:
+    """A query found that the metadata table names other files than there are."""
+    _files(context).distrust()
+
+
+def _files(context: TableContext) -> MetadataFiles:
+    return MetadataFiles(context.storage, context.config, context.cache)

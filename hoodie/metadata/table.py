@@ -24,6 +24,7 @@ from hoodie.errors import (
     UnsupportedTableError,
 )
 from hoodie.format.bloom import BloomFilter, parse_bloom
+from hoodie.format.layout import layout_named
 from hoodie.format.properties import parse_properties_file
 from hoodie.hfile.arrays import as_binary
 from hoodie.metadata.bounds import Bounds, numbers_of
@@ -43,7 +44,6 @@ from hoodie.metadata.keys import (
 from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_locations, decode_stats
 from hoodie.metadata.slices import Found, Layer, all_keys, every, layers_of, newest
 from hoodie.metadata.visible import as_seen, unknown_times, why_not
-from hoodie.model.enums import TableVersion
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
@@ -53,7 +53,6 @@ from hoodie.storage.below import FolderStorage
 from hoodie.storage.cache import Cache
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
-from hoodie.timeline.layout import LAYOUTS
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import StorageListing
 from hoodie.view.view import FileSystemView
@@ -178,16 +177,17 @@ class MetadataTable:
         path = f"{self._storage.uri}/{PROPERTIES}"
         properties = parse_properties_file(self._storage.read(PROPERTIES), path=path)
         version = properties.get(_VERSION, "")
-        if version != str(int(TableVersion.V6)):
-            raise UnsupportedTableError(f"it is of version {version}; version 6 is read")
-        layout = LAYOUTS[TableVersion.V6]
+        layout = layout_named(version)
+        if layout is None or layout is not config.layout or not can_read(config):
+            raise UnsupportedTableError(
+                f"it is of version {version}, and is read where it and its table are of version 6"
+            )
         history = join(HOODIE, properties.get(_ARCHIVE, "") or "archived")
         active = ActiveTimeline(self._storage, self._cache, layout=layout, history=history)
         own = active.load()
         archived: frozenset[InstantTime] = frozenset()
         if unknown_times(timeline, own):
-            folder, of_table = config.history_folder, LAYOUTS[config.version]
-            past = ArchivedTimeline(self._table, folder, layout=of_table, cache=self._cache)
+            past = ArchivedTimeline(self._table, config.history_folder, layout=config.layout, cache=self._cache)
             archived = frozenset(each.time for each in past.instants)
         reason = why_not(timeline, own, archived)
         if reason is not None:
@@ -281,6 +281,11 @@ class MetadataTable:
                 for stats in decode_stats(part.values, part.schema):
                     bounds.add(rows[part.rows[stats.rows]], stats.columns)
         return bounds.table()
+
+
+def can_read(config: TableConfig) -> bool:
+    """Whether this release reads metadata tables of such tables. Those of later versions have another timeline, and other keys."""
+    return not config.layout.by_completion
 
 
 def finished_partitions(properties: Mapping[str, str]) -> frozenset[str]:

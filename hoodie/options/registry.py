@@ -18,7 +18,7 @@ from hoodie.options.files import FileSettings
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.hudi_names import hudi_names
 from hoodie.options.index import IndexOptions
-from hoodie.options.option import Key, key_of, keys_of
+from hoodie.options.option import Key, keys_of
 from hoodie.options.read import MERGE_SCHEMA, ReadOptions, StreamReadOptions
 from hoodie.options.streams import StreamRetries, StreamSettings
 from hoodie.options.table_options import TableOptions
@@ -57,7 +57,7 @@ def _groups() -> dict[str, tuple[Key[object], ...]]:
 VALUES = tuple(each for topics in _TOPICS.values() for each in topics)
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(_groups())
 VIEW_KEYS = (*keys_of(ViewOptions), *keys_of(RemoteOptions))
-READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS, key_of(WriteOptions, "metadata_enable"))
+READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS)
 WRITE_KEYS: tuple[Key[object], ...] = (
     *(key for title, group in GROUPS.items() if title != "Reading" for key in group),
     MERGE_SCHEMA,

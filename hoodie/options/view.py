@@ -83,6 +83,9 @@ class ViewOptions:
     remote: RemoteOptions | None = None
     """With a remote type."""
     checkpoint: str | None = shared(_CHECKPOINT)
+    metadata: bool | None = option("hoodie.metadata.enable", boolean(), None)
+    """Unset or true: a query takes a table's files, and bounds of columns, from the metadata table that Apache Hudi keeps, where
+    there is one. false: it lists the folders. A write does not keep it up: it drops it, and true is a warning at each."""
 
     @property
     def store(self) -> ViewStore:

@@ -146,9 +146,6 @@ class WriteOptions(FileSettings, StreamSettings):
     """Merge-on-read: rows that go to logs are written once more, as Parquet in a folder of our own, so that Spark reads them
     natively. False: less is written, and Spark's queries with logs are slower. Unset: true beside Avro log blocks, false beside
     Parquet ones, which are chosen for few bytes (docs/FORMAT.md, "Avro or Parquet in log blocks")."""
-    metadata_enable: bool | None = option("hoodie.metadata.enable", boolean(), None)
-    """The metadata table is neither read nor written; true is a warning at each write. One that Apache Hudi made is dropped by the
-    next write."""
     index: IndexOptions = group(IndexOptions)
     services_enabled: bool = option("hoodie.table.services.enabled", boolean(), True)
     """Services after a write, and beside it. false: the writer does none, whatever other options say; a services job does them."""

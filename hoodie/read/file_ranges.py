@@ -21,6 +21,7 @@ from hoodie.options.table import TableConfig
 from hoodie.options.values import KeyGeneratorType
 from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot
+from hoodie.view.listing import Catalogue
 
 _FOOTER_THREADS = 16
 _CACHED_SCHEMAS = 64
@@ -74,6 +75,30 @@ class FileRanges:
                 else:
                     known[file_slice.base.name] = of_base
         return Gathered(tuple(known.values()), tuple(unread.values()))
+
+    def by_catalogue(self, catalogue: Catalogue | None, found: Mapping[int, Gathered]) -> Mapping[int, Gathered]:
+        """The same with what a catalogue says of unread files, where it knows all columns of one."""
+        paths = [base.path for each in found.values() for base in each.unread]
+        columns = pa.schema(list(self._columns.items()))
+        known = catalogue.bounds(self._snapshot.timeline, paths, columns) if catalogue is not None and paths else None
+        if known is None:
+            return found
+        said = zip(*(known[name] for name in self._columns), strict=True)
+        of_file = {
+            path: dict(zip(self._columns, ranges, strict=True)) for path, ranges in zip(paths, said, strict=True)
+        }
+
+        def whole(base: BaseFile) -> Known | None:
+            ranges = {name: each for name, each in of_file[base.path].items() if each is not None}
+            return ranges if len(ranges) == len(self._columns) else None
+
+        return {
+            at: Gathered(
+                (*each.known, *(ranges for base in each.unread if (ranges := whole(base)) is not None)),
+                tuple(base for base in each.unread if whole(base) is None),
+            )
+            for at, each in found.items()
+        }
 
     def with_footers(self, found: Mapping[int, Gathered]) -> dict[int, Gathered]:
         """The same with what the footers of unread files say."""

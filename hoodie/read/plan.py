@@ -13,6 +13,7 @@ from hoodie.errors import InstantNotFoundError, OptionError, UnsupportedTableErr
 from hoodie.filegroup.changes import change_schema
 from hoodie.format.timestamp_labels import with_labels_of
 from hoodie.keygen.unstored import unstored_of
+from hoodie.metadata.listing import by_metadata
 from hoodie.model.enums import MOVES_ROWS, ChangeFormat, MergeMode, QueryType, TableType
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants, parse_instant
@@ -39,7 +40,7 @@ def plan_read(context: TableContext, options: ReadOptions, *, meta_columns: bool
             TableNotFoundError: so is the table.
     """
     require_readable(context)
-    context = context.with_view(options.view)
+    context = by_metadata(context.with_view(options.view))
 
     def plan(snapshot: Snapshot) -> ReadPlan:
         found = _plan_on(context, snapshot, options, meta_columns=meta_columns)

@@ -2,7 +2,8 @@
 
 1. Partitions: the values that a path stands for (`keygen/partition_values.py`).
 2. Statistics of commits: our writer states the bounds of columns of every file that it writes (`format/column_stats.py`).
-3. Parquet footers of the base files that are left and have no such statistics, those of other writers: read by threads.
+3. Statistics of a metadata table, which Apache Hudi keeps, of base files that have no such ones.
+4. Parquet footers of the base files that are left: read by threads.
 
 A row may come from the base file, from each log, and where records are merged field by field its columns from several of
 them. So a slice is left out only where no mixture of the values in its files can fulfil the filter; a log of which nothing
@@ -25,7 +26,7 @@ from hoodie.format.column_stats import has_bounds
 from hoodie.keygen.partition_values import ranges_of_paths
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode
-from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import PARTITION_PATH, with_meta_fields
 from hoodie.model.plans import ReadContext
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
@@ -108,21 +109,26 @@ class _Pruner:
         merges_freely = self.context.rule.mode is MergeMode.CUSTOM
         gathered: dict[int, Gathered] = {}
         to_read: dict[int, Gathered] = {}
-        footers: list[BaseFile] = []
-        unknown = 0
+        unknown = footers = 0
         for at in np.flatnonzero(self.kept).tolist():
             slices = self.candidates[at]
             found = None if merges_freely and any(file_slice.logs for file_slice in slices) else files.stated(slices)
-            if found is None or len(footers) + len(found.unread) > MAX_FOOTERS:
+            if found is None:
+                unknown += 1
+            else:
+                gathered[at] = found
+        known: dict[int, Gathered] = {}
+        for at, found in files.by_catalogue(self.context.catalogue, gathered).items():
+            if footers + len(found.unread) > MAX_FOOTERS:
                 unknown += 1
             elif found.unread:
                 to_read[at] = found
-                footers += found.unread
+                footers += len(found.unread)
             else:
-                gathered[at] = found
-        self._judge(gathered, columns, of_partitions)
+                known[at] = found
+        self._judge(known, columns, of_partitions)
         self._judge(files.with_footers(to_read), columns, of_partitions)
-        return unknown, len(footers)
+        return unknown, footers
 
     def _judge(
         self, found: dict[int, Gathered], columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from hoodie.engine.progress import Progress
 from hoodie.errors import MissingFileError, OptionError
+from hoodie.metadata.listing import distrust_metadata, has_metadata
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
@@ -291,10 +292,21 @@ class Scan:
         return read()
 
     def _goes_on(self) -> bool:
-        """Plan for the newest snapshot. False where the query is not of that, or the table stands still."""
+        """Plan for the newest snapshot; where the table stands still, or the query is not of that, without the metadata table. False
+        where all this changes nothing.
+        """
         options = self._options
-        if options.query is QueryType.INCREMENTAL or options.as_of is not None:
+        is_of_newest = options.query is not QueryType.INCREMENTAL and options.as_of is None
+        if is_of_newest and self._plans_otherwise(options):
+            return True
+        if not has_metadata(self._context.with_view(options.view)):
             return False
+        if not self._plans_otherwise(replace(options, view=replace(options.view, metadata=False))):
+            return False
+        distrust_metadata(self._context)
+        return True
+
+    def _plans_otherwise(self, options: ReadOptions) -> bool:
         plan = plan_read(self._context, options, meta_columns=self._meta_columns)
         moved = plan.tasks != self.plan.tasks
         self.plan = plan

@@ -36,7 +36,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.listing import Listing, StorageListing
+from hoodie.view.listing import Catalogue, Listing, StorageListing
 from hoodie.view.schema import table_schema
 from hoodie.view.stores import synced_files
 from hoodie.view.synced import SyncedListing
@@ -52,6 +52,7 @@ T = TypeVar("T")
 _ASKED_AGAIN = 5
 """Times that a question is put anew beside a table that changes all the time."""
 _FOUND: Kind[Found] = Kind("what a view found")
+_ON_STORAGE = ViewOptions(metadata=False)
 _GROUP_BYTES = 1280
 """What a listing takes for each file group; so no view of more than fifty thousand groups is kept."""
 
@@ -110,6 +111,8 @@ class TableContext:
     """What views ask in place of `listing`, where the files are followed. `listing` asks the storage each time."""
     remote: RemoteFiles | None = None
     """A timeline server, which views ask before these."""
+    catalogue: Catalogue | None = None
+    """What a query asks before a listing."""
 
     def __getstate__(self) -> dict[str, Any]:
         """What this process follows stays here: another one has its own."""
@@ -191,15 +194,16 @@ class TableContext:
 
     def on_storage(self) -> TableContext:
         """The same table with views that ask the storage: for who judges what stands there, or relies on it."""
-        if self.synced is None and self.remote is None:
-            return self
-        return replace(self, view_options=VIEW, synced=None, remote=None)
+        return replace(self, view_options=_ON_STORAGE, synced=None, remote=None, catalogue=None)
 
     def listing_under(self, timeline: Timeline) -> Listing:
         """What a view under this timeline asks for files."""
 
-        def local() -> Listing:
+        def followed() -> Listing:
             return self.listing if self.synced is None else self.synced.under(timeline)
+
+        def local() -> Listing:
+            return followed() if self.catalogue is None else self.catalogue.under(timeline, followed)
 
         return local() if self.remote is None else self.remote.under(timeline, local)
 
@@ -210,7 +214,9 @@ class TableContext:
             self.remote.forget()
         if self.synced is not None:
             self.synced.forget()
-        return self.synced is not None or self.remote is not None
+        if self.catalogue is not None:
+            self.catalogue.distrust()
+        return any(each is not None for each in (self.synced, self.remote, self.catalogue))
 
     @property
     def lock(self) -> Lock:

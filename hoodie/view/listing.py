@@ -6,14 +6,18 @@ count is not its business: that the timeline settles. `synced.py` has one that i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, Protocol
 
+import pyarrow as pa
+
 from hoodie.model.names import HOODIE, PARTITION_METADATA
+from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import FileInfo, Storage
+from hoodie.timeline.timeline import Timeline
 
 
 class AllFiles(NamedTuple):
@@ -53,6 +57,24 @@ class Listing(Protocol):
 
     def all_files(self) -> AllFiles:
         """Partitions and files of the whole table: whoever wants the partitions mostly wants the files next."""
+        ...
+
+
+class Catalogue(Protocol):
+    """What knows a table's files without a listing of its folders, such as a metadata table. Thread-safe."""
+
+    def under(self, timeline: Timeline, local: Callable[[], Listing]) -> Listing:
+        """For a view under this timeline; `local` gives what is asked where this has no answer."""
+        ...
+
+    def bounds(
+        self, timeline: Timeline, paths: Sequence[str], columns: pa.Schema
+    ) -> Mapping[str, Sequence[ValueRange | None]] | None:
+        """Column -> its bounds in each of these base files; None where they are not known."""
+        ...
+
+    def distrust(self) -> None:
+        """It named files that are not there: give no answer any more."""
         ...
 
 

@@ -156,7 +156,6 @@ def test_the_tasks_are_told_of_files_what_the_options_say():
         ("hoodie.combine.before.upsert", "combine_before_upsert"),
         ("hoodie.combine.before.insert", "combine_before_insert"),
         ("hoodie.combine.before.delete", "combine_before_delete"),
-        ("hoodie.metadata.enable", "metadata_enable"),
         ("hoodie.write.complex.keygen.new.encoding", "complex_key_new_encoding"),
     ],
 )
