@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
-from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +47,7 @@ from hoodie.options.read import ReadOptions
 from hoodie.options.registry import remembered_names
 from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
+from hoodie.statements import Statements
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
 from hoodie.storage.refusals import all_said_plainly, plain_errors
@@ -55,7 +55,6 @@ from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import counted
 from hoodie.timeline.timeline import Timeline
-from hoodie.verbs import TableVerbs
 from hoodie.view.context import TableContext, load_config
 
 if TYPE_CHECKING:
@@ -63,12 +62,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     import hoodie.keyed
+    import hoodie.read.dataset
     import hoodie.read.scan
     import hoodie.write.create
     import hoodie.write.given_schema
     import hoodie.write.inputs
     import hoodie.write.keys
     import hoodie.writer
+    from hoodie.read.dataset import TableDataset
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.write.given_schema import SchemaLike
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
 
 
 @all_said_plainly
-class HoodieTable(TableVerbs["Rows"], TableServices, TableConsumers["Scan"]):
+class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
     """An open table: `open_table` and `create_table` give one.
 
     Every method works on the newest state of the table. The object holds no rows and no locks, may be kept for as long as you
@@ -135,20 +136,20 @@ class HoodieTable(TableVerbs["Rows"], TableServices, TableConsumers["Scan"]):
         return self._delete_where(where, self._asked(WriteOperation.DELETE, options).write)
 
     def _delete_where(self, where: Where | None, options: WriteOptions) -> CommitResult:
-        return self.writer.write_found(partial(self._delete_found, where, options), options.concurrency)
+        columns = hoodie.write.keys.key_columns(self.config)
+        return self._write_found(lambda: self.scan(columns, where).to_reader(), WriteOperation.DELETE, options)
 
-    def _delete_found(self, where: Where | None, options: WriteOptions, found_on: Timeline) -> CommitResult:
-        rows = self.scan(columns=hoodie.write.keys.key_columns(self.config), where=where).to_arrow()
-        if not rows.num_rows:
-            return CommitResult(None, WriteOperation.DELETE)
-        return self.writer.write(
-            rows.to_reader(),
-            rows.schema,
-            WriteOperation.DELETE,
-            options,
-            engine=self._context.engine,
-            found_on=found_on,
-        )
+    def _write_found(
+        self, find: Callable[[], pa.RecordBatchReader], operation: WriteOperation, options: WriteOptions
+    ) -> CommitResult:
+        """Write rows that are made of stored ones; each try makes them anew, of the newest state."""
+
+        def write(found_on: Timeline) -> CommitResult:
+            rows = find()
+            engine = self._context.engine
+            return self.writer.write(rows, rows.schema, operation, options, engine=engine, found_on=found_on)
+
+        return self.writer.write_found(write, options.concurrency)
 
     def _delete_partitions(self, paths: tuple[str, ...], options: Mapping[str, str] | None) -> CommitResult:
         write = self._asked(WriteOperation.DELETE_PARTITION, options).write
@@ -231,6 +232,17 @@ class HoodieTable(TableVerbs["Rows"], TableServices, TableConsumers["Scan"]):
         at = None if as_of is None else parse_instant_option(as_of, name="as_of", zone=self._zone())
         options = ReadOptions(query=kind, as_of=at, where=where, columns=parse_columns(columns))
         return hoodie.read.scan.Scan(self._context, options, meta_columns=meta_columns)
+
+    def dataset(self) -> TableDataset:
+        """The table as a pyarrow Dataset, for duckdb and others that push columns and filters down into it.
+
+        Each query is a scan of the newest state, of the columns and rows that it needs; files are pruned as `scan` prunes them.
+
+        Example:
+            >>> trips = table.dataset()
+            >>> duckdb.sql("SELECT sum(fare) FROM trips WHERE city = 'rome'")
+        """
+        return hoodie.read.dataset.TableDataset(self.scan)
 
     def changes(
         self,

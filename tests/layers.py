@@ -17,7 +17,8 @@ LAYERS = (
     ("undo",),
     ("services",),
     ("repair", "writer"),
-    ("maintenance", "consumers", "keyed", "verbs"),
+    ("maintenance", "consumers", "keyed", "sql", "verbs"),
+    ("statements",),
     ("table",),
     ("public",),
     ("hoodie",),  # hoodie/__init__.py, which hands the public names on

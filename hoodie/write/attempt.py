@@ -472,7 +472,8 @@ def require_same_columns(context: TableContext, looked_at: Snapshot, now: Snapsh
 
 
 def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot, plan: WritePlan) -> None:
-    """The rows that a condition found are as they were: nobody has changed the file groups that they are in since.
+    """The rows that a condition found are as they were: nobody has changed the file groups that they are in since, or inserted
+    where the plan inserts.
 
     From here on the commit itself sees to that. Rows that came to fit the condition meanwhile are left: the write goes before
     the one that brought them.
@@ -480,7 +481,7 @@ def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot,
     before, there = found_on.completed_times, now.timeline.completed_times
     conflict = find_conflict(
         InstantTime(),
-        Footing(plan.based_on),
+        Footing(plan.based_on, frozenset() if plan.replaced else plan.absent_in),
         current={group: now.view.slice_of(group) for group in plan.based_on},
         others=((i, now.active.read_commit(i)) for i in now.timeline.commits if i.time not in before),
     )

@@ -114,22 +114,23 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
         partitions = preparation.keygen.partitions(conformed)
     if preparation.folders is not None and not preparation.delete_all:
         preparation.folders.require_said(conformed, partitions, table=table)
+    gone = _gone(rows, preparation)
     columns: dict[str, pa.ChunkedArray | pa.Array] = {RECORD_KEY: keys, PARTITION_PATH: partitions}
     for field in preparation.schema:
         column = conformed.column(field.name)
         completed = preparation.given is not None and field.name not in preparation.given
-        if not field.nullable and column.null_count and not preparation.delete_all and not completed:
+        if not field.nullable and not completed and (empty := _nulls(column, gone)):
             raise SchemaError(
-                f"column {field.name!r} of table {table!r} is not nullable, and {column.null_count} of {rows.num_rows} rows "
+                f"column {field.name!r} of table {table!r} is not nullable, and {empty} of {rows.num_rows} rows "
                 "have null in it; fill them or leave the rows out"
             )
-        if preparation.delete_all and field.name in preparation.ordering_fields:
-            column = pa.nulls(rows.num_rows, field.type)  # the delete operation wins whatever the rows say
+        if gone is not None and field.name in preparation.ordering_fields:
+            column = pc.if_else(gone, pa.scalar(None, field.type), column)  # such a delete wins whatever its row says
         columns[field.name] = column
     fields: list[pa.Field] = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
     # While rows travel every column may be null: deletes carry keys only.
     fields += [field.with_nullable(True) for field in preparation.schema]
-    deleted = _deleted(conformed, preparation)
+    deleted = _deleted(conformed, preparation, gone)
     if deleted is not None:
         columns[DELETED] = deleted
         fields.append(pa.field(DELETED, pa.bool_()))
@@ -167,12 +168,27 @@ def _given_keys(
     return keys, partitions
 
 
-def _deleted(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.Array | None:
+def _gone(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.Array | None:
+    """The rows that are deletes by the write itself, and not by a value that a column of theirs has."""
     if preparation.delete_all:
         return pa.repeat(pa.scalar(True), rows.num_rows)
+    return rows.column(DELETED) if DELETED in rows.column_names else None
+
+
+def _nulls(column: pa.ChunkedArray, gone: pa.ChunkedArray | pa.Array | None) -> int:
+    """How many rows that are kept have null."""
+    return int(column.null_count if gone is None else column.filter(pc.invert(gone)).null_count)
+
+
+def _deleted(
+    rows: pa.Table, preparation: Preparation, gone: pa.ChunkedArray | pa.Array | None
+) -> pa.ChunkedArray | pa.Array | None:
+    if preparation.delete_all:
+        return gone
     at = rows.schema.get_field_index(IS_DELETED)
     marks = at >= 0 and pa.types.is_boolean(rows.schema.field(at).type)  # else no mark to Apache Hudi either
-    flags = [pc.fill_null(rows.column(at), False)] if marks else []
+    flags = [] if gone is None else [gone]
+    flags += [pc.fill_null(rows.column(at), False)] if marks else []
     if preparation.marker is not None and preparation.marker.field in rows.column_names:
         flags.append(pa.array(marked(rows.column(preparation.marker.field), preparation.marker)))
     return reduce(pc.or_, flags) if flags else None

@@ -19,7 +19,7 @@ from hoodie.filegroup.chunks import sorted_chunks
 from hoodie.keygen.unstored import folder_values
 from hoodie.model.enums import WriteOperation
 from hoodie.model.names import name_of, staging_folder
-from hoodie.model.plans import Chunk
+from hoodie.model.plans import DELETED, Chunk
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.storage.many import together
@@ -182,6 +182,7 @@ def plan_preparation(
 
 def _taken(context: TableContext, batch_schema: pa.Schema, operation: WriteOperation) -> pa.Schema:
     """The columns of the input that are taken, in the types that a table stores: of a delete only those that make keys."""
+    batch_schema = pa.schema([field for field in batch_schema if field.name != DELETED])
     if OperationRules.of(operation, WriteOptions()).deletes:
         names = key_columns(context.config)
         batch_schema = pa.schema([field for field in batch_schema if field.name in names])

@@ -1,0 +1,149 @@
+"""What a statement changes: rows that are stored, rows that go, and rows that leave one partition for another, for one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import DuplicateKeyError, OptionError
+from hoodie.keygen.generator import KeyGenerator
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import DELETED
+from hoodie.options.write import WriteOptions
+from hoodie.view.context import TableContext
+from hoodie.write.fit import fit
+from hoodie.write.keys import key_columns, table_keys
+
+StoredKeys = Callable[[pa.Table], pa.Table]
+"""Key columns of rows -> key and partition columns of the stored rows with these record keys."""
+
+
+class Changes:
+    """Collects what a statement makes of stored rows, batch by batch, and gives it as rows of one upsert.
+
+    A row whose partition path changes is a delete there and an insert here, in the same commit.
+
+    Args:
+        moves: the statement may change partition paths, or add rows: who arrives must meet nobody.
+        checks_arrivals: rows that are added may meet a stored row of the same key, which would be lost.
+    """
+
+    def __init__(
+        self, context: TableContext, options: WriteOptions, stored: StoredKeys, *, moves: bool, checks_arrivals: bool
+    ) -> None:
+        snapshot = context.snapshot()
+        if snapshot.schema is None:
+            raise OptionError(f"table {context.config.name!r} has no columns yet: nothing in it can be changed")
+        self._table = context.config.name
+        self._generated = context.config.generates_keys
+        self._keys = key_columns(context.config)
+        self._stored = stored
+        self._moves = moves
+        self._checks_arrivals = checks_arrivals
+        self._keygen: KeyGenerator = table_keys(context, snapshot, options)
+        self._gone: list[pa.Table] = []
+        self._arrived: list[pa.Table] = []
+        meta = [RECORD_KEY, PARTITION_PATH] if self._generated else []
+        self.columns: pa.Schema = pa.schema([*(pa.field(name, pa.string()) for name in meta), *snapshot.schema])
+        """Of the rows that are given to it."""
+        self.schema: pa.Schema = pa.schema(
+            [*(f.with_nullable(True) for f in self.columns), pa.field(DELETED, pa.bool_())]
+        )
+        """Of what it gives: the columns and the flag of deletes."""
+
+    def deleted(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Stored rows that go."""
+        rows = self._fitting(rows)
+        if self._moves:
+            self._gone.append(rows.select(self._keys))
+        else:
+            yield from self._flagged(rows, gone=True)
+
+    def updated(self, old: pa.Table, new: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Stored rows, and what becomes of them.
+
+        Raises:
+            OptionError: a record key changes.
+        """
+        new = self._fitting(new)
+        if self._moves and new.num_rows:
+            before, after = self._places(self._fitting(old)), self._places(new)
+            other = pc.not_equal(before.column(RECORD_KEY), after.column(RECORD_KEY))
+            if pc.any(other).as_py():
+                at = pc.index(other, True).as_py()
+                raise OptionError(
+                    f"the record key of a row of table {self._table!r} would become {after.column(RECORD_KEY)[at].as_py()!r} and is "
+                    f"{before.column(RECORD_KEY)[at].as_py()!r}: record keys are for good; delete the row and insert another one"
+                )
+            moved = pc.not_equal(before.column(PARTITION_PATH), after.column(PARTITION_PATH))
+            if pc.any(moved).as_py():
+                self._gone.append(self._fitting(old).select(self._keys).filter(moved))
+                self._arrived.append(new.select(self._keys).filter(moved))
+        yield from self._flagged(new, gone=False)
+
+    def inserted(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """New rows."""
+        rows = self._fitting(rows)
+        if self._checks_arrivals and rows.num_rows:
+            self._arrived.append(rows.select(self._keys))
+        yield from self._flagged(rows, gone=False)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """What can only be said at the end: the deletes of rows whose place nobody has taken.
+
+        Raises:
+            DuplicateKeyError: two rows would have one key in one partition.
+        """
+        gone = self._fitting(pa.concat_tables(self._gone)) if self._gone else None
+        left = None if gone is None else _texts(self._places(gone))
+        if self._arrived:
+            rows = pa.concat_tables(self._arrived)
+            places = self._places(self._fitting(rows))
+            arrived = _texts(places)
+            self._refuse(places, _again(arrived), "two rows")
+            there = _texts(self._places(self._fitting(self._stored(rows))))
+            stay = there if left is None else there.filter(pc.invert(pc.is_in(there, value_set=left)))
+            self._refuse(places, pc.is_in(arrived, value_set=stay), "a row that is stored, and one more,")
+            if left is not None and gone is not None:
+                gone = gone.filter(pc.invert(pc.is_in(left, value_set=arrived)))
+        if gone is not None:
+            yield from self._flagged(gone, gone=True)
+
+    def _refuse(self, places: pa.Table, bad: pa.Array | pa.ChunkedArray, who: str) -> None:
+        if pc.any(bad).as_py():
+            at = pc.index(bad, True).as_py()
+            raise DuplicateKeyError(
+                f"{who} would have the key {places.column(RECORD_KEY)[at].as_py()!r} in partition "
+                f"{places.column(PARTITION_PATH)[at].as_py()!r} of table {self._table!r}; nothing was written"
+            )
+
+    def _fitting(self, rows: pa.Table) -> pa.Table:
+        return fit(rows, self.columns, table=self._table)
+
+    def _places(self, rows: pa.Table) -> pa.Table:
+        """Record keys and partition paths."""
+        if self._generated:
+            return rows.select([RECORD_KEY, PARTITION_PATH])
+        return pa.table({RECORD_KEY: self._keygen.keys(rows), PARTITION_PATH: self._keygen.partitions(rows)})
+
+    def _flagged(self, rows: pa.Table, *, gone: bool) -> Iterator[pa.RecordBatch]:
+        flags = pa.repeat(pa.scalar(gone), rows.num_rows)
+        yield from pa.table([*rows.columns, flags], schema=self.schema).to_batches()
+
+
+def _texts(places: pa.Table) -> pa.Array:
+    """One text for each place."""
+    keys, paths = places.column(RECORD_KEY).cast(pa.string()), places.column(PARTITION_PATH).cast(pa.string())
+    joined: pa.Array = pc.binary_join_element_wise(paths, keys, "\0").combine_chunks()
+    return joined
+
+
+def _again(texts: pa.Array) -> pa.Array:
+    """Which texts stood there before."""
+    codes = texts.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    first = np.zeros(len(codes), dtype=bool)
+    first[np.unique(codes, return_index=True)[1]] = True
+    return pa.array(~first)

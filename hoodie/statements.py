@@ -1,0 +1,171 @@
+"""UPDATE and MERGE as methods of a table that is open without Spark."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import hoodie.read
+import hoodie.sql
+import hoodie.write
+from hoodie.errors import OptionError
+from hoodie.model.enums import WriteOperation
+from hoodie.model.results import CommitResult
+from hoodie.options.write import WriteOptions, WriteRequest
+from hoodie.storage.refusals import all_said_plainly
+from hoodie.verbs import TableVerbs
+
+if TYPE_CHECKING:
+    import hoodie.keyed
+    import hoodie.read.dataset
+    import hoodie.sql.changes
+    import hoodie.sql.merge
+    import hoodie.sql.update
+    import hoodie.write.inputs
+    import hoodie.write.keys
+    from hoodie.read.scan import Scan
+    from hoodie.read.where import Where
+    from hoodie.sql.changes import Changes
+    from hoodie.sql.merge import Clause, Join, Merge
+    from hoodie.write.inputs import Rows
+
+
+@all_said_plainly
+class Statements(TableVerbs["Rows"]):
+    @abstractmethod
+    def scan(self, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan: ...
+
+    @abstractmethod
+    def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest: ...
+
+    @abstractmethod
+    def _write_found(
+        self, find: Callable[[], pa.RecordBatchReader], operation: WriteOperation, options: WriteOptions
+    ) -> CommitResult: ...
+
+    def update(
+        self,
+        set: Mapping[str, Any],
+        where: Where | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Give columns of stored rows new values, in one commit.
+
+        A text is an expression of SQL over the row, in DuckDB's dialect, and needs the extra `sql`; every other value stands for
+        itself. A row whose partition column changes moves to the other partition. A row that would get a lower value in an ordering
+        column stays as it is, as after an upsert.
+
+        Args:
+            set: column -> expression or value.
+            where: which rows, as `scan` takes it; None is all of them.
+            options: Hudi's write options, for this write.
+
+        Returns:
+            What the write did.
+
+        Raises:
+            OptionError: an expression cannot be understood, or a record key would change.
+            KeyFieldError: a column that the table does not have.
+            SchemaError: a value does not fit its column.
+            DuplicateKeyError: a row would move to where its key is stored already.
+            CommitConflictError: others changed the same rows, ten times in a row.
+
+        Example:
+            >>> table.update({"fare": "fare * 1.1", "seen": True}, where="city = 'rome'")
+        """
+        write = self._asked(WriteOperation.UPSERT, options).write
+        hoodie.sql.update.check_columns(set, self._schema_to_change(), self.config.name)
+        moves = not {*hoodie.write.keys.key_columns(self.config)}.isdisjoint(set)
+
+        def find() -> pa.RecordBatchReader:
+            changes = self._changes(write, moves=moves, checks_arrivals=False)
+            found = self.scan(changes.columns.names, where).to_batches()
+            memory = write.memory_limit_bytes // 4
+            made = hoodie.sql.update.run_update(changes, found, set, uri=self.uri, memory_bytes=memory)
+            return pa.RecordBatchReader.from_batches(changes.schema, made)
+
+        return self._write_found(find, WriteOperation.UPSERT, write)
+
+    def merge(
+        self,
+        source: Rows,
+        on: str | None = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        predicate: str | None = None,
+        source_alias: str = "s",
+        target_alias: str = "t",
+    ) -> Merge[CommitResult]:
+        """Join rows with the table, and update, delete or insert by what is found: all of it is one commit.
+
+        Needs the extra `sql`; expressions are of DuckDB's dialect. The source is held in memory. Ordering columns count as
+        in an upsert.
+
+        Args:
+            source: rows, as `upsert` takes them.
+            on: which rows of both belong together, such as "t.id = s.id". `predicate` is another name for it.
+            options: Hudi's write options, for this write.
+            source_alias, target_alias: what expressions call the two.
+
+        Returns:
+            A MERGE that has not run yet. Its methods add clauses, `execute` runs it.
+
+        Example:
+            >>> (table.merge(rows, on="t.id = s.id")
+            ...     .when_matched_update_all()
+            ...     .when_not_matched_insert_all()
+            ...     .execute())
+        """
+        if (text := on or predicate) is None:
+            raise OptionError(f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id"')
+        write = self._asked(WriteOperation.UPSERT, options).write
+        join = hoodie.sql.merge.Join(text, source_alias, target_alias)
+        held = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
+        self._schema_to_change()
+        return hoodie.sql.merge.Merge(partial(self._merge, held, join, write))
+
+    def _merge(self, source: pa.Table, join: Join, write: WriteOptions, clauses: Sequence[Clause]) -> CommitResult:
+        merge = hoodie.sql.merge
+
+        if self.config.generates_keys and any(clause.case is merge.Case.NOT_MATCHED for clause in clauses):
+            raise OptionError(
+                f"table {self.config.name!r} generates its record keys, and a MERGE into it cannot insert: insert the rows of the "
+                "source that have no partner in a write of their own"
+            )
+
+        def find() -> pa.RecordBatchReader:
+            checks = not merge.finds_keys(join, clauses, self.config)
+            changes = self._changes(write, moves=merge.moves(clauses, self.config), checks_arrivals=checks)
+            target = hoodie.read.dataset.TableDataset(
+                lambda columns, where: self.scan(changes.columns.names if columns is None else columns, where)
+            )
+            made = merge.run_merge(
+                changes,
+                join,
+                clauses,
+                target,
+                source,
+                config=self.config,
+                uri=self.uri,
+                memory_bytes=write.memory_limit_bytes // 2,
+            )
+            return pa.RecordBatchReader.from_batches(changes.schema, made)
+
+        return self._write_found(find, WriteOperation.UPSERT, write)
+
+    def _changes(self, options: WriteOptions, *, moves: bool, checks_arrivals: bool) -> Changes:
+        def stored(keys: pa.Table) -> pa.Table:
+            where = hoodie.keyed.where_keys(self._context, keys, options)
+            return self.scan(hoodie.write.keys.key_columns(self.config), where).to_arrow()
+
+        return hoodie.sql.changes.Changes(self._context, options, stored, moves=moves, checks_arrivals=checks_arrivals)
+
+    def _schema_to_change(self) -> pa.Schema:
+        """Raises OptionError where the table has no columns yet."""
+        if (schema := self.schema) is None:
+            raise OptionError(f"table {self.config.name!r} has no columns yet: there is nothing to change")
+        return schema

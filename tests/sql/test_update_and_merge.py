@@ -1,0 +1,200 @@
+"""UPDATE and MERGE without Spark: rows are computed from stored and given ones, and land in one commit."""
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import DuplicateKeyError, KeyFieldError, OptionError, SchemaError
+
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+
+
+@pytest.fixture(params=TYPES)
+def table(request, tmp_path):
+    table = hoodie.create_table(
+        tmp_path / "t", record_key="id", partition_by="city", ordering="ts", table_type=request.param
+    )
+    table.insert(
+        [{"id": n, "city": c, "ts": 1, "n": 10 * n, "name": f"{c}{n}"} for c in ("oslo", "rome") for n in range(4)]
+    )
+    return table
+
+
+def rows(table, **scan):
+    found = table.scan(**scan).to_arrow().to_pylist()
+    return {(row["id"], row["city"]): (row["n"], row["name"]) for row in found}
+
+
+def test_columns_get_the_values_of_expressions(table):
+    before = rows(table)
+    result = table.update({"n": "n * 2 + id", "name": "upper(name)"}, where="city = 'rome' and id > 1")
+    assert (result.updated, result.inserted, result.deleted) == (2, 0, 0)
+    assert len(table.history()) == 2
+    assert rows(table) == before | {(2, "rome"): (42, "ROME2"), (3, "rome"): (63, "ROME3")}
+    assert table.schema.names == ["id", "city", "ts", "n", "name"]
+
+
+def test_values_that_are_no_texts_stand_for_themselves(table):
+    table.update({"n": 7, "name": None}, where="id = 0")
+    assert {k: v for k, v in rows(table).items() if k[0] == 0} == {(0, "oslo"): (7, None), (0, "rome"): (7, None)}
+
+
+def test_a_row_moves_to_another_partition(table):
+    before = rows(table)
+    table.update({"city": "'bern'"}, where="city = 'rome' and id = 2")
+    assert rows(table) == {k: v for k, v in before.items() if k != (2, "rome")} | {(2, "bern"): before[2, "rome"]}
+    assert len(table.history()) == 2
+    assert rows(table, as_of=table.history()[0]) == before
+
+
+def test_rows_change_places(table):
+    before = rows(table)
+    table.update({"city": "CASE city WHEN 'rome' THEN 'oslo' ELSE 'rome' END"}, where="id = 1")
+    after = rows(table)
+    assert after == before | {(1, "rome"): before[1, "oslo"], (1, "oslo"): before[1, "rome"]}
+
+
+@pytest.mark.parametrize("where", ["city = 'rome'", None])
+def test_no_row_moves_onto_another(table, where):
+    before = rows(table)
+    with pytest.raises(DuplicateKeyError, match=r"the key .* in partition"):
+        table.update({"city": "'bern'" if where is None else "'oslo'"}, where=where)
+    assert rows(table) == before
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "words"),
+    [
+        ({"nope": "1"}, KeyFieldError, "nope"),
+        ({}, OptionError, "changes no column"),
+        ({"n": "nope + 1"}, OptionError, "nope"),
+        ({"n": "sum(n)"}, OptionError, "aggregate"),
+        ({"n": "n +"}, OptionError, "syntax"),
+        ({"n": "n + 0.5"}, SchemaError, "'n'"),
+        ({"n": b"x"}, OptionError, "'n'"),
+        ({"id": "id + 1"}, OptionError, "record key"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(table, values, error, words):
+    with pytest.raises(error, match=words):
+        table.update(values)
+    assert len(table.timeline.commits) == 1
+    assert not [i for i in table.timeline if not i.is_completed]
+
+
+def merge(table, source, on="t.id = s.id and t.city = s.city"):
+    return table.merge(source, on)
+
+
+SOURCE = [
+    {"id": 1, "city": "rome", "ts": 2, "n": 111, "name": "one", "op": "U"},
+    {"id": 2, "city": "rome", "ts": 2, "n": 0, "name": None, "op": "D"},
+    {"id": 9, "city": "bern", "ts": 2, "n": 9, "name": "nine", "op": "I"},
+    {"id": 8, "city": "bern", "ts": 2, "n": 8, "name": "eight", "op": "D"},
+]
+
+
+def test_each_row_goes_by_the_first_clause_that_fits_it(table):
+    before = rows(table)
+    result = (
+        merge(table, SOURCE)
+        .when_matched_delete("s.op = 'D'")
+        .when_matched_update_all()
+        .when_not_matched_insert_all("s.op <> 'D'")
+        .when_not_matched_by_source_update({"n": "t.n + 1"}, "t.id = 3")
+        .when_not_matched_by_source_delete("t.id = 0 and t.city = 'oslo'")
+        .execute()
+    )
+    assert (result.inserted, result.updated, result.deleted) == (1, 3, 2)
+    assert rows(table) == {
+        **{k: v for k, v in before.items() if k not in {(2, "rome"), (0, "oslo")}},
+        (1, "rome"): (111, "one"),
+        (9, "bern"): (9, "nine"),
+        (3, "oslo"): (31, "oslo3"),
+        (3, "rome"): (31, "rome3"),
+    }
+    assert len(table.history()) == 2
+    assert table.schema.names == ["id", "city", "ts", "n", "name"]
+
+
+def test_a_delete_wins_over_a_greater_ordering_value(table):
+    table.upsert([{"id": 1, "city": "rome", "ts": 99, "n": 1, "name": "late"}])
+    merge(table, SOURCE).when_matched_delete("s.id = 1").execute()
+    assert (1, "rome") not in rows(table)
+
+
+def test_expressions_and_plain_values_of_both_sides(table):
+    before = rows(table)
+    (
+        merge(table, SOURCE)
+        .when_matched_update({"n": "t.n + s.n", "name": "concat(t.name, '-', s.op)"}, predicate="s.op = 'U'")
+        .when_not_matched_insert({"id": "s.id", "city": "s.city", "ts": 5, "name": "lower(s.name)"}, "s.op = 'I'")
+        .execute()
+    )
+    assert rows(table) == before | {(1, "rome"): (121, "rome1-U"), (9, "bern"): (None, "nine")}
+
+
+def test_a_row_of_the_source_moves_a_stored_one(table):
+    before = rows(table, where="city = 'rome'")
+    table.delete(where="city = 'oslo'")
+    moved = [
+        {"id": 1, "city": "bern", "ts": 2, "n": 5, "name": "moved"},
+        {"id": 7, "city": "rome", "ts": 1, "n": 7, "name": "new"},
+    ]
+    table.merge(moved, on="t.id = s.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    stay = {k: v for k, v in before.items() if k != (1, "rome")}
+    assert rows(table) == stay | {(1, "bern"): (5, "moved"), (7, "rome"): (7, "new")}
+
+
+def test_two_rows_for_one_are_refused(table):
+    before = rows(table)
+    twice = [SOURCE[0], SOURCE[0] | {"n": 5}]
+    with pytest.raises(DuplicateKeyError, match="several rows of the source"):
+        merge(table, twice).when_matched_update_all().execute()
+    merge(table, twice).when_matched_update_all("s.n = 5").execute()  # one of them does nothing
+    assert rows(table) == before | {(1, "rome"): (5, "one")}
+
+
+def test_an_insert_meets_no_stored_row(table):
+    before = rows(table)
+    with pytest.raises(DuplicateKeyError, match="that is stored"):
+        merge(table, SOURCE, "t.id = s.id and t.name = s.name").when_not_matched_insert_all().execute()
+    assert rows(table) == before
+
+
+def test_what_a_merge_cannot_be(table):
+    with pytest.raises(OptionError, match="no clause"):
+        merge(table, SOURCE).execute()
+    with pytest.raises(OptionError, match="never reached"):
+        merge(table, SOURCE).when_matched_update_all().when_matched_delete("s.op = 'D'")
+    with pytest.raises(OptionError, match="which rows belong together"):
+        table.merge(SOURCE)
+    with pytest.raises(OptionError, match="nope"):
+        merge(table, SOURCE, "t.nope = s.id").when_matched_delete().execute()
+    with pytest.raises(KeyFieldError, match="nope"):
+        merge(table, SOURCE).when_matched_update({"nope": "1"}).execute()
+
+
+def test_names_of_delta(table):
+    builder = table.merge(
+        source=pa.Table.from_pylist(SOURCE),
+        predicate="target.id = source.id AND target.city = source.city",
+        source_alias="source",
+        target_alias="target",
+    )
+    builder.when_matched_update(updates={"n": "source.n"}, predicate="source.op = 'U'").execute()
+    assert rows(table)[1, "rome"] == (111, "rome1")
+
+
+def test_nothing_to_change_is_no_commit(table):
+    assert table.update({"n": "0"}, where="id = 77").instant is None
+    assert merge(table, []).when_matched_delete().execute().instant is None
+    assert len(table.history()) == 1
+
+
+def test_an_empty_table_says_so(tmp_path):
+    empty = hoodie.create_table(tmp_path / "e", record_key="id")
+    with pytest.raises(OptionError, match="no columns yet"):
+        empty.update({"n": 1})
+    with pytest.raises(OptionError, match="no columns yet"):
+        empty.merge(SOURCE, on="t.id = s.id")
