@@ -19,6 +19,7 @@ from hoodie.model.names import (
     MARKERS,
     METADATA_TABLE,
     PRIVATE,
+    PROPERTIES,
     PROPERTIES_BACKUP,
     ROW_COPIES,
     SET_ASIDE,
@@ -30,6 +31,7 @@ from hoodie.model.results import format_count
 from hoodie.options.table import PROPERTY_OF
 from hoodie.repair.look import Hit, Look
 from hoodie.repair.properties_repair import evident
+from hoodie.repair.stray_files import Evidence
 from hoodie.timeline.pending import explain_pending
 from hoodie.timeline.timeline import WRITES
 from hoodie.txn.heartbeat import Life, life_of
@@ -82,7 +84,7 @@ def version(look: Look) -> Iterator[Hit]:
 # -- folders and files -------------------------------------------------------------------------------------------------
 
 _FOLDERS = frozenset({PRIVATE, STAGING, ROW_COPIES, CONSUMERS, MARKERS, HEARTBEATS, METADATA_TABLE, SET_ASIDE})
-_FILES = frozenset({PROPERTIES_BACKUP, LOCK_PATH})
+_FILES = frozenset({PROPERTIES, PROPERTIES_BACKUP, LOCK_PATH})
 
 
 def misplaced(look: Look) -> Iterator[Hit]:
@@ -106,18 +108,60 @@ def misplaced(look: Look) -> Iterator[Hit]:
 
 
 def newest_commit(look: Look) -> Iterator[Hit]:
-    """The newest completed write, where its metadata do not decode."""
-    commits = look.snapshot.timeline.commits
-    if commits and commits[-1].time in look.unreadable and not look.context.clock.is_far_ahead(commits[-1].time):
-        newest = commits[-1]
-        yield Hit(look.plain(look.unreadable[newest.time]), look.context.active.path(newest), newest.time)
+    """The newest completed write, where its metadata do not decode, or state a schema of another table."""
+    for newest in look.snapshot.timeline.commits[-1:]:
+        wrong = _wrong(look, newest)
+        if wrong is not None and not look.context.clock.is_far_ahead(newest.time):
+            yield Hit(look.plain(wrong), look.context.active.path(newest), newest.time)
 
 
 def older_commits(look: Look) -> Iterator[Hit]:
-    """Completed writes before the newest, whose metadata do not decode."""
+    """The same of completed writes before the newest."""
     for instant in look.snapshot.timeline.commits[:-1]:
-        if instant.time in look.unreadable:
-            yield Hit(look.plain(look.unreadable[instant.time]), look.context.active.path(instant))
+        wrong = _wrong(look, instant)
+        if wrong is not None:
+            yield Hit(look.plain(wrong), look.context.active.path(instant))
+
+
+def _wrong(look: Look, commit: Instant) -> HoodieError | None:
+    if commit.time in look.unreadable:
+        return look.unreadable[commit.time]
+    of_schema = look.wrong_schema
+    return of_schema[1] if of_schema is not None and of_schema[0] == commit else None
+
+
+def emptied_commits(look: Look) -> Iterator[Hit]:
+    """Completed writes that name no file, and whose files are there: readers leave these out."""
+    if look.unreadable:
+        return
+    evidence = Evidence(look.context, look.snapshot)
+    for time, files in evidence.unnamed_files(look.context.listing.all_files().files).items():
+        path = look.context.active.path(look.snapshot.timeline.commit_at[time])
+        yield Hit(f"{path} names no file, and {files[0]} is of that instant: its rows do not count", path)
+
+
+def unreplaced_groups(look: Look) -> Iterator[Hit]:
+    """Clusterings whose commit does not replace the file groups that they read."""
+    active = look.context.active
+    for commit in look.snapshot.timeline.commits:
+        if commit.action is not Action.REPLACECOMMIT or commit.time in look.unreadable:
+            continue
+        try:
+            plan = active.read_clustering_plan(commit.time)
+        except (FileNotFoundError, CorruptFileError):
+            continue  # an overwrite
+        metadata = active.read_commit(commit)
+        replaced = {(folder, each) for folder, those in metadata.replaced_file_ids.items() for each in those}
+        written = {(stat.partition_path, stat.file_id) for stat in metadata.stats()}
+        read = {(each.partition_path, each.file_id) for group in plan.groups for each in group.slices}
+        left = sorted(read - replaced - written)
+        if left:
+            path = active.path(commit)
+            groups = format_count(len(left), "file group")
+            yield Hit(
+                f"{path} does not replace {groups} that the clustering read, such as {join(*left[0])}: their rows count twice",
+                path,
+            )
 
 
 def no_moment(look: Look) -> Iterator[Hit]:

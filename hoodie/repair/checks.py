@@ -14,8 +14,9 @@ from hoodie.repair import check_files, check_rows, check_timeline
 from hoodie.repair.look import Check, Hit, Look
 
 _COPY = "Restore the file from a copy of the table: no other way brings its rows back"
-_MISPLACED = "Delete {path}: no writer makes it so"
+MISPLACED = "Delete {path}: no writer makes it so"
 _LOST = "Restore the files of that instant in `.hoodie` from a copy of the table: readers leave its rows out"
+_COMMIT = "Restore {path} from a copy of the table; `hoodie restore` to the commit before it undoes everything since"
 _ROLLBACK = "`hoodie rollback {table} --yes` undoes it, and so does the next write"
 
 CHECKS: tuple[Check, ...] = (
@@ -23,7 +24,7 @@ CHECKS: tuple[Check, ...] = (
         "misplaced",
         Level.DAMAGE,
         "a file stands where a folder has to be, or a folder where a file has to be",
-        _MISPLACED,
+        MISPLACED,
         check_timeline.misplaced,
     ),
     Check(
@@ -50,16 +51,30 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "newest-commit",
         Level.DAMAGE,
-        "the newest commit is cut or empty",
+        "the newest commit is cut or empty, or states the schema of another table",
         "`hoodie rollback {table} {subject} --yes` undoes it; write its rows again",
         check_timeline.newest_commit,
     ),
     Check(
         "older-commits",
         Level.DAMAGE,
-        "a commit before the newest is cut or empty",
-        "Restore {path} from a copy of the table; `hoodie restore` to the commit before it undoes everything since",
+        "a commit before the newest is cut or empty, or states the schema of another table",
+        _COMMIT,
         check_timeline.older_commits,
+    ),
+    Check(
+        "emptied-commits",
+        Level.DAMAGE,
+        "a commit names no file, and files of its instant are there",
+        _COMMIT,
+        check_timeline.emptied_commits,
+    ),
+    Check(
+        "unreplaced-groups",
+        Level.DAMAGE,
+        "a clustering does not replace the file groups that it read, so that their rows count twice",
+        _COMMIT,
+        check_timeline.unreplaced_groups,
     ),
     Check(
         "twice-completed",
@@ -108,7 +123,7 @@ CHECKS: tuple[Check, ...] = (
         "misplaced-metadata",
         Level.DAMAGE,
         "a folder stands where a partition metadata file has to be",
-        _MISPLACED,
+        MISPLACED,
         check_files.misplaced_metadata,
     ),
     Check(

@@ -8,12 +8,13 @@ from itertools import groupby
 
 from hoodie.errors import HoodieError
 from hoodie.model.findings import Diagnosis, Finding, Level
+from hoodie.model.names import PROPERTIES
 from hoodie.options.write import WriteOptions
-from hoodie.repair.checks import run_checks
+from hoodie.repair.checks import MISPLACED, run_checks
 from hoodie.repair.look import Look
 from hoodie.repair.properties_repair import find_damage, plan_properties
 from hoodie.storage.base import Storage
-from hoodie.view.context import TableContext
+from hoodie.view.context import FOLDER_OF_PROPERTIES, TableContext
 
 _SHOWN = 5
 
@@ -27,6 +28,9 @@ def diagnose_properties(storage: Storage) -> Diagnosis | None:
     damage = find_damage(storage)
     if damage is None:
         return None
+    if damage is FOLDER_OF_PROPERTIES:
+        path = shlex.quote(f"{storage.uri.rstrip('/')}/{PROPERTIES}")
+        return Diagnosis((Finding("misplaced", Level.DAMAGE, damage, PROPERTIES, MISPLACED.format(path=path)),))
     return Diagnosis((Finding("properties", Level.DAMAGE, damage, mend=_put_back(storage)),))
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hoodie.errors import HoodieError
+from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.model.findings import Level, RepairKind, RepairResult
+from hoodie.model.instant import Instant
 from hoodie.model.once import once
 from hoodie.options.write import WriteOptions
 from hoodie.repair.repairs import kinds_of, repair
@@ -61,6 +62,17 @@ class Look:
             except HoodieError as exc:
                 found[instant.time] = exc
         return found
+
+    @once
+    def wrong_schema(self) -> tuple[Instant, HoodieError] | None:
+        """The commit that states the table's schema, and what is wrong with that."""
+        try:
+            _ = self.snapshot.schema
+        except CorruptFileError as exc:
+            commits = () if self.unreadable else self.snapshot.timeline.commits[::-1]
+            stating = (each for each in commits if self.context.active.read_commit(each).schema_json)
+            return next(((each, exc) for each in stating), None)
+        return None
 
     @property
     def rows(self) -> object | None:

@@ -173,7 +173,7 @@ def _merge_mode(ordering: str) -> str:
 def _read(storage: Storage, path: str) -> bytes | None:
     try:
         return storage.read(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return None
 
 

@@ -201,6 +201,25 @@ class Evidence:
         logs = {join(s.partition_path, name) for s in metadata.stats() for name in s.log_files}
         return frozenset(stat.path for stat in metadata.stats()) | logs
 
+    @once
+    def nameless(self) -> frozenset[InstantTime]:
+        """Completed writes that name no file. Files of these are no strays: it is the commit that is damaged."""
+        commits = self.snapshot.timeline.commits
+        return frozenset(each.time for each in commits if not any(self.context.active.read_commit(each).stats()))
+
+    def unnamed_files(self, files: Mapping[str, Sequence[FileInfo]]) -> dict[InstantTime, list[str]]:
+        """The files of `nameless` writes that no other commit names either."""
+        found: dict[InstantTime, list[str]] = {}
+        for folder, infos in data_files_of(files).items() if self.nameless else ():
+            committed = self.snapshot.view.committed.of(folder)
+            for info in infos:
+                if info.path in committed.sizes or committed.log_size(info.path) is not None:
+                    continue
+                base = parse_base_file(info.name)
+                for time in self.nameless & (self.log(info.path).times if base is None else {base.instant}):
+                    found.setdefault(time, []).append(info.path)
+        return found
+
     def log(self, path: str) -> _LogContent:
         if path not in self._logs:
             self._logs[path] = _LogContent.of(self.context, path)
@@ -230,6 +249,8 @@ def _judge_base(
     time, committed = base.instant, evidence.snapshot.view.committed.of(folder)
     if info.path in committed.sizes or time in evidence.pending:
         return None
+    if time in evidence.nameless:
+        return _Verdict(False, _nameless(time))
     if time in evidence.snapshot.timeline.commit_at:
         return _beside(time, _same_slice(committed.sizes, base), there)
     if not evidence.is_before(time):
@@ -284,6 +305,8 @@ def _judge_blocks(
     evidence: Evidence, info: FileInfo, log: LogFileName, time: InstantTime, infos: Sequence[FileInfo]
 ) -> _Verdict | None:
     """The blocks of one instant in a log file that no active commit names."""
+    if time in evidence.nameless:
+        return _Verdict(False, _nameless(time))
     if time in evidence.snapshot.timeline.commit_at:
         return _Verdict(True, f"commit {time} does not name it: a task was tried twice, or left it behind")
     names = evidence.archived_names(time) if evidence.is_before(time) else None
@@ -319,6 +342,10 @@ def lost_instants(
         undone |= {active.rollback_target(i) or "" for i in timeline if i.action is Action.ROLLBACK}
         lost = [time for time in lost if time not in undone]
     return lost
+
+
+def _nameless(time: str) -> str:
+    return f"commit {time} names no file: its metadata are damaged"
 
 
 def _no_instant(time: str) -> str:

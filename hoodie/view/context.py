@@ -303,8 +303,11 @@ def foreign_timeline(storage: Storage, config: TableConfig) -> str | None:
     return None
 
 
+FOLDER_OF_PROPERTIES = f"a folder stands at {PROPERTIES}, where a file has to be"
+
+
 def lost_properties(storage: Storage) -> str | None:
-    """That the properties of a table are empty, or gone; None where they are not, or where nothing is of a table."""
+    """That the properties of a table are empty, gone, or a folder; None where they are not, or where nothing is of a table."""
     try:
         found = storage.read(PROPERTIES)
     except FileNotFoundError:
@@ -314,6 +317,8 @@ def lost_properties(storage: Storage) -> str | None:
         ):
             return None
         what = f"{PROPERTIES} is missing"
+    except IsADirectoryError:
+        return FOLDER_OF_PROPERTIES
     else:
         if found.strip():
             return None
@@ -341,7 +346,7 @@ def load_config(storage: Storage) -> TableConfig:
     for path in (PROPERTIES, PROPERTIES_BACKUP, PROPERTIES):
         try:
             data = storage.read(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             continue
         if data.strip():
             try:
@@ -352,9 +357,10 @@ def load_config(storage: Storage) -> TableConfig:
         raise damage
     lost = lost_properties(storage)
     if lost is not None:
+        first = "Delete it; then " if lost is FOLDER_OF_PROPERTIES else ""
         raise CorruptFileError(
-            f"table {storage.uri} cannot be opened: {lost}. {hoodie_command('repair', storage.uri, 'properties')} shows what can be "
-            "put back, and from where"
+            f"table {storage.uri} cannot be opened: {lost}. {first}{hoodie_command('repair', storage.uri, 'properties')} shows what "
+            "can be put back, and from where"
         )
     other = other_format(storage)
     if other:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.meta_fields import without_meta_fields
 from hoodie.model.nested import nullable_within
 from hoodie.model.payloads import CommitMetadata
-from hoodie.options.table import DROP_COLUMNS, PARTITION
+from hoodie.options.table import DROP_COLUMNS, PARTITION, PROPERTY_OF
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 
@@ -29,18 +30,44 @@ CREATE_SCHEMA = "hoodie.table.create.schema"
 def table_schema(
     active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str], *, until: InstantTime | None = None
 ) -> pa.Schema | None:
-    """Columns of the table, without meta columns, as of instant `until` (None: now); None when nothing states them yet."""
+    """Columns of the table, without meta columns, as of instant `until` (None: now); None when nothing states them yet.
+
+    Raises:
+        CorruptFileError: the schema that counts is damaged, or is none of this table.
+    """
     commits = timeline.commits[::-1]
     if until is not None:
         commits = tuple(each for each in commits if each.time <= until)
-    for instant in commits:
-        stated = stated_schema(instant, active.read_commit(instant))
-        if stated is not None:
-            return _with_columns_of_folders(stated, properties)
+    schemas = (
+        (instant, stated)
+        for instant in commits
+        if (stated := stated_schema(instant, active.read_commit(instant))) is not None
+    )
+    newest = next(schemas, None)
+    if newest is not None:
+        _require_kin(*newest, schemas, properties)
+        return _with_columns_of_folders(newest[1], properties)
     if properties.get(CREATE_SCHEMA):
         return _columns_of(properties[CREATE_SCHEMA])
     text = _schema_json_of_files(active, commits)
     return _with_columns_of_folders(_columns_of(text), properties) if text else None
+
+
+def _require_kin(
+    instant: Instant, stated: pa.Schema, older: Iterator[tuple[Instant, pa.Schema]], properties: Mapping[str, str]
+) -> None:
+    """Refuse a schema without columns of keys and paths that the schema before has: rows would be read as nulls.
+
+    Such columns stay for the life of a table. If no schema has them, it is the properties that are wrong.
+    """
+    fields = ",".join(properties.get(PROPERTY_OF[each], "") for each in ("record_key_fields", "partition_fields"))
+    lacking = {name for each in fields.split(",") if (name := re.split("[.:]", each.strip())[0])} - {*stated.names}
+    before, former = next(older, (None, None)) if lacking else (None, None)
+    if former is not None and (lost := sorted(lacking & {*former.names})):
+        raise CorruptFileError(
+            f"the schema in the metadata of {instant} lacks {', '.join(lost)}, which keys or paths are made of and the schema of "
+            f"{before} has: the metadata are damaged"
+        )
 
 
 def _with_columns_of_folders(stated: pa.Schema, properties: Mapping[str, str]) -> pa.Schema:

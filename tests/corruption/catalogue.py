@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -193,11 +193,37 @@ def plan_of_lost_files(table: Path) -> None:
     os.utime(path, (OLD_S, OLD_S))
 
 
-def replaces_what_lives(table: Path) -> None:
-    path = newest(table, action="replacecommit")
+def edited(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """A commit with other metadata."""
     metadata = json.loads(path.read_text(encoding="utf-8"))
-    metadata["partitionToReplaceFileIds"].setdefault("rome", []).append(base(table).name.partition("_")[0])
+    change(metadata)
     path.write_text(json.dumps(metadata), encoding="utf-8")
+
+
+def replaces_what_lives(table: Path) -> None:
+    group = base(table).name.partition("_")[0]
+    edited(
+        newest(table, action="replacecommit"),
+        lambda metadata: metadata["partitionToReplaceFileIds"].setdefault("rome", []).append(group),
+    )
+
+
+def clustered_without_a_list(table: Path) -> None:
+    """A clustering whose commit has lost what it replaces."""
+    opened = hoodie.open_table(table)
+    opened.compact()
+    opened.cluster(sort_by="fare")
+    edited(newest(table, action="replacecommit"), lambda metadata: metadata.update(partitionToReplaceFileIds={}))
+
+
+def names_no_file(path: Path) -> None:
+    edited(path, lambda metadata: metadata.update(partitionToWriteStats={}))
+
+
+def of_another_table(path: Path) -> None:
+    fields = [{"name": name, "type": ["null", "long"], "default": None} for name in ("left", "right")]
+    schema = json.dumps({"type": "record", "name": "other", "fields": fields})
+    edited(path, lambda metadata: metadata["extraMetadata"].update(schema=schema))
 
 
 def folder_at(path: Path) -> None:
@@ -310,6 +336,21 @@ DAMAGES = {
     "the newest commit is cut": Damage(lambda t: cut(newest(t)), r"\.deltacommit", undoes=1),
     "the newest commit is empty": Damage(lambda t: cut(newest(t), 0), r"\.deltacommit", undoes=1),
     "the newest commit is garbage": Damage(lambda t: newest(t).write_bytes(b"garbage"), r"\.deltacommit", undoes=1),
+    "the newest commit has the schema of another table": Damage(
+        lambda t: of_another_table(newest(t)), r"\.deltacommit lacks city, id", undoes=1
+    ),
+    "the newest commit names no file": Damage(
+        lambda t: names_no_file(newest(t)), r"\.deltacommit names no file", is_silent=True
+    ),
+    "an older commit names no file": Damage(
+        lambda t: names_no_file(newest(t, at=-3)), r"\.deltacommit names no file", is_silent=True
+    ),
+    "a compaction names no file": Damage(
+        lambda t: names_no_file(newest(t, action="commit")), r"\.commit names no file"
+    ),
+    "a clustering does not say what it replaced": Damage(
+        clustered_without_a_list, r"\.replacecommit does not replace 3 file groups", is_silent=True
+    ),
     "the two newest commits are cut": Damage(
         lambda t: [cut(newest(t, at=at)) for at in (-1, -2)], r"\.deltacommit", undoes=2
     ),
@@ -394,6 +435,9 @@ DAMAGES = {
     # properties
     "the properties are empty": Damage(lambda t: cut(t / PROPERTIES, 0), "hoodie.properties is empty", KNOWN),
     "the properties are missing": Damage(lambda t: (t / PROPERTIES).unlink(), "hoodie.properties is missing", KNOWN),
+    "a folder in the place of the properties": Damage(
+        lambda t: folder_at(t / PROPERTIES), "a folder stands at .hoodie/hoodie.properties", KNOWN
+    ),
     "the properties are torn": Damage(torn_properties, "hoodie.properties", KNOWN),
     "the properties are garbage": Damage(
         lambda t: (t / PROPERTIES).write_bytes(b"\xff\xfe\0garbage"), "hoodie.properties", KNOWN
