@@ -34,7 +34,7 @@ class Repairs(OpenTable):
         "partition-metadata" are the files that make folders partitions: missing and damaged ones are written anew. "stray-files" are
         data files that no completed instant explains: they are moved away, and `undo_repair` puts them back. "plans" are plans
         of cleans, rollbacks, restores and compactions that are damaged or name missing files: they are removed, and services
-        plan again.
+        plan again. "metadata-table" is one of Apache Hudi's that is behind, damaged or wrong: it is dropped.
 
         Args:
             what: one of these, or several; None: all of them.

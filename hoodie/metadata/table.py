@@ -173,6 +173,11 @@ class MetadataTable:
 
         return self._answer(RECORD_INDEX, ask)
 
+    def problem_of(self, partition: str) -> str | None:
+        """Why a partition gives no answer; None where all its file groups open."""
+        self._answer(partition, lambda: [self._group(partition, at) for at in range(len(self._pieces(partition)))])
+        return self.reasons.get(partition)
+
     def _opened(self, timeline: Timeline, config: TableConfig) -> FileSystemView:
         path = f"{self._storage.uri}/{PROPERTIES}"
         properties = parse_properties_file(self._storage.read(PROPERTIES), path=path)

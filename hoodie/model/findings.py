@@ -31,6 +31,7 @@ class RepairKind(StrEnum):
     PARTITION_METADATA = "partition-metadata"
     STRAY_FILES = "stray-files"
     PLANS = "plans"
+    METADATA_TABLE = "metadata-table"
     PROPERTIES = "properties"
     """By `repair_properties` only."""
 
@@ -89,6 +90,7 @@ class RepairResult:
             (RepairKind.PARTITION_METADATA, "partition metadata file"),
             (RepairKind.STRAY_FILES, "stray file"),
             (RepairKind.PLANS, "damaged plan"),
+            (RepairKind.METADATA_TABLE, "metadata table"),
         ):
             count = len(self.of(kind))
             if count:

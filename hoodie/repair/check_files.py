@@ -203,6 +203,12 @@ def read_only(look: Look) -> Iterator[Hit]:
         yield Hit(look.plain(exc))
 
 
+def metadata_damage(look: Look) -> Iterator[Hit]:
+    """A metadata table that says something else than the folders."""
+    for each in look.repairs.of(RepairKind.METADATA_TABLE):
+        yield Hit(f"the metadata table is not to be trusted: {each.why}", each.path)
+
+
 def metadata_table(look: Look) -> Iterator[Hit]:
     """A metadata table that goes."""
     context = look.context

@@ -226,6 +226,13 @@ CHECKS: tuple[Check, ...] = (
         deep=True,
     ),
     Check(
+        "metadata-damage",
+        Level.DAMAGE,
+        "the metadata table is behind, damaged or wrong, and Apache Hudi's readers list files by it",
+        "`hoodie repair {table} metadata-table --yes` drops it; Apache Hudi's next write builds it anew",
+        check_files.metadata_damage,
+    ),
+    Check(
         "dead-writes",
         Level.NEGLECT,
         "the process of a pending write, rollback or restore died",

@@ -15,6 +15,7 @@ from hoodie.model.findings import YOUNG_S, Repair, RepairKind, RepairResult
 from hoodie.options.arguments import parse_names
 from hoodie.options.fits import check_version
 from hoodie.repair.damaged_plans import find_damaged_plans, remove_damaged_plans
+from hoodie.repair.metadata_damage import find_metadata_damage
 from hoodie.repair.partition_files import find_partition_repairs, rewrite_partition_metadata
 from hoodie.repair.set_aside import forget, move_away, new_name, put_back, set_aside_files, set_aside_names
 from hoodie.repair.stray_files import (
@@ -26,6 +27,7 @@ from hoodie.repair.stray_files import (
 )
 from hoodie.storage.base import FileInfo
 from hoodie.txn.critical import under_lock
+from hoodie.txn.metadata_table import drop_metadata_table
 from hoodie.view.context import Snapshot, TableContext
 
 Files = Mapping[str, Sequence[FileInfo]]
@@ -36,11 +38,13 @@ class _Found:
     plans: Strays = NOTHING
     partitions: tuple[Repair, ...] = ()
     strays: Strays = NOTHING
+    metadata: tuple[Repair, ...] = ()
 
     @property
     def result(self) -> RepairResult:
         return RepairResult(
-            (*self.plans.found, *self.partitions, *self.strays.found), (*self.plans.left, *self.strays.left)
+            (*self.plans.found, *self.partitions, *self.strays.found, *self.metadata),
+            (*self.plans.left, *self.strays.left),
         )
 
 
@@ -76,6 +80,8 @@ def repair(
         if there:
             name = new_name(context.storage, context.clock.now(), there)
             move_away(context.storage, name, [each.path for each in there])
+        if found.metadata:
+            drop_metadata_table(context.storage, with_record_index=True)
     following.forget_files()  # what this process listed before may have them
     return replace(found.result, dry_run=False, set_aside=name)
 
@@ -98,7 +104,8 @@ def _find(
             strays = Strays(left=(_untold("a plan on the timeline does not decode; mend that first"),))
         else:
             strays = find_strays(context, data, snapshot, older_than_s=older_than_s)
-    return _Found(plans if RepairKind.PLANS in kinds else NOTHING, partitions, strays)
+    metadata = find_metadata_damage(context, snapshot) if RepairKind.METADATA_TABLE in kinds else ()
+    return _Found(plans if RepairKind.PLANS in kinds else NOTHING, partitions, strays, metadata)
 
 
 def _untold(why: str) -> Repair:

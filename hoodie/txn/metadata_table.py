@@ -24,14 +24,14 @@ _KEYS = "hoodie.table.metadata.partitions"
 """Of this key and `….inflight`: readers go by them, not by the folder."""
 
 
-def drop_metadata_table(storage: Storage) -> bool:
+def drop_metadata_table(storage: Storage, *, with_record_index: bool = False) -> bool:
     """Take the table's word that it has a metadata table back, then delete that; False when there was none.
 
     Call it under the table lock, before anything is published. The properties go first: a crash in between leaves a
     folder that nobody reads, and the next call deletes it. Keys that we do not know stay as they are.
 
     Raises:
-        UnsupportedTableError: it holds a record index.
+        UnsupportedTableError: it holds a record index, and not `with_record_index`.
         FileNotFoundError: there are no properties, nor a backup of them.
     """
     (path, data), left_behind = together(
@@ -40,7 +40,7 @@ def drop_metadata_table(storage: Storage) -> bool:
     properties = parse_properties_file(data, path=f"{path} of table {storage.uri}")
     named = [key for key in properties if key.startswith(_KEYS)]
     announced = any(properties[key].strip() for key in named)
-    if _RECORD_INDEX in properties.get(_KEYS, "").split(","):
+    if not with_record_index and _RECORD_INDEX in properties.get(_KEYS, "").split(","):
         # Somebody asked for it; without it Apache Hudi's writers with that index would take every key for a new one.
         raise UnsupportedTableError(
             f"the metadata table of {storage.uri} holds a record index, which this release does not keep up to date: nothing was "

@@ -1,0 +1,72 @@
+"""A metadata table that is wrong is found, and what is said to mend it mends it."""
+
+import shutil
+
+import pytest
+
+from hoodie.model.findings import Level, RepairKind
+from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES
+from hoodie.storage.cache import Cache
+from hoodie.storage.local import LocalStorage
+from tests.golden_tables import copy_golden
+from tests.memory_tables import opened
+from tests.public_tables import public_table
+from tests.rows import rows_of
+
+BY_FOLDERS = {"hoodie.metadata.enable": "false"}
+
+
+def cut(path, pattern):
+    (file,) = (path / METADATA_TABLE).glob(pattern)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def lose(path, pattern):
+    for file in (path / METADATA_TABLE).glob(pattern):
+        file.unlink()
+
+
+def go_stale(path):
+    shutil.copytree(path / HOODIE, path.parent / "copy")
+    table = opened(LocalStorage(str(path)), cache=Cache())
+    table.delete(table.scan().to_arrow().slice(0, 1))
+    shutil.copytree(path.parent / "copy" / "metadata", path / METADATA_TABLE)
+    shutil.copy(path.parent / "copy" / "hoodie.properties", path / PROPERTIES)
+
+
+DAMAGE = {
+    "cut base file": lambda path: cut(path, "files/*.hfile"),
+    "cut log": lambda path: cut(path, "files/.*.log.2*"),
+    "no files": lambda path: lose(path, "files/*"),
+    "no properties": lambda path: lose(path, ".hoodie/hoodie.properties"),
+    "lost commit": lambda path: lose(path, ".hoodie/2*.deltacommit"),
+    "stale": go_stale,
+    "not there": lambda path: shutil.rmtree(path / METADATA_TABLE),
+}
+
+
+def found(path):
+    doctor = opened(LocalStorage(str(path)), cache=Cache()).doctor()
+    return {each.kind: each for each in doctor.findings if each.level is Level.DAMAGE}
+
+
+@pytest.mark.parametrize("name", ["v6_mdt_cow", "v6_mdt_mor"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_named_and_the_repair_drops_it(name, damage, tmp_path):
+    path = copy_golden(name, tmp_path).path
+    DAMAGE[damage](path)
+    expected = rows_of(opened(LocalStorage(str(path)), options=BY_FOLDERS, cache=Cache()).scan().to_arrow())
+    assert "metadata-table --yes` drops it" in found(path)["metadata-damage"].mend
+    table = opened(LocalStorage(str(path)), cache=Cache())
+    assert [each.kind for each in table.repair("metadata-table", dry_run=False).repairs] == [RepairKind.METADATA_TABLE]
+    assert not (path / METADATA_TABLE).exists()
+    assert "metadata" not in (path / PROPERTIES).read_text(encoding="utf-8").replace("metafile", "")
+    assert not found(path)
+    assert rows_of(opened(LocalStorage(str(path)), cache=Cache()).scan().to_arrow()) == expected
+
+
+@pytest.mark.parametrize("name", ["v6_mdt_cow", "v6_mdt_mor", "hudi-v6-table-mor", "hudi_comprehensive_types_v6_mor"])
+def test_one_that_is_right_is_let_alone(name, tmp_path):
+    path = (copy_golden if name.startswith("v6_mdt") else public_table)(name, tmp_path).path
+    assert "metadata-damage" not in found(path)
+    assert not opened(LocalStorage(str(path)), cache=Cache()).repair("metadata-table").repairs
