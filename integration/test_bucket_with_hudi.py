@@ -8,7 +8,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import UnsupportedTableError
-from hoodie.format.bucket_hash import bucket_numbers
+from hoodie.hashes.of_buckets import bucket_numbers
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.names import METADATA_TABLE
 from integration.hudi_client import PeerError

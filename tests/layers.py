@@ -5,7 +5,7 @@ LAYERS = (
     ("errors",),
     ("model",),
     ("format",),
-    ("options",),
+    ("options", "hashes"),
     ("storage", "engine", "keygen", "metastore"),
     ("publish", "hfile"),
     ("timeline", "lock", "filegroup"),

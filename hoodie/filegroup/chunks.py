@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup.hashing import key_hash
+from hoodie.hashes.of_keys import key_hash
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import join
 from hoodie.model.plans import PLACE, Chunk, ChunkPiece, ChunkRange, Inserts, Matches

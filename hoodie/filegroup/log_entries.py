@@ -12,12 +12,12 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from hoodie.filegroup.hashing import key_hash
 from hoodie.filegroup.log_scan import CollectedEntries, LogRecords
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional
 from hoodie.filegroup.picks import taken
 from hoodie.filegroup.spill import MOST_PARTS, KeySet, SpilledRows
 from hoodie.format.log_block import LogBlock
+from hoodie.hashes.of_keys import key_hash
 from hoodie.model.enums import HeaderKey
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import MergeRule, Room, UnstoredColumns

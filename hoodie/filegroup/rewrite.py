@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from hoodie.filegroup.conform import conform
-from hoodie.filegroup.hashing import key_hash
 from hoodie.filegroup.log_entries import BoundedEntries
 from hoodie.filegroup.log_scan import collect
 from hoodie.filegroup.slice_reader import (
@@ -24,6 +23,7 @@ from hoodie.filegroup.spill import KeySet, SpilledRows
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.base_file import BaseFileFooter, read_footer
 from hoodie.format.parquet_file import plain_columns, row_bytes
+from hoodie.hashes.of_keys import key_hash
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import ReadContext, Room, UnstoredColumns

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from hoodie.filegroup.hashing import key_hash
+from hoodie.hashes.of_keys import key_hash
 from hoodie.model.meta_fields import RECORD_KEY
 
 _COMPRESSION: Any = "lz4"

@@ -15,7 +15,6 @@ import pyarrow as pa
 from hoodie.engine.base import Engine
 from hoodie.filegroup.equal_texts import may_be_equal
 from hoodie.filegroup.footer_keys import footer_chains
-from hoodie.filegroup.hashing import key_hash
 from hoodie.filegroup.log_writer import encode_contents
 from hoodie.filegroup.ordering import bools, whole
 from hoodie.filegroup.row_copies import copied_rows
@@ -33,6 +32,7 @@ from hoodie.filegroup.run import (
     write_create,
 )
 from hoodie.filegroup.unused_memory import release_maps
+from hoodie.hashes.of_keys import key_hash
 from hoodie.model.enums import RowCopies
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import DELETED, AppendTask, CreateTask, WriteContext, WriteResult, WriteTask

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, OptionError
+from hoodie.hashes.murmur import murmur_of_rows
 from hoodie.hfile.index import Entry, IndexPage, decode_root, encode_root
-from hoodie.hfile.murmur import murmur_of_rows
 from hoodie.hfile.wire import decode_hadoop_int
 
 _HEAD = struct.Struct(">iqiiqqi")

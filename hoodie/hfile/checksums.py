@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from hoodie.hfile.crc32c import crc32c, crc32c_of_rows
+from hoodie.hashes.crc32c import crc32c, crc32c_of_rows
 
 CHUNK_BYTES = 16 * 1024
 _LEAST_FOR_ROWS = 8

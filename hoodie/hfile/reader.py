@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.hashes.murmur import murmur_of_row
 from hoodie.hfile.arrays import BINARY, as_binary, first_disorder
 from hoodie.hfile.block import BlockKind
 from hoodie.hfile.blocks import Blocks, windows
 from hoodie.hfile.lookup import look_up
-from hoodie.hfile.murmur import murmur_of_row
 from hoodie.hfile.opened import open_hfile
 from hoodie.hfile.source import Source
 from hoodie.hfile.walk import entries_between, entry_of

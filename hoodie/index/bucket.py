@@ -18,7 +18,7 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_chunk
 from hoodie.filegroup.slice_reader import open_base_file
-from hoodie.format.bucket_hash import bucket_hashes, bucket_numbers, bucket_of_file_id
+from hoodie.hashes.of_buckets import bucket_hashes, bucket_numbers, bucket_of_file_id
 from hoodie.index.stored_keys import stored_keys
 from hoodie.model.buckets import BucketLayout, BucketRows, BucketTask
 from hoodie.model.files import BaseFile, FileSlice

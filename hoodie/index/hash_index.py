@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup.hashing import key_hash
+from hoodie.hashes.of_keys import key_hash
 
 _MANY_OF_A_HASH = 16
 """Beyond so many pairs a key, keys were made to have one hash, or a file has the same key again and again."""

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.format.bucket_hash import text_hashes
-from hoodie.lock.xxhash import xxhash64
+from hoodie.hashes.of_buckets import text_hashes
+from hoodie.hashes.xxhash64 import xxhash64
 from hoodie.model.names import folder_of, name_of
 
 FILES = "files"
@@ -85,7 +85,7 @@ def _file_keys(paths: Sequence[str]) -> list[str]:
 
 @lru_cache(_HASHES_KEPT)
 def _short_hash(text: str) -> str:
-    return b64encode(xxhash64(text.encode()).to_bytes(8, "big")).decode()
+    return b64encode(xxhash64(text).to_bytes(8, "big")).decode()
 
 
 def _name_hash(name: str) -> str:

@@ -44,7 +44,7 @@ MAX_COMPARISONS = 64
 Flags = npt.NDArray[np.bool_]
 Ranges = Mapping[str, Sequence[Sequence[ValueRange]]]
 """Column -> for each slice, its bounds in each of the files; without any nothing is known."""
-_FOREIGN = (pa.ArrowException, ValueError, OverflowError, RecursionError, NotImplementedError, TypeError, KeyError)
+_FOREIGN = (pa.ArrowException, OverflowError, RecursionError)
 _LOW, _HIGH = pc.field("low"), pc.field("high")
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import HoodieError
-from hoodie.filegroup.hashing import key_hash
 from hoodie.filegroup.log_scan import rows_elsewhere
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
 from hoodie.filegroup.slice_reader import needed_columns, read_slice
 from hoodie.format.base_file import BaseFileFooter, key_range, read_footer
 from hoodie.format.parquet_file import open_parquet, read_batches
+from hoodie.hashes.of_keys import key_hash
 from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import parse_base_file

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from hoodie.format.bucket_hash import bucket_file_id
+from hoodie.hashes.of_buckets import bucket_file_id
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.index.bucket import plan_buckets, run_buckets, slices_by_bucket
 from hoodie.model.buckets import BucketLayout, BucketRows

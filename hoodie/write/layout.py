@@ -16,8 +16,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, OptionError, UnsupportedTableError
-from hoodie.format.bucket_hash import bucket_of_file_id
 from hoodie.format.properties import format_properties, parse_properties_file
+from hoodie.hashes.of_buckets import bucket_of_file_id
 from hoodie.index.bucket import Evidence, evidence_of, hash_field_choices, looks_bucketed
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.buckets import BUCKET_INDEX, BucketLayout

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.filegroup.chunks import load_chunk, load_rows, make_chunk, make_matches, matched_rows, new_rows, piece_keys
-from hoodie.filegroup.hashing import key_hash
+from hoodie.hashes.of_keys import key_hash
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import ChunkPiece, Inserts
 from tests.memory_tables import FakeClock, new_storage

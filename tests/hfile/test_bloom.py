@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, OptionError
+from hoodie.hashes.murmur import murmur_of_row, murmur_of_rows
 from hoodie.hfile.bloom import BloomWriter, chunk_size, decode_bloom_meta, might_hold
-from hoodie.hfile.murmur import murmur_of_row, murmur_of_rows
 
 ROWS = st.lists(st.binary(max_size=30), max_size=40)
 

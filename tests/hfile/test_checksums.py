@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie.hashes.crc32c import crc32c, crc32c_of_rows
 from hoodie.hfile.checksums import ChecksumKind, checksum_bytes, checksums
-from hoodie.hfile.crc32c import crc32c, crc32c_of_rows
 
 
 def by_definition(data: bytes) -> int:

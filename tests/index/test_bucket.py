@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.filegroup.chunks import load_rows, make_chunk, matched_rows
-from hoodie.format.bucket_hash import bucket_hashes, bucket_numbers
+from hoodie.hashes.of_buckets import bucket_hashes, bucket_numbers
 from hoodie.index.bucket import (
     Evidence,
     hash_field_choices,

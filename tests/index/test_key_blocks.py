@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hoodie
-from hoodie.filegroup.hashing import key_hash
 from hoodie.format.base_file import BaseFileFooter
+from hoodie.hashes.of_keys import key_hash
 from hoodie.index import hash_index
 from hoodie.index.hash_index import SoughtKeys
 from hoodie.index.stored_keys import BLOCK_FILES, KeyBlock, KnownFile, KnownFiles, in_blocks

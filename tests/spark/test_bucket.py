@@ -7,7 +7,7 @@ import pytest
 
 import hoodie
 import pyspark_hoodie
-from hoodie.format.bucket_hash import bucket_numbers
+from hoodie.hashes.of_buckets import bucket_numbers
 from tests.effort import long_but
 from tests.spark.conftest import options_of
 

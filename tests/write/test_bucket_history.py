@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
-from hoodie.format.bucket_hash import bucket_numbers
+from hoodie.hashes.of_buckets import bucket_numbers
 from tests.effort import SOAK, long_but
 from tests.followed import Followers
 from tests.history_model import Entry, History, Key, Model

@@ -10,7 +10,7 @@ import pytest
 import hoodie
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError, UnsupportedTableError
-from hoodie.format.bucket_hash import bucket_numbers
+from hoodie.hashes.of_buckets import bucket_numbers
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import WriteOperation
 from hoodie.model.names import METADATA_TABLE, PROPERTIES

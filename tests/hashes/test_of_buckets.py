@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.format.bucket_hash import (
+from hoodie.hashes.of_buckets import (
     bucket_file_id,
     bucket_hashes,
     bucket_numbers,

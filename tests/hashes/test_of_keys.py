@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.filegroup.hashing import key_hash
+from hoodie.hashes.of_keys import key_hash
 
 MASK = (1 << 64) - 1
 TEXTS = st.lists(st.text(max_size=20), max_size=20)

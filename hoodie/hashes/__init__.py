@@ -1,0 +1,1 @@
+"""Hashes over Arrow columns: those of the formats, and one of our own."""
