@@ -61,6 +61,7 @@ def test_a_struct_of_which_nothing_is_left_is_null_and_a_file_of_which_nothing_i
 def test_files_older_than_the_history_are_refused():
     history = ColumnHistory("the table", NOW, ((20260101000000000, NOW),), {})
     with pytest.raises(
-        UnsupportedTableError, match="p/f of table the table was written at 20250101000000000, before all"
+        UnsupportedTableError,
+        match="p/f of table the table was written at 20250101000000000, before the history of the table",
     ):
         renames_for(history, "20250101000000000", path="p/f")
