@@ -212,20 +212,20 @@ class Consumer(Generic[R]):
 
     def _end(self, until: Moment | None) -> InstantTime:
         """Where the range ends; empty: nothing was committed yet."""
-        asked, begun = None, self._until
+        requested_end, open_end = None, self._until
         if until is not None:
             until = counted(until, lambda: self._context.snapshot().timeline.commits, name="until")
-            asked = parse_position_option(until, name="until", zone=zone_of(self._context.config.timezone))
-        if begun is None:
+            requested_end = parse_position_option(until, name="until", zone=zone_of(self._context.config.timezone))
+        if open_end is None:
             least, what = self._stored.place.position or InstantTime(), "its place, which seek() can move back"
             # Beyond what can be passed there may come rows that nobody would look for any more.
             found = self._newest() or InstantTime()
-            end = found if asked is None else min(asked, found)
+            end = found if requested_end is None else min(requested_end, found)
         else:
-            least, what = begun, "the end of the open range, which commit() closes"
-            end = begun
-        if asked is not None and asked < least:
-            raise OptionError(f"until={asked} of consumer {self.name!r} lies before {least}, {what}")
+            least, what = open_end, "the end of the open range, which commit() closes"
+            end = open_end
+        if requested_end is not None and requested_end < least:
+            raise OptionError(f"until={requested_end} of consumer {self.name!r} lies before {least}, {what}")
         return end
 
     def _newest(self) -> InstantTime | None:

@@ -40,7 +40,7 @@ class Statements(TableVerbs["Rows"]):
     def scan(self, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan: ...
 
     @abstractmethod
-    def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest: ...
+    def _request_for(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest: ...
 
     @abstractmethod
     def _write_found(
@@ -77,7 +77,7 @@ class Statements(TableVerbs["Rows"]):
         Example:
             >>> table.update({"fare": "fare * 1.1", "seen": True}, where="city = 'rome'")
         """
-        write = self._asked(WriteOperation.UPSERT, options).write
+        write = self._request_for(WriteOperation.UPSERT, options).write
         hoodie.sql.update.check_columns(set, self._schema_to_change(), self.config.name)
         moves = not {*hoodie.write.keys.key_columns(self.config)}.isdisjoint(set)
 
@@ -122,7 +122,7 @@ class Statements(TableVerbs["Rows"]):
         """
         if (text := on or predicate) is None:
             raise OptionError(f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id"')
-        write = self._asked(WriteOperation.UPSERT, options).write
+        write = self._request_for(WriteOperation.UPSERT, options).write
         join = hoodie.sql.merge.Join(text, source_alias, target_alias)
         held = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
         self._schema_to_change()

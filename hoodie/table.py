@@ -133,7 +133,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         return hoodie.keyed.keys_of(self.config, data)  # type: ignore[no-any-return]
 
     def _delete_by(self, where: Where | None, options: Mapping[str, str] | None) -> CommitResult:
-        return self._delete_where(where, self._asked(WriteOperation.DELETE, options).write)
+        return self._delete_where(where, self._request_for(WriteOperation.DELETE, options).write)
 
     def _delete_where(self, where: Where | None, options: WriteOptions) -> CommitResult:
         columns = hoodie.write.keys.key_columns(self.config)
@@ -152,7 +152,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         return self.writer.write_found(write, options.concurrency)
 
     def _delete_partitions(self, paths: tuple[str, ...], options: Mapping[str, str] | None) -> CommitResult:
-        write = self._asked(WriteOperation.DELETE_PARTITION, options).write
+        write = self._request_for(WriteOperation.DELETE_PARTITION, options).write
         return self.writer.write_no_rows(WriteOperation.DELETE_PARTITION, replace(write, partitions_to_delete=paths))
 
     def write(
@@ -171,7 +171,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         return self._write(data, parse_operation(operation), options)
 
     def _write(self, data: Rows, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
-        request = self._asked(operation, options)
+        request = self._request_for(operation, options)
         reader = hoodie.write.inputs.reader_of(data, lambda: self.schema)
         columns, index = hoodie.write.keys.key_columns(self.config), hoodie.write.inputs.index_names(data)
         hidden = [name for name in index if name in columns and name not in reader.schema.names]
@@ -185,7 +185,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
             return self._delete_where(hoodie.keyed.where_keys(self._context, keys, request.write), request.write)
         return self.writer.write(reader, reader.schema, operation, request.write, engine=self._context.engine)
 
-    def _asked(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
+    def _request_for(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:
         request = self._request(options)
         warn(request.ignored, request.not_done)
         check_operation(operation, request.write.operation, parse_options(options))
@@ -462,7 +462,7 @@ def create_table(
     """
     storage = open_storage(path, storage_options)
     request = parse_write_options(parse_options(options), defaults=load_defaults())
-    asked = TableOptions(
+    table_options = TableOptions(
         name=name,
         table_type=None if table_type is None else parse_table_type(table_type),
         record_key_fields=parse_names(record_key, what="record_key"),
@@ -471,7 +471,7 @@ def create_table(
     ).over(request.to_create())
     with plain_errors(storage.uri):
         columns = None if schema is None else hoodie.write.given_schema.parse_schema_like(schema)
-        hoodie.write.create.create_at(storage, asked, schema=columns)
+        hoodie.write.create.create_at(storage, table_options, schema=columns)
     # The arguments have won over the options, and what the table remembers it is not asked again.
     rest = {name: text for name, text in (options or {}).items() if name.lower() not in remembered_names()}
     return open_at(storage, engine=engine, options=rest)

@@ -139,8 +139,8 @@ class TableVerbs(ABC, Generic[Data]):
         Example:
             >>> table.upsert([{"id": "a", "fare": 9.5, "ts": 2}])
         """
-        said = {} if partial is None else {option_name(WriteOptions, "partial"): str(partial)}
-        return self._write(data, WriteOperation.UPSERT, {**parse_options(options), **said})
+        partial_option = {} if partial is None else {option_name(WriteOptions, "partial"): str(partial)}
+        return self._write(data, WriteOperation.UPSERT, {**parse_options(options), **partial_option})
 
     def insert(self, data: Data, options: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows without looking their keys up, unless an option says what to do with stored ones.

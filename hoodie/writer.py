@@ -75,7 +75,7 @@ class TableWriter:
             found_on: see `write_found`, which runs this then.
         """
         operation = operation_on(self.context.config, operation, options, schema.names)
-        context, options = self._begun(operation, options)
+        context, options = self._start(operation, options)
         if options.stream is not None and is_committed(context.snapshot(), options.stream, table=context.storage.uri):
             log.info(
                 "batch %d of stream %s is in table %s already",
@@ -119,7 +119,7 @@ class TableWriter:
     @changes_table
     def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
         """A write whose options say all of it: `delete_partition` with a list of partitions."""
-        context, options = self._begun(operation, options)
+        context, options = self._start(operation, options)
         with embedded(context, options.embedded):
             recover_before_write(context, SERVICES)
             result = self._attempts(context, batch_of_no_rows(context, operation), options)
@@ -135,7 +135,7 @@ class TableWriter:
         context = self.context.with_concurrency(concurrency)
         return self._retried(context, lambda: write(context.snapshot().timeline))
 
-    def _begun(self, operation: WriteOperation, options: WriteOptions) -> tuple[TableContext, WriteOptions]:
+    def _start(self, operation: WriteOperation, options: WriteOptions) -> tuple[TableContext, WriteOptions]:
         check_writable(self.context.config)
         self.context = self.context.with_view(options.view)
         context = self.context.with_concurrency(options.concurrency)

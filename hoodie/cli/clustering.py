@@ -37,7 +37,7 @@ def register(to: Commands) -> None:
     now.add_argument("--dry-run", action="store_true", help="only show the files that would be sorted")
 
 
-def _asked(args: argparse.Namespace) -> dict[str, Any]:
+def _cluster_arguments(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "sort_by": args.sort_by,
         "layout": args.layout,
@@ -48,15 +48,15 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
 
 def _cluster(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     if args.dry_run:
-        found = table.preview_clustering(**_asked(args))
+        found = table.preview_clustering(**_cluster_arguments(args))
         lines = [f"would sort: {_summary(found)}", *_group_lines(found), "dry run: nothing was changed"]
         return Report({"dry_run": True, "groups": _groups(found)}, tuple(lines))
-    return _done(table, table.cluster(**_asked(args)))
+    return _done(table, table.cluster(**_cluster_arguments(args)))
 
 
 def _plan(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     """Schedule a clustering, and list every plan that waits to be run."""
-    scheduled = table.schedule_clustering(**_asked(args))
+    scheduled = table.schedule_clustering(**_cluster_arguments(args))
     waiting: list[dict[str, Any]] = []
     lines: list[str] = []
     for instant in table.pending_clusterings():

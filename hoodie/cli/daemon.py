@@ -80,7 +80,7 @@ def serve(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapp
             uri=path,
             every_s=args.every,
             budget_s=args.budget,
-            told=partial(printer.tell, every=args.once),
+            on_round=partial(printer.tell, every=args.once),
         )
         for path in dict.fromkeys(args.paths)
     ]
@@ -142,24 +142,24 @@ class _Printer:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._lock = Lock()
-        self._said: dict[str, tuple[float, int, frozenset[str]]] = {}
+        self._last_print: dict[str, tuple[float, int, frozenset[str]]] = {}
         """Table -> when its last line was, rounds since, and the services that were failing then."""
 
     def tell(self, round_: ServiceRound, *, every: bool) -> None:
         now_s = time.monotonic()
-        said_s, quiet, failing = self._said.get(round_.uri, (now_s, 0, frozenset()))
+        printed_at_s, quiet, failing = self._last_print.get(round_.uri, (now_s, 0, frozenset()))
         fails = frozenset(run.service for run in round_.errors)
         if round_.did or fails != failing or every:
-            self._said[round_.uri] = now_s, 0, fails
+            self._last_print[round_.uri] = now_s, 0, fails
             self.say(str(round_), {"event": "round", **round_.data()})
-        elif now_s - said_s >= ALIVE_EVERY_S:
-            self._said[round_.uri] = now_s, 0, fails
+        elif now_s - printed_at_s >= ALIVE_EVERY_S:
+            self._last_print[round_.uri] = now_s, 0, fails
             rounds = format_count(quiet + 1, "round")
             state = f"{', '.join(sorted(fails))} still failing" if fails else "nothing to do"
             data = {"event": "alive", "table": round_.uri, "rounds": quiet + 1, "failing": sorted(fails)}
             self.say(f"services of {round_.uri}: {state} in {rounds}", data)
         else:
-            self._said[round_.uri] = said_s, quiet + 1, fails
+            self._last_print[round_.uri] = printed_at_s, quiet + 1, fails
 
     def say(self, text: str, data: Mapping[str, Any]) -> None:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -46,8 +46,8 @@ def plan_report(
 ) -> Report:
     """What was scheduled, and what is pending. `nothing`: why nothing may be new; `until`: what holds until it is run."""
     head = f"scheduled {_noun(name)} {scheduled}" if scheduled else f"nothing new to schedule: {nothing}"
-    told = (head, *lines, *([f"`hoodie {name} run PATH` runs what is pending{until}"] if waiting else []))
-    return Report({"scheduled": scheduled, "pending": waiting}, told)
+    report_lines = (head, *lines, *([f"`hoodie {name} run PATH` runs what is pending{until}"] if waiting else []))
+    return Report({"scheduled": scheduled, "pending": waiting}, report_lines)
 
 
 def run_report(
@@ -55,9 +55,9 @@ def run_report(
 ) -> Report:
     """What was done, and what is still pending."""
     times = [instant.time for instant in left]
-    told = (*lines, *([f"still pending: {', '.join(times)}"] if times else []))
+    report_lines = (*lines, *([f"still pending: {', '.join(times)}"] if times else []))
     commits = [commit_data(each) | {"seconds": each.seconds} for each in results if each.instant]
-    return Report({**more, "commits": commits, "pending": times}, told)
+    return Report({**more, "commits": commits, "pending": times}, report_lines)
 
 
 def slices_of(context: TableContext, pending: Iterable[Instant]) -> list[dict[str, Any]]:

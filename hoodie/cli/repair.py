@@ -62,10 +62,10 @@ def repair(opening: Opening, args: argparse.Namespace) -> Report:
         return _properties(opening, dict(args.known), really=args.yes)
     _, table = opening.table()
     found = table.repair(args.what, dry_run=not args.yes, older_than_s=args.older_than)
-    return _told(found, table)
+    return _report(found, table)
 
 
-def _told(found: RepairResult, table: HoodieTable) -> Report:
+def _report(found: RepairResult, table: HoodieTable) -> Report:
     data = {
         "dry_run": found.dry_run,
         "repairs": _data(found.repairs),

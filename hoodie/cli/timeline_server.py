@@ -53,7 +53,7 @@ def serve(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapp
     server = start(args.path, args.store, storage_options=reached_by, host=args.host, port=args.port, token=args.token)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     with server:
-        print(_said(server, as_json=args.json), flush=True)
+        print(_greeting(server, as_json=args.json), flush=True)
         ended = False
 
         def end(number: int, frame: FrameType | None) -> None:
@@ -70,7 +70,7 @@ def serve(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapp
     return DONE
 
 
-def _said(server: TimelineServer, *, as_json: bool) -> str:
+def _greeting(server: TimelineServer, *, as_json: bool) -> str:
     if as_json:
         return json.dumps({"address": server.address, "token": server.token, "table": server.uri})
     lines = [server.address, "", "Options for jobs that ask it:"]

@@ -100,7 +100,7 @@ class Progress:
         self._draw = draw
         self._clock = clock
         self._done = self._drawn = 0
-        self._began = self._said = clock()
+        self._began = self._logged_at = clock()
         self._bar: Bar | None = None
         self._lock = threading.Lock()
 
@@ -148,8 +148,8 @@ class Progress:
             else:
                 self._move()
                 return
-        if self._shown == LOG and now - self._said >= EVERY_S:
-            self._said = now
+        if self._shown == LOG and now - self._logged_at >= EVERY_S:
+            self._logged_at = now
             of = "" if self._total is None else f" of {self._total}"
             log.info("%s: %d%s %s done after %.0f s", self._label, self._done, of, self._unit, now - self._began)
 

@@ -3,7 +3,7 @@
 The slice before the commit is compared with the slice after it. A stored row is the same row as long as it keeps its key,
 commit time and sequence number, through any rewriting of files; what is only in the older slice is gone, what is only in
 the newer one is fresh, and a gone row and a fresh one of one key are an update. Where the commit added logs only, nothing
-but the keys in its own blocks is compared. A row that lost against the stored one changed nothing and is not told. (Apache
+but the keys in its own blocks is compared. A row that lost against the stored one changed nothing and is not in the feed. (Apache
 Hudi's change queries give the same events: integration/test_changes_with_hudi.py.)
 """
 
@@ -63,9 +63,9 @@ def read_changes(storage: Storage, context: ReadContext, task: ChangeTask) -> It
             rows, none = pa.Table.from_batches([batch]), schema.empty_table()
             every, nothing = np.arange(batch.num_rows), np.full(batch.num_rows, _NONE)
             if task.after is None:
-                yield from _told(rows, none, every, nothing, context, task)
+                yield from _feed_rows(rows, none, every, nothing, context, task)
             else:
-                yield from _told(none, rows, nothing, every, context, task)
+                yield from _feed_rows(none, rows, nothing, every, context, task)
         return
     if task.before.base == task.after.base:
         gone, fresh = _compare_by_logs(storage, context, task, task.before, task.after, schema)
@@ -73,11 +73,11 @@ def read_changes(storage: Storage, context: ReadContext, task: ChangeTask) -> It
         gone, fresh = _compare_whole(storage, context, task, task.before, task.after, schema)
     left, right = _paired(gone, fresh)
     if task.part is not ChangePart.WHOLE:
-        told = (right < 0) == (task.part is ChangePart.DELETES)
-        left, right = left[told], right[told]
+        in_part = (right < 0) == (task.part is ChangePart.DELETES)
+        left, right = left[in_part], right[in_part]
     if task.part is ChangePart.DELETES:
         fresh = schema.empty_table()
-    yield from _told(gone, fresh, left, right, context, task)
+    yield from _feed_rows(gone, fresh, left, right, context, task)
 
 
 def _rows(
@@ -207,7 +207,7 @@ def _occurrences(codes: Ints) -> Ints:
     return found
 
 
-def _told(
+def _feed_rows(
     gone: pa.Table, fresh: pa.Table, left: Ints, right: Ints, context: ReadContext, task: ChangeTask
 ) -> Iterator[pa.RecordBatch]:
     """The answer's rows for pairs of row numbers, of those pairs that the filter accepts on either side."""

@@ -153,8 +153,8 @@ def _edited(
         begin = at
         number, kind, at = _head(data, at, last)
         if last < _KEY_VALUES < number and pairs:
-            said = _head_of(_KEY_VALUES - last, _LIST) + entries + _head_of(number - _KEY_VALUES, kind)
-            cuts.append((begin, at, said))
+            entry_list = _head_of(_KEY_VALUES - last, _LIST) + entries + _head_of(number - _KEY_VALUES, kind)
+            cuts.append((begin, at, entry_list))
         if number == _ROW_GROUPS:
             count, _, at = _list_head(data, at)
             for group in range(count):

@@ -33,7 +33,7 @@ class Column(NamedTuple):
 class Changes(NamedTuple):
     """From the registered columns to those of the table."""
 
-    told: tuple[str, ...]
+    descriptions: tuple[str, ...]
     """Each as `fare added`; none: they are the same."""
     refused: tuple[str, ...]
     """Changes of types that registered files could not be read by."""
@@ -43,16 +43,16 @@ def changes(registered: Sequence[Column], wanted: Sequence[Column]) -> Changes:
     """Names without regard to case, types without regard to case and spaces."""
     before = {column.name.lower(): _plain(column.type) for column in registered}
     after = {column.name.lower(): _plain(column.type) for column in wanted}
-    told: list[str] = []
+    descriptions: list[str] = []
     refused: list[str] = []
     for name, kind in after.items():
         known = before.get(name)
         if known is None:
-            told.append(f"{name} added")
+            descriptions.append(f"{name} added")
         elif known != kind:
-            (told if _may_become(known, kind) else refused).append(f"{name}: {known} to {kind}")
-    told += [f"{name} removed" for name in before if name not in after]
-    return Changes(tuple(told), tuple(refused))
+            (descriptions if _may_become(known, kind) else refused).append(f"{name}: {known} to {kind}")
+    descriptions += [f"{name} removed" for name in before if name not in after]
+    return Changes(tuple(descriptions), tuple(refused))
 
 
 def _plain(kind: str) -> str:

@@ -149,17 +149,17 @@ class Metastore:
             wait_for_answers(self._client, left_s)
             return getattr(self._client, call)(*given)
         except api.NoSuchObjectException as exc:
-            raise _NotThereError(self._told(call, exc)) from exc
+            raise _NotThereError(self._message(call, exc)) from exc
         except api.AlreadyExistsException as exc:
-            raise _ThereAlreadyError(self._told(call, exc)) from exc
+            raise _ThereAlreadyError(self._message(call, exc)) from exc
         except failures() as exc:
             if _is_unknown(exc):
-                raise _UnknownCallError(self._told(call, exc)) from exc
-            raise HiveSyncError(self._told(call, exc)) from exc
+                raise _UnknownCallError(self._message(call, exc)) from exc
+            raise HiveSyncError(self._message(call, exc)) from exc
 
-    def _told(self, call: str, error: Exception) -> str:
-        said = str(getattr(error, "message", None) or error)[:_LONGEST_ERROR]
-        return f"{self} did not do {call}: {type(error).__name__}{f': {said}' if said else ''}; {_CURE}"
+    def _message(self, call: str, error: Exception) -> str:
+        message = str(getattr(error, "message", None) or error)[:_LONGEST_ERROR]
+        return f"{self} did not do {call}: {type(error).__name__}{f': {message}' if message else ''}; {_CURE}"
 
 
 _CURE = "the commit stands, and the next registration makes up for it"

@@ -123,7 +123,7 @@ class _Work:
     now: _Now | None = None
 
     def bring_up_to_date(self, view: View) -> RegisteredTable:
-        begun: Noted | None = None
+        first_note: Noted | None = None
         changed, parted = _Change(), _Parted()
         for _ in range(_TRIES):
             table = self.metastore.table(self.database, view.name)
@@ -136,8 +136,8 @@ class _Work:
             )
             if change.made:
                 before = Noted(None, None)
-            begun = before if begun is None else begun
-            touched = now.commits.touched_since(begun) if self.options.incremental else None
+            first_note = before if first_note is None else first_note
+            touched = now.commits.touched_since(first_note) if self.options.incremental else None
             parted = parted.and_then(self._with_partitions(table, described, touched, now, is_new=change.made))
             done = RegisteredTable(
                 described.full_name,
@@ -208,8 +208,8 @@ class _Work:
             table.sd.outputFormat,
         )
         self.metastore.change_table(wanted, cascade=bool(wanted.sd.cols != table.sd.cols and self.values.fields))
-        told = difference.told or (("comments changed",) if wanted.sd.cols != table.sd.cols else ())
-        return wanted, _Change(columns=told, properties=not same_properties)
+        column_changes = difference.descriptions or (("comments changed",) if wanted.sd.cols != table.sd.cols else ())
+        return wanted, _Change(columns=column_changes, properties=not same_properties)
 
     # -- its partitions ----------------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class _Work:
         registered = {} if is_new else self._registered(table, names)
         wanted = {values: path for values, path in paths.items() if path in set(touched.written)}
         gone = {values: path for values, path in paths.items() if values not in wanted and values in registered}
-        return self._told(table, described, wanted, registered, gone, touches=self.options.touches)
+        return self._result(table, described, wanted, registered, gone, touches=self.options.touches)
 
     def _with_all(self, table: Any, described: Description, now: _Now, *, is_new: bool) -> _Parted:
         """Compare all partitions that have rows with all that are registered."""
@@ -241,12 +241,12 @@ class _Work:
             gone = registered.keys() - wanted.keys()
         paths = {values: _relative(registered[values], described.location) for values in sorted(gone)}
         ours = {values: path for values, path in paths.items() if path is not None}  # others were added by hand
-        return self._told(table, described, wanted, registered, ours)
+        return self._result(table, described, wanted, registered, ours)
 
     def _registered(self, table: Any, names: Sequence[str] | None) -> dict[tuple[str, ...], str]:
         return self.metastore.partitions(self.database, table.tableName, names, self.options.at_once)
 
-    def _told(
+    def _result(
         self,
         table: Any,
         described: Description,
@@ -290,8 +290,8 @@ class _Work:
 
 
 def _noted(table: Any) -> Noted:
-    said = (table.parameters or {}) if table is not None else {}
-    return Noted(*(InstantTime(said.get(key) or "") or None for key in (LAST_COMMIT, LAST_COMPLETION)))
+    parameters = (table.parameters or {}) if table is not None else {}
+    return Noted(*(InstantTime(parameters.get(key) or "") or None for key in (LAST_COMMIT, LAST_COMPLETION)))
 
 
 def _columns(fields: Sequence[Any] | None) -> list[Column]:
@@ -304,7 +304,7 @@ def _brought_to(table: Any, described: Description) -> Any:
     comments = {field.name.lower(): field.comment or "" for field in table.sd.cols}
     difference = changes(_columns(table.sd.cols), [Column(c.name, c.hive_type) for c in described.columns])
     columns = columns_of(described, comments)
-    if difference.told or [c.comment or "" for c in columns] != [c.comment or "" for c in table.sd.cols]:
+    if difference.descriptions or [c.comment or "" for c in columns] != [c.comment or "" for c in table.sd.cols]:
         wanted.sd.cols = columns
     wanted.sd.inputFormat, wanted.sd.outputFormat = described.input_format, described.output_format
     serde = wanted.sd.serdeInfo

@@ -126,11 +126,11 @@ def _for_spark(
     last = [by_name.get(name, unknown._replace(name=name)) for name in partition_fields]
     text = spark_schema_json([*(column for column in found if column.name not in partition_fields), *last])
     parts = [text[start : start + options.schema_length] for start in range(0, len(text), options.schema_length)]
-    said = {"spark.sql.sources.provider": "hudi", SCHEMA_PARTS: str(len(parts))}
-    said |= {f"{SCHEMA_PART}{number}": part for number, part in enumerate(parts)}
+    properties = {"spark.sql.sources.provider": "hudi", SCHEMA_PARTS: str(len(parts))}
+    properties |= {f"{SCHEMA_PART}{number}": part for number, part in enumerate(parts)}
     if options.spark_version:
-        said["spark.sql.create.version"] = options.spark_version
+        properties["spark.sql.create.version"] = options.spark_version
     if partition_fields:
-        said["spark.sql.sources.schema.numPartCols"] = str(len(partition_fields))
-        said |= {f"spark.sql.sources.schema.partCol.{n}": name for n, name in enumerate(partition_fields)}
-    return said
+        properties["spark.sql.sources.schema.numPartCols"] = str(len(partition_fields))
+        properties |= {f"spark.sql.sources.schema.partCol.{n}": name for n, name in enumerate(partition_fields)}
+    return properties

@@ -58,8 +58,8 @@ def _says_values(config: TableConfig) -> bool:
 def _is_plain(config: TableConfig, at: int) -> bool:
     if config.keygen is not KeyGeneratorType.CUSTOM:
         return True
-    said = config.key_settings.partition_kinds
-    return len(said) == len(config.partition_fields) and said[at] is PartitionKind.SIMPLE
+    kinds = config.key_settings.partition_kinds
+    return len(kinds) == len(config.partition_fields) and kinds[at] is PartitionKind.SIMPLE
 
 
 def _segments(path: str, count: int) -> list[str] | None:

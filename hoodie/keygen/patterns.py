@@ -114,10 +114,10 @@ class Reader:
         found = self.shape.fullmatch(text)
         if found is None:
             return None
-        said = dict(zip(self.letters, found.groups(), strict=True))
-        local_s, millis = _local_time(said)
-        if "Z" in said:
-            at = fixed_zone(_offset_s(said["Z"]))
+        texts_by_letter = dict(zip(self.letters, found.groups(), strict=True))
+        local_s, millis = _local_time(texts_by_letter)
+        if "Z" in texts_by_letter:
+            at = fixed_zone(_offset_s(texts_by_letter["Z"]))
             return Reading((local_s - at.offset_s(0)) * 1000 + millis, zone or at)
         at = zone or UTC_ZONE
         return Reading((local_s - at.offset_of_local_s(local_s)) * 1000 + millis, at)
@@ -264,13 +264,13 @@ def _number(letter: str, at: _Local, hour: int) -> int:
     return {"H": hour, "k": hour or 24, "K": hour % 12, "h": hour % 12 or 12}[letter]
 
 
-def _local_time(said: Mapping[str, str]) -> tuple[int, int]:
+def _local_time(texts_by_letter: Mapping[str, str]) -> tuple[int, int]:
     """(seconds since 1970 on the wall, milliseconds of the second) of what a text says, unsaid parts being the least."""
-    parts = {letter: _value(letter, text) for letter, text in said.items() if letter not in "SZ"}
+    parts = {letter: _value(letter, text) for letter, text in texts_by_letter.items() if letter not in "SZ"}
     for letter, value in parts.items():
         least, most = _RANGES[letter]
         if not least <= value <= most:
-            raise ValueError(f"{said[letter]!r} stands where {least} to {most} is allowed")
+            raise ValueError(f"{texts_by_letter[letter]!r} stands where {least} to {most} is allowed")
     dated = bool(parts.keys() & set("MDdeE"))
     year = parts.get("y", parts.get("Y", _DEFAULT_YEAR if dated else 1970))
     month, day = parts.get("M", 1), 1
@@ -290,7 +290,7 @@ def _local_time(said: Mapping[str, str]) -> tuple[int, int]:
     hour = parts["H"] if "H" in parts else parts["k"] % 24 if "k" in parts else half
     if "H" not in parts and "k" not in parts:
         hour += parts.get("K", parts.get("h", 0) % 12)
-    fraction = said.get("S", "")
+    fraction = texts_by_letter.get("S", "")
     return (
         days * 86_400 + hour * 3600 + parts.get("m", 0) * 60 + parts.get("s", 0),
         int(fraction[:3].ljust(3, "0")) if fraction else 0,

@@ -86,7 +86,7 @@ class Paths:
         paths = []
         for number, text in enumerate(encoded.dictionary.to_pylist()):
             try:
-                said = self._read(text)
+                moment = self._read(text)
             except ValueError as error:
                 row = start + pc.index(encoded.indices, number).as_py()
                 shown = repr(text) if len(text) <= 100 else f"{text[:100]!r}…"
@@ -94,7 +94,7 @@ class Paths:
                     f"partition column {field!r} holds {shown} in row {row} (counted from 0): {error}\n"
                     f"  fix:     change the value, or create the table with its form in {INPUT_FORMAT}"
                 ) from None
-            paths.append(self.writer.write(said.millis, self.output_zone or said.zone))
+            paths.append(self.writer.write(moment.millis, self.output_zone or moment.zone))
         return pa.array(paths, pa.string()).take(encoded.indices)
 
     def _null_text(self) -> str:
@@ -104,9 +104,9 @@ class Paths:
 
     def _read(self, text: str) -> Reading:
         for reader in self.readers:
-            said = reader.read(text, self.input_zone)
-            if said is not None:
-                return said
+            moment = reader.read(text, self.input_zone)
+            if moment is not None:
+                return moment
         raise ValueError("it has none of the forms in which the table's dates are written")
 
 

@@ -127,8 +127,8 @@ class Unstored:
         """Rows of the file at `path`, with the columns of `schema`; columns that are stored keep their types."""
         columns: dict[str, Any] = dict(zip(rows.schema.names, rows.columns, strict=True))
         if self.folders is not None:
-            said = self.folders.of(folder_of(path))
-            columns.update({name: repeated(value, rows.num_rows) for name, value in said.items()})
+            values = self.folders.of(folder_of(path))
+            columns.update({name: repeated(value, rows.num_rows) for name, value in values.items()})
         if self.keygen is not None and RECORD_KEY in schema.names:
             sources = pa.table([columns[name] for name in self.key_columns.names], names=self.key_columns.names)
             columns[RECORD_KEY] = self.keygen.keys(sources).combine_chunks()

@@ -67,8 +67,8 @@ class Files:
             parts = []
             for number in np.unique(numbers[numbers >= 0]):
                 low, high = np.searchsorted(numbers, (number, number + 1))
-                asked = wanted.slice(low, high - low)
-                parts.append(self.open(files[int(number)]).get_many(SortedRows(asked, NOTHING.values)))
+                key_slice = wanted.slice(low, high - low)
+                parts.append(self.open(files[int(number)]).get_many(SortedRows(key_slice, NOTHING.values)))
             rows = _joined(parts)
             found.append(rows)
             wanted = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rows.keys)))

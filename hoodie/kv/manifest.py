@@ -57,7 +57,7 @@ class Manifest:
             {**f._asdict(), "first": base64.b64encode(f.first).decode(), "last": base64.b64encode(f.last).decode()}
             for f in self.files
         ]
-        said = {
+        fields = {
             "version": 1,
             "epoch": self.epoch,
             "wal_from": self.wal_from,
@@ -66,19 +66,19 @@ class Manifest:
             "gone": self.gone,
             "log": self.log,
         }
-        return json.dumps(said).encode()
+        return json.dumps(fields).encode()
 
     @classmethod
     def decode(cls, number: int, content: bytes, *, path: str) -> Manifest:
         """Raises: CorruptFileError."""
         try:
-            said = json.loads(content)
-            if said["version"] != 1:
-                raise ValueError(f"version {said['version']!r}, and this release knows 1")
-            files = tuple(_file(each) for each in said["files"])
-            gone = tuple((str(name), float(since)) for name, since in said["gone"])
-            log = tuple((int(segment), int(size)) for segment, size in said.get("log", ()))
-            return cls(number, int(said["epoch"]), int(said["wal_from"]), int(said["window"]), files, gone, log)
+            fields = json.loads(content)
+            if fields["version"] != 1:
+                raise ValueError(f"version {fields['version']!r}, and this release knows 1")
+            files = tuple(_file(each) for each in fields["files"])
+            gone = tuple((str(name), float(since)) for name, since in fields["gone"])
+            log = tuple((int(segment), int(size)) for segment, size in fields.get("log", ()))
+            return cls(number, int(fields["epoch"]), int(fields["wal_from"]), int(fields["window"]), files, gone, log)
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise CorruptFileError(f"{path} does not decode as the metadata of a bucket: {exc}") from exc
 
@@ -117,20 +117,20 @@ def publish(storage: Storage, manifest: Manifest) -> None:
     storage.create_new(meta_file(manifest.number), manifest.encode())
 
 
-def _file(said: Mapping[str, Any]) -> DataFile:
-    name = str(said["name"])
+def _file(fields: Mapping[str, Any]) -> DataFile:
+    name = str(fields["name"])
     if "/" in name or name.startswith("."):
         raise ValueError(f"{name!r} is not a name of a data file")
-    first, last = (base64.b64decode(said[each], validate=True) for each in ("first", "last"))
+    first, last = (base64.b64decode(fields[each], validate=True) for each in ("first", "last"))
     if first > last:
         raise ValueError(f"the keys of {name} end before they begin")
     return DataFile(
         name,
-        int(said["run"]),
+        int(fields["run"]),
         first,
         last,
-        int(said["entries"]),
-        int(said["size_bytes"]),
-        float(said["made_s"]),
-        bool(said["has_deletes"]),
+        int(fields["entries"]),
+        int(fields["size_bytes"]),
+        float(fields["made_s"]),
+        bool(fields["has_deletes"]),
     )

@@ -72,21 +72,21 @@ def rebucket(
     storage.delete_folder(folder_of(bucket_folder(layout.number, 0)))
 
 
-def _window(found: Sequence[int | None], said: int | None, *, uri: str) -> int | None:
+def _window(found: Sequence[int | None], stated_window: int | None, *, uri: str) -> int | None:
     known = sorted({window for window in found if window is not None})
-    if said is None:
+    if stated_window is None:
         if len(known) > 1:
             raise OptionError(
                 f"the buckets of store {uri} stand at windows {known[0]} to {known[-1]}: say by window= which one is committed in "
                 "all buckets that have rows of it"
             )
         return known[0] if known else None
-    if known and known[-1] > said:
+    if known and known[-1] > stated_window:
         raise OptionError(
-            f"a bucket of store {uri} stands at window {known[-1]}, which is beyond window={said}: let the stream commit that "
+            f"a bucket of store {uri} stands at window {known[-1]}, which is beyond window={stated_window}: let the stream commit "
             "window in all buckets first"
         )
-    return said
+    return stated_window
 
 
 def _fill(

@@ -28,16 +28,16 @@ class StoreLayout:
     """Name of the order of keys."""
 
     def encode(self) -> bytes:
-        said = {"buckets": self.buckets, "file_format": self.file_format, "order": self.order}
-        return json.dumps({"version": 1, **said}).encode()
+        fields = {"buckets": self.buckets, "file_format": self.file_format, "order": self.order}
+        return json.dumps({"version": 1, **fields}).encode()
 
     @classmethod
     def decode(cls, number: int, content: bytes, *, path: str) -> StoreLayout:
         """Raises: CorruptFileError: the file is damaged, or of a release that is newer than this one."""
         try:
-            said = json.loads(content)
-            version, buckets = said["version"], said["buckets"]
-            found = cls(number, buckets, str(said["file_format"]), str(said["order"]))
+            fields = json.loads(content)
+            version, buckets = fields["version"], fields["buckets"]
+            found = cls(number, buckets, str(fields["file_format"]), str(fields["order"]))
         except (ValueError, KeyError, TypeError) as exc:
             raise CorruptFileError(f"{path} does not say what store this is ({exc}): {content[:80]!r}") from exc
         if version != 1 or not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1:

@@ -338,14 +338,14 @@ def open_at(
                 order or LEXICOGRAPHIC.name,
             ),
         )
-    for name, said, found in (
+    for name, given_value, found in (
         ("buckets", buckets, layout.buckets),
         ("file_format", file_format, layout.file_format),
         ("order", order, layout.order),
     ):
-        if said is not None and said != found:
+        if given_value is not None and given_value != found:
             raise OptionError(
-                f"store {storage.uri} has {name}={found!r}, not {said!r}: leave it out to open the store as it is"
+                f"store {storage.uri} has {name}={found!r}, not {given_value!r}: leave it out to open the store as it is"
             )
     return KeyValueStore(
         storage, layout, options, below, cache=process_cache() if cache is None else cache, concurrency=concurrency

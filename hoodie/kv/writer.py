@@ -470,19 +470,19 @@ class _Failing:
         if error is None:
             return
         writer = self._writer
-        told: BaseException = error
+        failure: BaseException = error
         if isinstance(error, FileExistsError) and not isinstance(error, HoodieError):
-            told = writer._fenced("it took the next number")
+            failure = writer._fenced("it took the next number")
         elif isinstance(error, OSError) and not isinstance(error, HoodieError) and writer._is_overtaken():
-            told = writer._fenced("it goes by a later state of the bucket")
+            failure = writer._fenced("it goes by a later state of the bucket")
         elif isinstance(error, OSError) and not isinstance(error, HoodieError):
-            told = CommitOutcomeUnknownError(
+            failure = CommitOutcomeUnknownError(
                 f"the storage of {writer._what} failed ({error}): it is not known whether the window is committed. "
                 "Open a new writer and look at its last_window, or at the store's"
             )
-        writer._failure = told
-        if told is not error:
-            raise told from error
+        writer._failure = failure
+        if failure is not error:
+            raise failure from error
 
 
 def _values(rows: dict[bytes, bytes | None]) -> Binary:

@@ -32,12 +32,12 @@ class RegisteredTable:
         return self.made or self.properties_changed or any(parts)
 
     def __str__(self) -> str:
-        said = ["made"] if self.made else []
-        said += [*self.columns] if not self.made else []
-        said += ["properties changed"] if self.properties_changed else []
+        parts = ["made"] if self.made else []
+        parts += [*self.columns] if not self.made else []
+        parts += ["properties changed"] if self.properties_changed else []
         for paths, what in ((self.added, "added"), (self.updated, "updated"), (self.dropped, "dropped")):
-            said += [f"{format_count(len(paths), 'partition')} {what}"] if paths else []
-        return f"{self.name}: {', '.join(said) or 'up to date'}"
+            parts += [f"{format_count(len(paths), 'partition')} {what}"] if paths else []
+        return f"{self.name}: {', '.join(parts) or 'up to date'}"
 
     def __repr__(self) -> str:
         return f"<RegisteredTable {self}>"
@@ -58,8 +58,8 @@ class HiveSyncResult:
         return self.database_made is not None or any(table.changed for table in self.tables)
 
     def __str__(self) -> str:
-        told = "; ".join(map(str, self.tables))
-        return f"hive sync, dry run: {told}" if self.dry_run else f"hive sync: {told}; {self.seconds:.2f} s"
+        tables = "; ".join(map(str, self.tables))
+        return f"hive sync, dry run: {tables}" if self.dry_run else f"hive sync: {tables}; {self.seconds:.2f} s"
 
     def __repr__(self) -> str:
         return f"<HiveSyncResult {self}>"

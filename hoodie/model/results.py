@@ -138,12 +138,12 @@ class CommitResult(PlainInstants):
     def _how(self) -> str:
         """By what means, as far as it is known: not of commits that are read from the timeline."""
         ways = ", ".join(f"{count} {way}" for way, count in self.index.items())
-        told = [
+        parts = [
             f"index: {ways}" if ways else "",
             f"{format_count(self.opened, 'file')} opened" if self.opened else "",
             f"{self.engine}, {self.jobs} jobs" if self.jobs else self.engine,
         ]
-        return "".join(f"; {each}" for each in told if each)
+        return "".join(f"; {each}" for each in parts if each)
 
 
 @dataclass(frozen=True, repr=False)

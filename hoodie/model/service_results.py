@@ -96,9 +96,9 @@ class ServiceRound:
         return tuple(run for run in self.runs if run.left is not None)
 
     def __str__(self) -> str:
-        told = [str(run) for run in (*self.did, *self.errors)] or ["nothing to do"]
+        parts = [str(run) for run in (*self.did, *self.errors)] or ["nothing to do"]
         more = "; more is left for the next round" if self.unfinished else ""
-        return f"services of {self.uri}: {'; '.join(told)}{more}; {self.seconds:.2f} s"
+        return f"services of {self.uri}: {'; '.join(parts)}{more}; {self.seconds:.2f} s"
 
     def __repr__(self) -> str:
         return f"<ServiceRound {self}>"

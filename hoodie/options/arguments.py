@@ -136,51 +136,53 @@ def hive_options(*, metastore: object, database: object, table: object) -> dict[
         OptionError: one of them is no text.
     """
     given = (("servers", metastore, "metastore"), ("database", database, "database"), ("table", table, "table"))
-    asked: dict[str, str] = {}
+    option_texts: dict[str, str] = {}
     for field, value, argument in given:
         if value is not None and not isinstance(value, str):
             raise OptionError(f"{argument} is a {type(value).__name__}: give a text")
-        asked |= {} if value is None else {option_name(HiveSyncOptions, field): value}
-    return asked
+        option_texts |= {} if value is None else {option_name(HiveSyncOptions, field): value}
+    return option_texts
 
 
 def archive_options(*, min_commits: object, max_commits: object) -> dict[str, str]:
     """How much of the timeline is to stay, as options."""
-    asked = _count(ArchivingOptions, "min_commits", min_commits) | _count(ArchivingOptions, "max_commits", max_commits)
+    settings = _count(ArchivingOptions, "min_commits", min_commits) | _count(
+        ArchivingOptions, "max_commits", max_commits
+    )
     if isinstance(min_commits, int) and max_commits is None:
-        return asked | _count(ArchivingOptions, "max_commits", min_commits + 1)
+        return settings | _count(ArchivingOptions, "max_commits", min_commits + 1)
     if isinstance(max_commits, int) and min_commits is None:
         least = min(ArchivingOptions.min_commits, max(1, max_commits - 1))
-        return asked | _count(ArchivingOptions, "min_commits", least)
-    return asked
+        return settings | _count(ArchivingOptions, "min_commits", least)
+    return settings
 
 
 def compaction_options(*, strategy: object, memory_mb: object) -> dict[str, str]:
     """What a compaction is asked to take and to hold, as options; a strategy that is a function is none."""
-    asked = _count(CompactionOptions, "memory_bytes", memory_mb, argument="memory_mb", times=1024 * 1024)
+    settings = _count(CompactionOptions, "memory_bytes", memory_mb, argument="memory_mb", times=1024 * 1024)
     if strategy is None or callable(strategy):
-        return asked
+        return settings
     if not isinstance(strategy, str):
         raise OptionError(
             f"strategy={strategy!r} is a {type(strategy).__name__}: give a name such as 'log_file_size', or a function of the "
             "candidate slices that gives those to take"
         )
-    return asked | {option_name(CompactionOptions, "strategies"): strategy}
+    return settings | {option_name(CompactionOptions, "strategies"): strategy}
 
 
 def cluster_options(*, sort_by: Any, layout: object, target_file_mb: object) -> dict[str, str]:
     """What a clustering is asked for, as options."""
-    asked = {}
+    settings = {}
     if sort_by is not None:
         names = parse_names(sort_by, what="sort_by")
         if not names:
             raise OptionError("sort_by names no column; leave it out to put small files together as they are")
-        asked[option_name(ClusteringOptions, "sort_columns")] = ",".join(names)
+        settings[option_name(ClusteringOptions, "sort_columns")] = ",".join(names)
     if layout is not None:
         if not isinstance(layout, str):
             raise OptionError(f"layout={layout!r} is a {type(layout).__name__}: give 'linear', 'z-order' or 'hilbert'")
         try:
-            asked[option_name(ClusteringOptions, "layout")] = (
+            settings[option_name(ClusteringOptions, "layout")] = (
                 key_of(ClusteringOptions, "layout").kind.read(layout).value
             )
         except ValueError as exc:
@@ -192,8 +194,8 @@ def cluster_options(*, sort_by: Any, layout: object, target_file_mb: object) -> 
             or not 0 < target_file_mb < 2**40
         ):
             raise OptionError(f"target_file_mb={target_file_mb!r} is not a size: give megabytes as a number above 0")
-        asked[option_name(ClusteringOptions, "target_bytes")] = str(max(1, int(target_file_mb * 1024 * 1024)))
-    return asked
+        settings[option_name(ClusteringOptions, "target_bytes")] = str(max(1, int(target_file_mb * 1024 * 1024)))
+    return settings
 
 
 def _texts(values: Any, what: str) -> tuple[str, ...]:

@@ -79,8 +79,8 @@ def _not_done() -> list[str]:
     ]
     for each in NOT_DONE:
         names = "<br>".join(f"`{name}`" for name in each.names)
-        said = "error" if each.refused else "warning at each write"
-        lines.append(f"| {names} | {said} | {each.what} |")
+        outcome = "error" if each.refused else "warning at each write"
+        lines.append(f"| {names} | {outcome} | {each.what} |")
     asks = "An option counts as asked for unless its value is `false`, `none` or empty."
     sizes = "A number (commits to retain) counts as soon as it is set, unless the switch above it is `false`."
     return [*lines, "", asks, sizes, ""]

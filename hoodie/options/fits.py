@@ -114,9 +114,9 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         *compared(config.buckets, requested.index, requested.bucket_count, requested.bucket_fields),
     ]
     wrong = [
-        f"  {what} is {_shown(stands)} in the table, {_shown(asked)} in your options"
-        for what, stands, asked in pairs
-        if asked is not None and asked != stands
+        f"  {what} is {_shown(stands)} in the table, {_shown(option_value)} in your options"
+        for what, stands, option_value in pairs
+        if option_value is not None and option_value != stands
     ]
     if wrong:
         more = [f"  and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
@@ -132,17 +132,19 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         )
 
 
-def check_operation(called: WriteOperation, asked: WriteOperation, options: Iterable[str]) -> None:
+def check_operation(called: WriteOperation, option_operation: WriteOperation, options: Iterable[str]) -> None:
     """Refuse a method of a table beside an option of the call that says another operation.
 
     Raises:
         OptionError: names the option.
     """
-    telling = key_of(WriteOptions, "operation").names + (PAYLOAD_CLASS.names if asked is WriteOperation.DELETE else ())
+    telling = key_of(WriteOptions, "operation").names + (
+        PAYLOAD_CLASS.names if option_operation is WriteOperation.DELETE else ()
+    )
     named = {key.lower() for key in options} & {name.lower() for name in telling}
-    if named and asked is not called:
+    if named and option_operation is not called:
         raise OptionError(
-            f"{named.pop()} says {asked.value.lower()}, but {called.value.lower()}() was called: "
+            f"{named.pop()} says {option_operation.value.lower()}, but {called.value.lower()}() was called: "
             "drop the option, or call the method that it names"
         )
 

@@ -142,8 +142,8 @@ class GivenOptions:
         """The one value of several options that say the same thing in different words."""
         given = [found for key in names if (found := self.find(key))]
         if any(each.value != given[0].value for each in given[1:]):
-            said = ", ".join(f"{each.name}={each.text!r} ({each.value})" for each in given)
-            raise OptionError(f"options contradict each other about the {what}: {said}; drop all but one")
+            choices = ", ".join(f"{each.name}={each.text!r} ({each.value})" for each in given)
+            raise OptionError(f"options contradict each other about the {what}: {choices}; drop all but one")
         return cast(T, given[0].value) if given else None
 
 
@@ -165,9 +165,9 @@ class Layers:
     def ignored(self, *, reading: bool) -> tuple[str, ...]:
         """Of the defaults only what no door understands: they are written for all doors at once."""
         useless = [n for n in self.defaults.ignored if n.lower() not in WRITES and n.lower() not in READS]
-        told = names_not_done(reading=reading)
+        not_done_names = names_not_done(reading=reading)
         found = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
-        return tuple(sorted(name for name in found if newest_names().get(name.lower()) not in told))
+        return tuple(sorted(name for name in found if newest_names().get(name.lower()) not in not_done_names))
 
     def not_done(self, *, reading: bool) -> tuple[str, ...]:
         """What was asked for and is not done; what is refused is a fault."""

@@ -31,7 +31,7 @@ BUCKET_FIELDS = key("hoodie.bucket.index.hash.field", fields(), None)
 @dataclass(frozen=True)
 class IndexOptions:
     type: IndexType = shared(INDEX_TYPE)
-    asked: IndexType | None = None
+    choice: IndexType | None = None
     """None: not said, the table's own counts. With the two below for a table whose properties do not say its layout."""
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] | None = None

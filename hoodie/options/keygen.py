@@ -170,15 +170,17 @@ def key_properties(settings: KeySettings) -> dict[str, str]:
     }
 
 
-def compared_settings(stands: KeySettings, asked: KeySettings) -> list[tuple[str, object, object]]:
+def compared_settings(stands: KeySettings, option_settings: KeySettings) -> list[tuple[str, object, object]]:
     """(what, the table's value, the one asked for) of what the table says itself; what it leaves open contradicts nothing."""
     said: list[tuple[str, object, object]] = [
-        (name, stands.timebased.get(name, ""), value) for name, value in asked.timebased.items() if stands.timebased
+        (name, stands.timebased.get(name, ""), value)
+        for name, value in option_settings.timebased.items()
+        if stands.timebased
     ]
     pairs: tuple[tuple[str, object, object], ...] = (
-        ("kinds of the partition columns", stands.partition_kinds or None, asked.partition_kinds or None),
-        (TIMESTAMPS_AS_TEXT, stands.timestamps_as_text, asked.timestamps_as_text),
-        (SLASH_DATES, stands.slash_dates, asked.slash_dates),
+        ("kinds of the partition columns", stands.partition_kinds or None, option_settings.partition_kinds or None),
+        (TIMESTAMPS_AS_TEXT, stands.timestamps_as_text, option_settings.timestamps_as_text),
+        (SLASH_DATES, stands.slash_dates, option_settings.slash_dates),
     )
     return said + [pair for pair in pairs if pair[1] is not None]
 

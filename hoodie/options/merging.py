@@ -184,7 +184,7 @@ def merging_properties(
 
 
 def creation_mode(
-    asked: MergeMode | None, ordering: tuple[str, ...], *, payload: str | None, merger: str | None, table: str
+    mode: MergeMode | None, ordering: tuple[str, ...], *, payload: str | None, merger: str | None, table: str
 ) -> MergeMode:
     """The merge mode of a new table.
 
@@ -193,30 +193,30 @@ def creation_mode(
     """
     if merger:
         merger_name(merger)
-        if payload or asked not in {None, MergeMode.CUSTOM}:
+        if payload or mode not in {None, MergeMode.CUSTOM}:
             raise OptionError(
                 f"table {table!r} cannot have a merger of its own ({MERGER}={merger}) and a merge mode or payload class: drop one"
             )
         return MergeMode.CUSTOM
     if payload:
         rule = PAYLOADS[payload]
-        if asked not in {None, rule.mode, MergeMode.CUSTOM}:
-            raise OptionError(f"merge mode {asked} contradicts payload class {payload} of table {table!r}: drop one")
+        if mode not in {None, rule.mode, MergeMode.CUSTOM}:
+            raise OptionError(f"merge mode {mode} contradicts payload class {payload} of table {table!r}: drop one")
         if rule.ordering_fields and ordering != rule.ordering_fields:
             raise OptionError(
                 f"payload class {payload} orders by {','.join(rule.ordering_fields)}: set hoodie.datasource.write.precombine.field "
                 f"of table {table!r} to it"
             )
-        asked = rule.mode
-    if asked is None:
+        mode = rule.mode
+    if mode is None:
         return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
-    if asked is MergeMode.CUSTOM:
+    if mode is MergeMode.CUSTOM:
         raise OptionError(
             f"merge mode CUSTOM does not say how table {table!r} merges: name a payload class, or a merger of your own ({MERGER})"
         )
-    if asked is MergeMode.EVENT_TIME_ORDERING and not ordering:
+    if mode is MergeMode.EVENT_TIME_ORDERING and not ordering:
         raise OptionError(
             "merge mode EVENT_TIME_ORDERING needs an ordering column: set hoodie.datasource.write.precombine.field, or "
             "drop the merge mode (or payload class) so that the later commit wins"
         )
-    return asked
+    return mode

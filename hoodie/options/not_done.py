@@ -40,11 +40,11 @@ class NotDone:
 
     def asked_by(self, given: Mapping[str, str]) -> list[str]:
         """Which of these options (by their newest names in lower case) ask for it."""
-        said = {name: given[name.lower()].strip() for name in self.names if name.lower() in given}
-        asking = [name for name in self.switches if said.get(name, "").lower() not in _NO]
-        if not asking and any(name in said for name in self.switches):
+        texts = {name: given[name.lower()].strip() for name in self.names if name.lower() in given}
+        asking = [name for name in self.switches if texts.get(name, "").lower() not in _NO]
+        if not asking and any(name in texts for name in self.switches):
             return []
-        return asking + [name for name in self.details if name in said]
+        return asking + [name for name in self.details if name in texts]
 
 
 NOT_DONE: tuple[NotDone, ...] = (

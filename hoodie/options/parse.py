@@ -65,11 +65,11 @@ def _merge_mode(given: GivenOptions) -> MergeMode | None:
     if payload is None:
         return mode
     by_class = PAYLOADS[str(payload.value)].mode
-    said = given.find(MERGE_MODE) or given.find(MERGE_STRATEGY)
-    if said is not None and mode is not by_class:
+    mode_option = given.find(MERGE_MODE) or given.find(MERGE_STRATEGY)
+    if mode_option is not None and mode is not by_class:
         raise OptionError(
             f"options contradict each other about the merge mode: {payload.name}={payload.text!r} ({by_class}), "
-            f"{said.name}={said.text!r} ({mode}); drop all but one"
+            f"{mode_option.name}={mode_option.text!r} ({mode}); drop all but one"
         )
     return mode if special_payload(str(payload.value)) else by_class
 
@@ -91,14 +91,14 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         UnsupportedTableError: nothing is wrong but the table version, which this release does not write.
     """
     given = Layers(options, defaults, WRITES)
-    attempt, said = given.faults.attempt, given.options
-    table, table_defaults = _table(said), _table(given.defaults)
+    attempt, given_options = given.faults.attempt, given.options
+    table, table_defaults = _table(given_options), _table(given.defaults)
     not_done = given.not_done(reading=False)
     index = given.make(
         IndexOptions,
-        asked=said.get(INDEX_TYPE),
-        bucket_count=said.get(BUCKET_COUNT),
-        bucket_fields=said.get(BUCKET_FIELDS),
+        choice=given_options.get(INDEX_TYPE),
+        bucket_count=given_options.get(BUCKET_COUNT),
+        bucket_fields=given_options.get(BUCKET_FIELDS),
     )
     write = given.make(
         WriteOptions,
@@ -107,7 +107,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         delete_marker=table.delete_marker or table_defaults.delete_marker,
         index=index,
         view=attempt(lambda: _view(given)),
-        commit_entries={name: str(options[name]) for name in said.notes},
+        commit_entries={name: str(options[name]) for name in given_options.notes},
     )
     given.faults.say()
     ignored = given.ignored(reading=False)

@@ -75,7 +75,7 @@ def commit_bars(marks: Sequence[Mark]) -> tuple[str, str]:
         tall = max(1.5, (bottom - 16) * mark.bytes_written / most)
         parts.append(
             f'<rect class="{class_of(mark.lane)}" x="{_SCALE + wide * number + 1:.1f}" y="{bottom - tall:.1f}" rx="1.5" '
-            f'width="{max(1.0, min(wide - 2, 40)):.1f}" height="{tall:.1f}">{_told(mark)}</rect>'
+            f'width="{max(1.0, min(wide - 2, 40)):.1f}" height="{tall:.1f}">{_tooltip(mark)}</rect>'
         )
     return "".join((*parts, "</svg>")), "".join((*scale, "</svg>"))
 
@@ -92,10 +92,10 @@ def _opening(height: int, label: str, *, left: int = 0, width: int = _WIDTH) -> 
 def _mark(mark: Mark, x: float, y: float) -> str:
     radius = 4.0 if not mark.bytes_written else min(12.0, 3.0 + 1.5 * sqrt(max(0.0, log10(mark.bytes_written) - 2) * 4))
     state = class_of(mark.lane) + ("" if mark.instant.is_completed else " ring")
-    return f'<circle class="{state}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{_told(mark)}</circle>'
+    return f'<circle class="{state}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{_tooltip(mark)}</circle>'
 
 
-def _told(mark: Mark) -> str:
+def _tooltip(mark: Mark) -> str:
     rows = [
         f"{number:,} {word}"
         for number, word in ((mark.inserted, "inserted"), (mark.updated, "updated"), (mark.deleted, "deleted"))

@@ -203,9 +203,9 @@ def _begins(column: _Column, like: Like) -> Flags:
     prefix = like.prefix
     if like.ignore_case or not prefix:
         return column.values
-    begun = pc.scalar(pa.scalar(prefix, column.kind))
+    prefix_value = pc.scalar(pa.scalar(prefix, column.kind))
     # A low bound beyond all that begin so is greater than the prefix, and does not begin so itself.
-    return column.where((begun <= _HIGH) & ((begun >= _LOW) | pc.starts_with(_LOW, prefix)))
+    return column.where((prefix_value <= _HIGH) & ((prefix_value >= _LOW) | pc.starts_with(_LOW, prefix)))
 
 
 def _among(column: _Column, values: pa.Array[Any]) -> Verdict:
@@ -241,8 +241,8 @@ def _by_guarantees(where: pc.Expression, schema: pa.Schema, ranges: Ranges, coun
         # Python loops over files here: expressions have no other form.
         bounds = column.bounds  # one row for each slice
         for at, (low, high) in enumerate(zip(bounds.column("low"), bounds.column("high"), strict=True)):
-            said = _guarantee(field, column, at, low, high)
-            guarantees[at] = guarantees[at] if said is None else guarantees[at] & said
+            guarantee = _guarantee(field, column, at, low, high)
+            guarantees[at] = guarantees[at] if guarantee is None else guarantees[at] & guarantee
     import pyarrow.dataset as ds  # noqa: PLC0415 - imports pandas, which not every query of a table needs
 
     form = ds.ParquetFileFormat()  # no file is opened: the paths are numbers

@@ -189,10 +189,10 @@ def read_ranges(storage: Storage, columns: Kinds, base: BaseFile) -> Known:
     try:
         with open_base_file(storage, base) as (file, metadata):
             stored = {field.name: field for field in file.schema_arrow}
-            said = ranges_of_footer(metadata, [stored[name] for name in columns if name in stored])
+            footer_ranges = ranges_of_footer(metadata, [stored[name] for name in columns if name in stored])
     except (CorruptFileError, pa.ArrowException):
         return dict.fromkeys(columns, UNKNOWN)
     return {
-        name: converted(said[name], stored[name].type, kind) if name in stored else ALL_NULL
+        name: converted(footer_ranges[name], stored[name].type, kind) if name in stored else ALL_NULL
         for name, kind in columns.items()
     }

@@ -86,15 +86,15 @@ class _Pull:
         in_archive = [i for i in self._archived if self._span.contains(i.position)]
         ends_in_archive = bool(self._archived) and not any(i.position <= self._until for i in self._timeline.commits)
         # By instant times what the archive says of its commits tells as much as if they were active.
-        told = not self._timeline.by_completion and self._span.begin is not None and not ends_in_archive
-        if in_archive and self._span.begin is not None and not told and not self._fallback:
+        archive_suffices = not self._timeline.by_completion and self._span.begin is not None and not ends_in_archive
+        if in_archive and self._span.begin is not None and not archive_suffices and not self._fallback:
             raise self._archived_error()
         if ends_in_archive and in_archive:
             if not self._fallback:
                 raise self._archived_error()
             return self._of_newest_files()
         whole: list[FileSlice] = []
-        if in_archive and not told:
+        if in_archive and not archive_suffices:
             # Commits after that of a savepoint may be archived, so that nothing tells which file groups came later.
             cleaned = [] if self._ends_at_a_savepoint() else self._retention().cleaned_anywhere()
             slices = [] if cleaned else self._snapshot.view.latest_slices(until=self._then)
@@ -123,7 +123,7 @@ class _Pull:
         return PulledRange(slices, self._rows(), self._timeline.visible(), self._until)
 
     def _archived_commits(self) -> tuple[Instant, ...]:
-        """The archived writes, where one of them may lie in the range or after it; by instant times those are easily told."""
+        """The archived writes, where one of them may lie in the range or after it; by instant times the archive suffices."""
         timeline, begin = self._timeline, self._span.begin
         if not timeline.by_completion:
             needed = begin is None or timeline.start is None or begin < timeline.start

@@ -63,13 +63,13 @@ class Scan:
         self.plan: ReadPlan = plan_read(context, options, meta_columns=meta_columns)
 
     def __repr__(self) -> str:
-        told = [f"{name}={value}" for name, value in self._told() if name not in ("table", "query")]
-        return f"<Scan of {self._context.storage.uri}: {self._options.query.value}, {', '.join(told)}>"
+        details = [f"{name}={value}" for name, value in self._details() if name not in ("table", "query")]
+        return f"<Scan of {self._context.storage.uri}: {self._options.query.value}, {', '.join(details)}>"
 
     def _repr_html_(self) -> str:
-        return html_pairs("scan, not run yet", self._told())
+        return html_pairs("scan, not run yet", self._details())
 
-    def _told(self) -> list[tuple[str, object]]:
+    def _details(self) -> list[tuple[str, object]]:
         """What is known of the query without running it."""
         names = self.plan.output.names
         more = len(names) - _SHOWN_COLUMNS

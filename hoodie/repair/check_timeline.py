@@ -278,8 +278,8 @@ def stray_states(look: Look) -> Iterator[Hit]:
     for time, those in times.items():
         if len(those) > 1:
             paths = [look.context.active.path(each) for each in those]
-            begun = [_is_begun(look, each) for each in those]
-            path = paths[begun.index(False)] if False in begun else paths[-1]
+            flags = [_is_begun(look, each) for each in those]
+            path = paths[flags.index(False)] if False in flags else paths[-1]
             names = " and ".join(name_of(each) for each in paths)
             yield Hit(f"instant {time} was completed twice, as {names}", path)
 
@@ -346,8 +346,8 @@ def waiting(look: Look) -> Iterator[Hit]:
             and (instant.state is State.INFLIGHT or instant.action is Action.CLEAN)
         )
         if not runs and not (look.is_written and instant.action in (*WRITES, Action.ROLLBACK, Action.RESTORE)):
-            said = explain_pending(instant, table=look.context.storage.uri)
-            yield Hit(f"{instant} waits: {said}", look.context.active.path(instant))
+            explanation = explain_pending(instant, table=look.context.storage.uri)
+            yield Hit(f"{instant} waits: {explanation}", look.context.active.path(instant))
 
 
 def remains(look: Look) -> Iterator[Hit]:

@@ -40,8 +40,8 @@ def _put_back(storage: Storage) -> str:
         unknown = plan_properties(storage).unknown
     except HoodieError:
         unknown = ()
-    said = "".join(f" --set {each.partition(':')[0]}=VALUE" for each in unknown)
-    command = f"`hoodie repair {shlex.quote(storage.uri)} properties{said} --yes`"
+    arguments = "".join(f" --set {each.partition(':')[0]}=VALUE" for each in unknown)
+    command = f"`hoodie repair {shlex.quote(storage.uri)} properties{arguments} --yes`"
     if not unknown:
         return f"{command} puts them back; without --yes it shows them with their sources"
     return f"{command} puts them back, with your values; an empty one says that there is none"

@@ -85,10 +85,10 @@ class Look:
     def plain(self, error: HoodieError) -> str:
         """An error without the table's own path in it."""
         uri = self.context.storage.uri
-        said = (
+        text = (
             str(error).partition(": `hoodie doctor")[0].partition("; `hoodie doctor")[0]
         )  # who reads this has asked it
-        return said.replace(f" of table {uri}", "").replace(f"{uri.rstrip('/')}/", "")
+        return text.replace(f" of table {uri}", "").replace(f"{uri.rstrip('/')}/", "")
 
 
 @dataclass(frozen=True)

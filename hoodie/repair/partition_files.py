@@ -59,14 +59,14 @@ def _damage(context: TableContext, folder: str, info: FileInfo) -> str | None:
     if not info.size_bytes:
         return "it is empty"
     try:
-        said = parse_properties_file(context.storage.read(info.path), path=info.path)
+        properties = parse_properties_file(context.storage.read(info.path), path=info.path)
     except FileNotFoundError:
         return None
     except CorruptFileError:
         return "it is damaged"
-    if not is_instant_time(said.get(_TIME, "").strip()):
+    if not is_instant_time(properties.get(_TIME, "").strip()):
         return f"it does not say its {_TIME}"
-    depth = said.get(_DEPTH, "").strip()
+    depth = properties.get(_DEPTH, "").strip()
     if depth != str(depth_of(folder)):
         return f"its {_DEPTH} is {depth or 'not said'}, and the folder lies {depth_of(folder)} deep"
     return None

@@ -69,7 +69,7 @@ def find_damage(storage: Storage) -> str | None:
     return lost
 
 
-def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> PropertiesRepair:
+def plan_properties(storage: Storage, given_values: Mapping[str, str] | None = None) -> PropertiesRepair:
     """What the properties would be. Nothing is changed.
 
     Args:
@@ -78,7 +78,7 @@ def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> 
     Raises:
         OptionError: the properties that are found contradict each other, or hoodie knows no such table.
     """
-    said = {key.strip(): value.strip() for key, value in (said or {}).items()}
+    given_values = {key.strip(): value.strip() for key, value in (given_values or {}).items()}
     damage = find_damage(storage)
     unknown: tuple[str, ...] = ()
     if damage is None:
@@ -87,7 +87,7 @@ def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> 
             return PropertiesRepair(None)
         damage = f"{PROPERTIES} contradicts the table: {'; '.join(each.what for each in wrong)}"
         found: dict[str, PropertySource] = _uncut(storage) or {}
-        for key, shown in ((each.key, each.value) for each in wrong if each.key not in said):
+        for key, shown in ((each.key, each.value) for each in wrong if each.key not in given_values):
             value = shown or evident(storage, key)
             if value is None:
                 unknown += (f"{key}: no file says it for sure",)
@@ -95,9 +95,9 @@ def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> 
                 found[key] = PropertySource(key, value, "the files of the table")
     else:
         known = _backed_up(storage) or _uncut(storage)
-        found, unknown = (known, ()) if known is not None else _gathered(storage, said)
-    found |= {key: PropertySource(key, value, _USER) for key, value in said.items()}
-    if _VERSION in said:
+        found, unknown = (known, ()) if known is not None else _gathered(storage, given_values)
+    found |= {key: PropertySource(key, value, _USER) for key, value in given_values.items()}
+    if _VERSION in given_values:
         found |= _of_version(found)
     if not unknown:
         found = _summed(found)
@@ -107,7 +107,7 @@ def plan_properties(storage: Storage, said: Mapping[str, str] | None = None) -> 
 
 
 def repair_at(
-    storage: Storage, lock: Lock, said: Mapping[str, str] | None = None, *, timeout_s: float
+    storage: Storage, lock: Lock, given_values: Mapping[str, str] | None = None, *, timeout_s: float
 ) -> PropertiesRepair:
     """Put the properties back.
 
@@ -115,7 +115,7 @@ def repair_at(
         OptionError: something is not known and was not said; the message names the properties.
     """
     with lock.held(timeout_s):
-        plan = plan_properties(storage, said)
+        plan = plan_properties(storage, given_values)
         if plan.damage is None:
             return PropertiesRepair(None, dry_run=False)
         if plan.unknown:
@@ -249,7 +249,7 @@ def _lines_left(storage: Storage) -> tuple[dict[str, PropertySource], dict[str, 
     return sound, {key: each.value for key, each in found.items() if key in wrong}
 
 
-def _gathered(storage: Storage, said: Mapping[str, str]) -> tuple[dict[str, PropertySource], tuple[str, ...]]:
+def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[str, PropertySource], tuple[str, ...]]:
     """The properties as far as they are known, and what nobody says."""
     found, malformed = _lines_left(storage)
     evidence = gather(storage)
@@ -258,8 +258,8 @@ def _gathered(storage: Storage, said: Mapping[str, str]) -> tuple[dict[str, Prop
     def settle(key: str, known: Known, also: str | None = None) -> str | None:
         """The value of a property: said, left, or known by the files."""
         for each in (key, also):
-            if each and each in said:
-                return said[each]
+            if each and each in given_values:
+                return given_values[each]
             if each and each in found:
                 return found[each].value
         if known.value is None:
@@ -274,8 +274,19 @@ def _gathered(storage: Storage, said: Mapping[str, str]) -> tuple[dict[str, Prop
     keys = settle(_KEY, evidence.record_key)
     partition = settle(_PARTITION, evidence.partition)
     ordering = settle(_ORDERING, Known(None, "no file says whether there is an ordering column"), _PRECOMBINE)
-    asked = {each.partition(":")[0] for each in unknown}
-    shown = {_NAME, _TYPE, _VERSION, _CHECKSUM, HIVE_STYLE, META_FIELDS, DROP_COLUMNS, *asked, *said, *found}
+    unknown_keys = {each.partition(":")[0] for each in unknown}
+    shown = {
+        _NAME,
+        _TYPE,
+        _VERSION,
+        _CHECKSUM,
+        HIVE_STYLE,
+        META_FIELDS,
+        DROP_COLUMNS,
+        *unknown_keys,
+        *given_values,
+        *found,
+    }
     unknown += [f"{key}: {value!r} is none of its values" for key, value in malformed.items() if key not in shown]
     if unknown or None in (name, kind, version, keys, partition, ordering):
         return found, tuple(unknown)
@@ -291,7 +302,7 @@ def _rest(
 ) -> dict[str, Known]:
     """What follows from what is known: what a new table of this kind has, and what the files say besides."""
     try:
-        asked = TableOptions(
+        table_options = TableOptions(
             name=name,
             table_type=TableType(kind),
             record_key_fields=_names(keys),
@@ -305,7 +316,8 @@ def _rest(
     except ValueError:
         raise OptionError(f"{_TYPE}={kind!r} is neither COPY_ON_WRITE nor MERGE_ON_READ") from None
     implied = {
-        key: Known(value, "the default: no file says otherwise") for key, value in table_properties(asked).items()
+        key: Known(value, "the default: no file says otherwise")
+        for key, value in table_properties(table_options).items()
     }
     layout = layout_named(version) or V8
     if layout is not NEW:

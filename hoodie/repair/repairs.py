@@ -152,8 +152,8 @@ def kinds_of(what: str | Sequence[str] | None) -> frozenset[RepairKind]:
         OptionError: there is no such repair.
     """
     known = {kind.value: kind for kind in RepairKind if kind is not RepairKind.PROPERTIES}
-    asked = list(known) if what is None else list(parse_names(what, what="what"))
-    for each in asked:
+    names = list(known) if what is None else list(parse_names(what, what="what"))
+    for each in names:
         if str(each) not in known:
             raise OptionError(f"there is no repair {each!r}: take one of {', '.join(known)}")
-    return frozenset(known[str(each)] for each in asked)
+    return frozenset(known[str(each)] for each in names)

@@ -304,9 +304,9 @@ def order_of(plan: ClusteringPlan, options: ClusteringOptions) -> Order | None:
     """As the plan says; what it leaves open, the options of whoever runs it say."""
     texts = plan.params.get(option_name(ClusteringOptions, "sort_columns"), "").split(",")
     columns = tuple(name.strip() for name in texts if name.strip())
-    said = plan.params.get(option_name(ClusteringOptions, "layout"))
+    layout_text = plan.params.get(option_name(ClusteringOptions, "layout"))
     try:
-        layout = options.layout if said is None else key_of(ClusteringOptions, "layout").kind.read(said)
+        layout = options.layout if layout_text is None else key_of(ClusteringOptions, "layout").kind.read(layout_text)
     except ValueError:
         layout = options.layout
     return Order(columns, layout) if columns else None

@@ -58,8 +58,8 @@ class CompactionService:
     def is_due(self, context: TableContext, options: WriteOptions) -> bool:
         """When a compaction is asked for after writes, and its trigger says so."""
         compaction = options.compaction
-        asked = compaction.inline or compaction.in_background or compaction.schedules_only
-        if not asked or context.config.table_type is not TableType.MERGE_ON_READ:
+        is_enabled = compaction.inline or compaction.in_background or compaction.schedules_only
+        if not is_enabled or context.config.table_type is not TableType.MERGE_ON_READ:
             return False
         # The commit that was just made has loaded the timeline.
         return _is_triggered(context.active.last_loaded() or context.active.load(), compaction, context.clock)
@@ -145,10 +145,10 @@ COMPACTION: Service[CommitResult] = CompactionService()
 
 def _is_triggered(timeline: Timeline, options: CompactionOptions, clock: Clock) -> bool:
     """Apache Hudi's triggers: what was committed since the instant of the last compaction, or from the first delta commit on."""
-    begun = [i.time for i in timeline.commits if i.time in timeline.compactions]
+    plan_times = [i.time for i in timeline.commits if i.time in timeline.compactions]
     if options.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:
-        begun += [i.time for i in timeline.pending(Action.COMPACTION)]
-    last = max(begun, default=None)
+        plan_times += [i.time for i in timeline.pending(Action.COMPACTION)]
+    last = max(plan_times, default=None)
     written = [i.time for i in timeline.commits if i.action is Action.DELTACOMMIT]
     since = [time for time in written if last is None or time > last]
     if not written:

@@ -102,8 +102,8 @@ def _delete(
     refuse_to_write(context.storage, context.active, snapshot.timeline)
     operation = WriteOperation.DELETE_PARTITION
     batch = replace(batch_of_no_rows(context, operation), found_on=snapshot.timeline, partitions=frozenset(partitions))
-    asked = replace(options, operation=operation, partitions_to_delete=None)
-    return Attempt(context, batch, asked, snapshot).run().instant
+    delete_options = replace(options, operation=operation, partitions_to_delete=None)
+    return Attempt(context, batch, delete_options, snapshot).run().instant
 
 
 def _key(storage: Storage, expiry: ExpiryOptions) -> tuple[object, ExpiryOptions]:

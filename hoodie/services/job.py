@@ -43,13 +43,13 @@ class ServicesJob:
         uri: str,
         every_s: float,
         budget_s: float | None,
-        told: Callable[[ServiceRound], None] | None = None,
+        on_round: Callable[[ServiceRound], None] | None = None,
     ) -> None:
         """`at_work` gives the table for each round; `told` gets each round when it is over, in the job's thread."""
         self._at_work = at_work
         self._uri = uri
         self._every_s = every_s
-        self._told = told
+        self._on_round = on_round
         self._ended = Event()
         self._rounds = Rounds(budget_s, self._ended.is_set)
         self._kept: deque[ServiceRound] = deque(maxlen=KEPT)
@@ -154,8 +154,8 @@ class ServicesJob:
         for service in self._failing.keys() - failing.keys():
             log.info("%s of table %s works again", service, self._uri)
         self._failing = failing
-        if self._told is not None:
-            self._told(round_)
+        if self._on_round is not None:
+            self._on_round(round_)
 
 
 def _kind(error: str) -> str:

@@ -63,10 +63,10 @@ class LogCompactionService:
 
     def is_due(self, context: TableContext, options: WriteOptions) -> bool:
         """When an option asks for it, and so many delta commits have come since the last compaction, of either kind."""
-        asked = options.log_compaction.inline or (
+        is_enabled = options.log_compaction.inline or (
             options.log_compaction.enabled and (options.compaction.in_background or options.compaction.schedules_only)
         )
-        if not asked or context.config.table_type is not TableType.MERGE_ON_READ:
+        if not is_enabled or context.config.table_type is not TableType.MERGE_ON_READ:
             return False
         # The commit that was just made has loaded the timeline.
         timeline = context.active.last_loaded() or context.active.load()
@@ -135,10 +135,10 @@ class _OvertakenError(HoodieError):
 
 def _delta_commits(timeline: Timeline, *, planned: bool) -> int:
     """Delta commits of writers since the last compaction or log compaction; `planned`: also since one that is only planned."""
-    begun = [*timeline.compactions, *timeline.log_compactions]
+    plan_times = [*timeline.compactions, *timeline.log_compactions]
     if planned:
-        begun += [i.time for i in timeline.pending(Action.LOGCOMPACTION)]
-    last = max(begun, default="")
+        plan_times += [i.time for i in timeline.pending(Action.LOGCOMPACTION)]
+    last = max(plan_times, default="")
     written = (i for i in timeline.commits if i.action is Action.DELTACOMMIT and i.time not in timeline.log_compactions)
     return sum(i.time > last for i in written)
 

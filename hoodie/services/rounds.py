@@ -95,7 +95,7 @@ class Rounds:
         try:
             pending = _waiting(context.active)
         except (HoodieError, OSError) as exc:
-            self._runs.append(ServiceRun("timeline", error=_said(exc)))
+            self._runs.append(ServiceRun("timeline", error=_message(exc)))
             return True
         for instant in pending:
             if not self._may_begin():
@@ -141,9 +141,9 @@ class Rounds:
         try:
             results = piece()
         except CommitConflictError as exc:
-            left = _said(exc)
+            left = _message(exc)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the other pieces, tables and rounds go on
-            error = _said(exc)
+            error = _message(exc)
         run = ServiceRun(name, tuple(results), error, left, self.clock() - started)
         if run.did or error is not None or left is not None or not only_if_done:
             self._runs.append(run)
@@ -174,6 +174,6 @@ def _waiting(active: ActiveTimeline) -> list[Instant]:
     return sorted(active.load().pending(*SERVICES), key=lambda instant: instant.time)
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     text = str(error)
     return text if isinstance(error, HoodieError) and text else f"{type(error).__name__}: {text}".rstrip(": ")

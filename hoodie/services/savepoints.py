@@ -58,10 +58,10 @@ def make_savepoint(context: TableContext, instant_time: InstantTime | None, comm
 def savepoints_of(active: ActiveTimeline) -> list[Savepoint]:
     """All savepoints, oldest first."""
     found = [i for i in active.load() if i.action is Action.SAVEPOINT and i.is_completed]
-    said = [(i.time, active.read_savepoint(i)) for i in found]
+    pairs = [(i.time, active.read_savepoint(i)) for i in found]
     return [
         Savepoint(time_, each.comment, each.user, each.at_ms, sum(map(len, each.files.values())))
-        for time_, each in said
+        for time_, each in pairs
     ]
 
 

@@ -49,7 +49,7 @@ def connected(authority: str, settings: Mapping[str, str]) -> Client:
     return found
 
 
-def default_authority(uri: str, said: str | None) -> str:
+def default_authority(uri: str, default_fs: str | None) -> str:
     """`host:port` or nameservice of the default file system, for a URI that names none.
 
     Args:
@@ -60,17 +60,17 @@ def default_authority(uri: str, said: str | None) -> str:
         OptionError: nobody says it, or it is no HDFS.
     """
     where = f"option {DEFAULT_FS}"
-    if said is None:
-        said, where = _configured_default()
-    if said is None:
+    if default_fs is None:
+        default_fs, where = _configured_default()
+    if default_fs is None:
         raise OptionError(
             f"{uri!r} names no host, and {where}: write hdfs://host:port/path, or set {DEFAULT_FS} in the storage options, in "
             f"core-site.xml of HADOOP_CONF_DIR, or as spark.hadoop.{DEFAULT_FS} of the Spark session"
         )
-    scheme, _, rest = said.strip().partition("://")
+    scheme, _, rest = default_fs.strip().partition("://")
     authority, _, path = rest.partition("/")
     if scheme.lower() != "hdfs" or not authority or path or re.search(r"[@${}\s]", authority):
-        shown = f"{scheme}://…{rest.rpartition('@')[2]}" if "@" in rest else said
+        shown = f"{scheme}://…{rest.rpartition('@')[2]}" if "@" in rest else default_fs
         raise OptionError(
             f"{uri!r} names no host, and {where} says {shown!r}, which is not hdfs://host:port or hdfs://nameservice: "
             f"write hdfs://host:port/path, or set {DEFAULT_FS} in the storage options or as spark.hadoop.{DEFAULT_FS}"
@@ -93,5 +93,5 @@ def _configured_default() -> tuple[str | None, str]:
     except (OSError, ElementTree.ParseError) as exc:
         raise OptionError(f"{path} cannot be read: {exc}; it is to say {DEFAULT_FS}") from exc
     # Of several the last one counts, as in Hadoop.
-    said = [each.findtext("value") for each in properties if (each.findtext("name") or "").strip() == DEFAULT_FS]
-    return (said[-1], path) if said else (None, f"{path} does not say {DEFAULT_FS}")
+    values = [each.findtext("value") for each in properties if (each.findtext("name") or "").strip() == DEFAULT_FS]
+    return (values[-1], path) if values else (None, f"{path} does not say {DEFAULT_FS}")

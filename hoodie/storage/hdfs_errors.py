@@ -54,17 +54,17 @@ def first_line(text: str) -> str:
 def meaning(text: str) -> tuple[int, str | None]:
     """Which error of the operating system a failed call is like, and what to say where that is not enough."""
     match = _JAVA_ERROR.match(text)
-    kind, said = (match[1].rpartition(".")[2], first_line(match[2])) if match else ("", first_line(text))
-    if kind in ("AccessControlException", "ParentNotDirectoryException") and "not a directory" in said:
+    kind, message = (match[1].rpartition(".")[2], first_line(match[2])) if match else ("", first_line(text))
+    if kind in ("AccessControlException", "ParentNotDirectoryException") and "not a directory" in message:
         return errno.ENOTDIR, None
     if kind == "AccessControlException":
-        return errno.EACCES, said
+        return errno.EACCES, message
     if "QuotaExceeded" in kind:
-        return errno.EDQUOT, f"the quota of HDFS is used up: {said}"
-    if kind == "SafeModeException" or "safe mode" in said:
-        return errno.EROFS, f"the NameNode is in safe mode and takes no writes: {said}"
-    if "could only be written to" in said or "No space" in said or "All nodes failed" in said:
-        return errno.ENOSPC, f"no DataNode takes the bytes, because they are full or out of reach: {said}"
+        return errno.EDQUOT, f"the quota of HDFS is used up: {message}"
+    if kind == "SafeModeException" or "safe mode" in message:
+        return errno.EROFS, f"the NameNode is in safe mode and takes no writes: {message}"
+    if "could only be written to" in message or "No space" in message or "All nodes failed" in message:
+        return errno.ENOSPC, f"no DataNode takes the bytes, because they are full or out of reach: {message}"
     if kind in ("InvalidPathException",):
-        return errno.EINVAL, f"HDFS has no such names (a ':' is not possible): {said}"
-    return errno.EIO, f"HDFS refused the call: {kind}: {said}" if kind else f"HDFS failed: {said}"
+        return errno.EINVAL, f"HDFS has no such names (a ':' is not possible): {message}"
+    return errno.EIO, f"HDFS refused the call: {kind}: {message}" if kind else f"HDFS failed: {message}"

@@ -493,17 +493,17 @@ def _folder_info(path: str) -> FileInfo:
 
 def _refusal(error: BaseException, path: str) -> OSError | None:
     """What the store's code says, where trying again is of no use before something was done about it."""
-    said = str(error)
+    message = str(error)
     code = _code(error)
     if code in _EXPIRED:
         return denied(f"the credentials have expired ({code}): give new ones, and try again", path)
     if code in _SKEWED:
         return denied(f"this machine's clock differs too much from the store's ({code}): set it, and try again", path)
-    if code in _FULL or _NO_ROOM in said:
+    if code in _FULL or _NO_ROOM in message:
         return full(
             f"the store has no room left ({code or _NO_ROOM}): make room or raise the quota, and try again", path
         )
-    if not code and any(status in said for status in _NOT_SAID):
+    if not code and any(status in message for status in _NOT_SAID):
         why = "check the credentials, their expiry and their permissions, and this machine's clock"
         return denied(f"the store refuses it and does not say why: {why}", path)
     return None

@@ -131,5 +131,5 @@ def _open_hdfs_uri(text: str, options: Mapping[str, str]) -> Storage:
         )
     # The address has it from here on. In Spark the names of options are in small letters.
     settings = {key: value for key, value in options.items() if key.lower() != DEFAULT_FS.lower()}
-    said = next((options[key] for key in reversed([*options]) if key not in settings), None)
-    return HdfsStorage(authority or default_authority(text, said), path, settings)
+    default_fs = next((options[key] for key in reversed([*options]) if key not in settings), None)
+    return HdfsStorage(authority or default_authority(text, default_fs), path, settings)

@@ -60,7 +60,7 @@ class _RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Call:
     """One request, for the table as it is seen by it."""
 
     params: Params
@@ -101,7 +101,7 @@ class _Asked:
         return encode_groups(found, self.questions.instants, self.address)
 
 
-_Answer: TypeAlias = Callable[[_Asked], object]
+_Answer: TypeAlias = Callable[[_Call], object]
 
 
 @dataclass(frozen=True)
@@ -113,106 +113,102 @@ class _Route:
     """What is asked may change while what a client tells of its timeline stays the same."""
 
 
-def _all_slices_before(asked: _Asked) -> object:
-    ask, time = asked.questions, asked.text("maxinstant")
+def _all_slices_before(call: _Call) -> object:
+    ask, time = call.questions, call.text("maxinstant")
     found = {path: ask.before_or_on(path, time, with_compactions=True) for path in ask.partitions()}
-    return {path: asked.slices(each) for path, each in found.items()}
+    return {path: call.slices(each) for path, each in found.items()}
 
 
-def _all_bases_before(asked: _Asked) -> object:
-    ask, time = asked.questions, asked.text("maxinstant")
-    return {path: asked.bases(ask.bases_before_or_on(path, time)) for path in ask.partitions()}
+def _all_bases_before(call: _Call) -> object:
+    ask, time = call.questions, call.text("maxinstant")
+    return {path: call.bases(ask.bases_before_or_on(path, time)) for path in ask.partitions()}
 
 
-def _before_or_on(asked: _Asked) -> object:
-    with_compactions = asked.text("includependingcompaction").lower() == "true"
-    return asked.slices(
-        asked.questions.before_or_on(asked.partition, asked.text("maxinstant"), with_compactions=with_compactions)
+def _before_or_on(call: _Call) -> object:
+    with_compactions = call.text("includependingcompaction").lower() == "true"
+    return call.slices(
+        call.questions.before_or_on(call.partition, call.text("maxinstant"), with_compactions=with_compactions)
     )
 
 
-def _merged(asked: _Asked) -> object:
-    return asked.slices(asked.questions.merged_before_or_on(asked.partition, asked.text("maxinstant")))
+def _merged(call: _Call) -> object:
+    return call.slices(call.questions.merged_before_or_on(call.partition, call.text("maxinstant")))
 
 
-def _latest(asked: _Asked) -> object:
-    return asked.slices(asked.questions.latest(asked.partition))
+def _latest(call: _Call) -> object:
+    return call.slices(call.questions.latest(call.partition))
 
 
-def _groups(asked: _Asked) -> object:
-    return asked.groups(asked.questions.groups(asked.partition))
+def _groups(call: _Call) -> object:
+    return call.groups(call.questions.groups(call.partition))
 
 
-def _last_instant(asked: _Asked) -> object:
-    return [encode_instant(each, asked.completions) for each in asked.state.known[-1:]]
+def _last_instant(call: _Call) -> object:
+    return [encode_instant(each, call.completions) for each in call.state.known[-1:]]
 
 
 GETS: Mapping[str, _Route] = {
     "slices/partition/latest": _Route(_latest),
     "slices/partition/latest/stateless": _Route(_latest),
     "slices/partition/latest/inflight": _Route(
-        lambda asked: asked.slices(asked.table.latest_with_inflight(asked.state, asked.partition)), fresh=True
+        lambda call: call.slices(call.table.latest_with_inflight(call.state, call.partition)), fresh=True
     ),
     "slices/file/latest": _Route(
-        lambda asked: asked.slices(asked.questions.latest_of(asked.partition, asked.text("fileid")))
+        lambda call: call.slices(call.questions.latest_of(call.partition, call.text("fileid")))
     ),
     "slices/uncompacted/partition/latest": _Route(
-        lambda asked: asked.slices(asked.questions.latest_uncompacted(asked.partition))
+        lambda call: call.slices(call.questions.latest_uncompacted(call.partition))
     ),
-    "slices/all": _Route(lambda asked: asked.slices(asked.questions.all(asked.partition))),
+    "slices/all": _Route(lambda call: call.slices(call.questions.all(call.partition))),
     "slices/merged/beforeoron/latest": _Route(_merged),
     "slices/merged/beforeoron/inflight/latest": _Route(_merged),
     "slice/merged/beforeoron/latest": _Route(
-        lambda asked: asked.slices(
-            asked.questions.merged_of(asked.partition, asked.text("maxinstant"), asked.text("fileid"))
-        )
+        lambda call: call.slices(call.questions.merged_of(call.partition, call.text("maxinstant"), call.text("fileid")))
     ),
-    "slices/range/latest": _Route(lambda asked: asked.slices(asked.questions.in_range(asked.times))),
+    "slices/range/latest": _Route(lambda call: call.slices(call.questions.in_range(call.times))),
     "slices/beforeoron/latest": _Route(_before_or_on),
     "slices/all/beforeoron/latest": _Route(_all_slices_before),
-    "compactions/pending": _Route(lambda asked: [encode_compaction(*each) for each in asked.questions.compactions()]),
+    "compactions/pending": _Route(lambda call: [encode_compaction(*each) for each in call.questions.compactions()]),
     "logcompactions/pending": _Route(
-        lambda asked: [encode_compaction(*each) for each in asked.questions.log_compactions()], fresh=True
+        lambda call: [encode_compaction(*each) for each in call.questions.log_compactions()], fresh=True
     ),
-    "datafiles/latest/partition": _Route(lambda asked: asked.bases(asked.questions.latest_bases(asked.partition))),
+    "datafiles/latest/partition": _Route(lambda call: call.bases(call.questions.latest_bases(call.partition))),
     "datafile/latest/partition": _Route(
-        lambda asked: asked.bases(asked.questions.latest_base_of(asked.partition, asked.text("fileid")))
+        lambda call: call.bases(call.questions.latest_base_of(call.partition, call.text("fileid")))
     ),
-    "datafiles/all": _Route(lambda asked: asked.bases(asked.questions.all_bases(asked.partition))),
-    "datafiles/all/latest": _Route(lambda asked: asked.bases(asked.questions.latest_bases_everywhere())),
+    "datafiles/all": _Route(lambda call: call.bases(call.questions.all_bases(call.partition))),
+    "datafiles/all/latest": _Route(lambda call: call.bases(call.questions.latest_bases_everywhere())),
     "datafile/on/latest": _Route(
-        lambda asked: asked.bases(
-            asked.questions.base_on(asked.partition, asked.text("instant"), asked.text("fileid"))[:1]
-        )
+        lambda call: call.bases(call.questions.base_on(call.partition, call.text("instant"), call.text("fileid"))[:1])
     ),
-    "datafiles/range/latest": _Route(lambda asked: asked.bases(asked.questions.bases_in_range(asked.times))),
+    "datafiles/range/latest": _Route(lambda call: call.bases(call.questions.bases_in_range(call.times))),
     "datafiles/beforeoron/latest": _Route(
-        lambda asked: asked.bases(asked.questions.bases_before_or_on(asked.partition, asked.text("maxinstant")))
+        lambda call: call.bases(call.questions.bases_before_or_on(call.partition, call.text("maxinstant")))
     ),
     "basefiles/all/beforeoron": _Route(_all_bases_before),
     "filegroups/all/partition": _Route(_groups),
     "filegroups/all/partition/stateless": _Route(_groups),
     "filegroups/replaced/beforeoron": _Route(
-        lambda asked: asked.groups(asked.questions.replaced(asked.partition, until=asked.params.get("maxinstant", "")))
+        lambda call: call.groups(call.questions.replaced(call.partition, until=call.params.get("maxinstant", "")))
     ),
     "filegroups/replaced/before": _Route(
-        lambda asked: asked.groups(asked.questions.replaced(asked.partition, before=asked.params.get("maxinstant", "")))
+        lambda call: call.groups(call.questions.replaced(call.partition, before=call.params.get("maxinstant", "")))
     ),
     "filegroups/replaced/afteroron": _Route(
-        lambda asked: asked.groups(asked.questions.replaced(asked.partition, since=asked.params.get("mininstant", "")))
+        lambda call: call.groups(call.questions.replaced(call.partition, since=call.params.get("mininstant", "")))
     ),
-    "filegroups/replaced/partition": _Route(lambda asked: asked.groups(asked.questions.replaced(asked.partition))),
+    "filegroups/replaced/partition": _Route(lambda call: call.groups(call.questions.replaced(call.partition))),
     "clustering/pending": _Route(
-        lambda asked: [
-            encode_clustering(group, instant, asked.state.timeline.layout)
-            for group, instant in asked.questions.clusterings()
+        lambda call: [
+            encode_clustering(group, instant, call.state.timeline.layout)
+            for group, instant in call.questions.clusterings()
         ],
         fresh=True,
     ),
     "timeline/instant/last": _Route(_last_instant, checks=False, fresh=True),
     "timeline/instants/last": _Route(_last_instant, checks=False, fresh=True),
     "timeline/instants/all": _Route(
-        lambda asked: encode_timeline(asked.state.known, asked.completions), checks=False, fresh=True
+        lambda call: encode_timeline(call.state.known, call.completions), checks=False, fresh=True
     ),
 }
 """Below `VIEW`, without the slash at the end that some have."""
@@ -294,9 +290,9 @@ class Requests:
         route = GETS[name]
         address = self._address(params)
         state = self._stands(params, checks=route.checks, fresh=route.fresh)
-        asked = _Asked(params, address, self._table, state)
-        told = frozenset((k, v) for k, v in params.items() if k not in ("lastinstantts", "timelinehash"))
-        return self._table.answer(state, (name, told), lambda: _json(route.answer(asked)), keep=not route.fresh)
+        call = _Call(params, address, self._table, state)
+        answer_key = frozenset((k, v) for k, v in params.items() if k not in ("lastinstantts", "timelinehash"))
+        return self._table.answer(state, (name, answer_key), lambda: _json(route.answer(call)), keep=not route.fresh)
 
     def _stands(self, params: Params, *, checks: bool = True, fresh: bool = False, or_before: bool = False) -> State:
         """The table as new as the client has it, or newer; a client that is behind is told so, unless `or_before`."""
@@ -403,15 +399,15 @@ def _parents(path: str) -> Iterable[str]:
 
 
 def has_token(authorization: str, token: str) -> bool:
-    kind, _, said = authorization.partition(" ")
+    kind, _, credentials = authorization.partition(" ")
     if kind.lower() == "basic":
         try:
-            said = base64.b64decode(said, validate=True).decode().partition(":")[2]
+            credentials = base64.b64decode(credentials, validate=True).decode().partition(":")[2]
         except ValueError:
             return False
     elif kind.lower() != "bearer":
         return False
-    return hmac.compare_digest(said.strip().encode(), token.encode())
+    return hmac.compare_digest(credentials.strip().encode(), token.encode())
 
 
 def _body(environ: Mapping[str, Any]) -> bytes:
@@ -437,10 +433,10 @@ def address_of(path: str, storage: Storage) -> Address | None:
     scheme = scheme_of(text)
     local = storage.can.local_root
     if local is not None:
-        asked = text if scheme is None else text.removeprefix("file:") if scheme == "file" else None
-        if asked is None or not asked.startswith("/"):
+        address = text if scheme is None else text.removeprefix("file:") if scheme == "file" else None
+        if address is None or not address.startswith("/"):
             return None
-        plain = "/" + asked.lstrip("/")
+        plain = "/" + address.lstrip("/")
         if not _is_same_folder(plain, local) and not _is_same_folder(unquote(plain), local):
             return None
         return Address(f"file:{plain}")

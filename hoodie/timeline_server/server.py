@@ -86,12 +86,12 @@ def serve(
     """The same for an open table, whose views may follow the timeline or list."""
     waitress_server = _waitress()
     channels: dict[int, Any] = {}
-    said = secrets.token_urlsafe(_TOKEN_BYTES) if token is None else token
-    listening = _listening(host, port, needs_token=bool(said))
+    own_token = secrets.token_urlsafe(_TOKEN_BYTES) if token is None else token
+    listening = _listening(host, port, needs_token=bool(own_token))
     try:
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a short queue is no news beside many clients
         server = waitress_server.create_server(
-            Requests(ServedTable(context), said),
+            Requests(ServedTable(context), own_token),
             map=channels,
             sockets=[listening],
             threads=threads,
@@ -103,12 +103,12 @@ def serve(
             channel_timeout=_IDLE_S,
             clear_untrusted_proxy_headers=True,
         )
-        knows = partial(has_token, token=said) if said else lambda _: True
+        knows = partial(has_token, token=own_token) if own_token else lambda _: True
         server.channel_class = channel_class(server.channel_class, knows, now_s)
     except BaseException:
         listening.close()
         raise
-    return TimelineServer(server, channels, context.storage.uri, host, listening.getsockname()[1], said, now_s)
+    return TimelineServer(server, channels, context.storage.uri, host, listening.getsockname()[1], own_token, now_s)
 
 
 class TimelineServer:

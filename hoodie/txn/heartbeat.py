@@ -160,14 +160,14 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._stops_within(self._interval_s):
-            begun = _now()
+            start = _now()
             if self.is_lost():
                 return  # a beat now would make a writer look alive that will not commit
             try:
                 self._storage.touch(heartbeat_path(self._time))
             except OSError:
                 continue  # a missed beat; the next one may get through
-            self._beaten = begun
+            self._beaten = start
 
     def _stops_within(self, seconds: float) -> bool:
         try:
@@ -182,8 +182,8 @@ def _now() -> tuple[float, float]:
     return time.time(), time.monotonic()
 
 
-def _past_s(begun: tuple[float, float]) -> float:
-    return max(now - then for now, then in zip(_now(), begun, strict=True))
+def _past_s(start: tuple[float, float]) -> float:
+    return max(now - then for now, then in zip(_now(), start, strict=True))
 
 
 _beating: set[Heartbeat] = set()

@@ -117,17 +117,17 @@ def _undone_before(context: TableContext, timeline: Timeline, start: InstantTime
 
 def _undone_by(active: ActiveTimeline, undoing: Instant) -> _Undone:
     """All that the plan names; nothing where that cannot be read. A restore names no partitions: it looked through all."""
-    begun = undoing._replace(state=State.REQUESTED)
+    plan_instant = undoing._replace(state=State.REQUESTED)
     try:
         if undoing.action is Action.RESTORE:
             undone = active.read_restore_plan(undoing.time).instants
-            return _Undone(begun, frozenset(time for time, _ in undone), frozenset())
+            return _Undone(plan_instant, frozenset(time for time, _ in undone), frozenset())
         plan = active.read_rollback_plan(undoing.time)
     except (FileNotFoundError, CorruptFileError):
-        return _Undone(begun, frozenset(), frozenset())
+        return _Undone(plan_instant, frozenset(), frozenset())
     partitions = frozenset(request.partition_path for request in plan.requests)
     disarmed = frozenset(join(each.partition_path, name) for each in plan.requests for name in each.log_blocks)
-    return _Undone(begun, frozenset({plan.instant}), partitions, disarmed)
+    return _Undone(plan_instant, frozenset({plan.instant}), partitions, disarmed)
 
 
 def _is_passed_now(timeline: Timeline, restore: Instant, start: InstantTime) -> bool:

@@ -53,9 +53,9 @@ def restore(
         if not plan.instants:
             return RestoreResult(None, restored_to=target)
         lost = preview(context.listing, snapshot, [time for time, _ in plan.instants], to=target)
-        begun = _begin(context, snapshot.timeline, plan)
-        if begun is not None:
-            restore_time, heartbeat = begun
+        claim = _begin(context, snapshot.timeline, plan)
+        if claim is not None:
+            restore_time, heartbeat = claim
             with carries_on(context.storage, Instant(restore_time, Action.RESTORE, State.INFLIGHT)):
                 parts = carry_out(context, restore_time, plan, heartbeat)
             return replace(

@@ -40,7 +40,7 @@ def build_file_groups(
     Raises:
         CorruptFileError: a committed file is shorter than its commit says, or another one stands where it should.
     """
-    said = committed.of(partition_path)
+    committed_files = committed.of(partition_path)
     bases: dict[str, dict[str, BaseFile]] = defaultdict(dict)
     logs: dict[str, list[LogFile]] = defaultdict(list)
     strays: list[BaseFile] = []
@@ -67,8 +67,8 @@ def build_file_groups(
         if stray.instant not in bases.get(stray.file_id, ()):
             _refuse_lost_base(stray, committed, table)
     for file_id, found_logs in logs.items():
-        logs[file_id] = _checked_logs(found_logs, said, table)
-    missing = _missing(partition_path, said, there)
+        logs[file_id] = _checked_logs(found_logs, committed_files, table)
+    missing = _missing(partition_path, committed_files, there)
     scheduled = {group.file_id: time for group, time in pending_compactions.items() if group[0] == partition_path}
     groups = []
     for file_id in sorted({*bases, *logs, *scheduled, *missing}):
@@ -85,10 +85,12 @@ def build_file_groups(
     return tuple(groups)
 
 
-def _missing(partition_path: str, said: PartitionFiles, there: Collection[str]) -> dict[str, list[BaseFile | LogFile]]:
+def _missing(
+    partition_path: str, committed_files: PartitionFiles, there: Collection[str]
+) -> dict[str, list[BaseFile | LogFile]]:
     """File id -> the files that commits wrote, with a size, and that are not among those `there`."""
     found: dict[str, list[BaseFile | LogFile]] = defaultdict(list)
-    for path, size in said.sizes.items():
+    for path, size in committed_files.sizes.items():
         if not size or path in there:
             continue
         name = name_of(path)
@@ -96,7 +98,7 @@ def _missing(partition_path: str, said: PartitionFiles, there: Collection[str]) 
         if base is not None:
             found[base.file_id].append(BaseFile(partition_path, base.file_id, base.instant, name, size))
         elif log is not None and not log.suffix:
-            entries = said.entries.get(path, ())
+            entries = committed_files.entries.get(path, ())
             found[log.file_id].append(
                 LogFile(
                     partition_path,
@@ -107,7 +109,7 @@ def _missing(partition_path: str, said: PartitionFiles, there: Collection[str]) 
                     size,
                     size,
                     entries,
-                    said.stands_for.get(path),
+                    committed_files.stands_for.get(path),
                 )
             )
     return found
@@ -240,17 +242,17 @@ def _refuse_lost_base(stray: BaseFile, committed: CommittedFiles, table: str) ->
         )
 
 
-def _checked_logs(found: list[LogFile], said: PartitionFiles, table: str) -> list[LogFile]:
+def _checked_logs(found: list[LogFile], committed_files: PartitionFiles, table: str) -> list[LogFile]:
     checked = []
     for log in found:
-        size = said.log_size(log.path)
+        size = committed_files.log_size(log.path)
         if size is not None and size > log.size_bytes:
             raise CorruptFileError(_shorter(log.path, size, log.size_bytes, table))
         checked.append(
             log._replace(
                 committed_bytes=size,
-                committed_entries=said.entries.get(log.path, ()),
-                stands_for=said.stands_for.get(log.path),
+                committed_entries=committed_files.entries.get(log.path, ()),
+                stands_for=committed_files.stands_for.get(log.path),
             )
         )
     return sorted(checked, key=_reading_order)

@@ -95,8 +95,8 @@ class RemoteFiles:
                 self._has_files = False
 
         def of(path: str) -> list[FileInfo]:
-            asked = {**params, "partition": path}
-            groups = [self._client.get(f"{_VIEW}filegroups/{kind}/partition/", asked) for kind in ("all", "replaced")]
+            query = {**params, "partition": path}
+            groups = [self._client.get(f"{_VIEW}filegroups/{kind}/partition/", query) for kind in ("all", "replaced")]
             try:
                 return [FileInfo(*file, 0.0, False, None) for each in groups for file in decode_files(each)]
             except ValueError as exc:

@@ -61,12 +61,12 @@ class RemoteClient:
         return self._request("POST", path, params, body)
 
     def _request(self, method: str, path: str, params: Mapping[str, str], body: bytes | None) -> object:
-        asked = f"{path}?{urlencode(params, errors='surrogatepass')}"
+        target = f"{path}?{urlencode(params, errors='surrogatepass')}"
         until_s = time.monotonic() + self._timeout_s
         pause_s = self._options.first_pause_s
         for left in range(self._options.retries, -1, -1):
             try:
-                return self._tried(method, asked, body, until_s)
+                return self._tried(method, target, body, until_s)
             except _MayPassError as exc:
                 if left == 0 or time.monotonic() + pause_s >= until_s:
                     raise
@@ -75,12 +75,12 @@ class RemoteClient:
             pause_s = min(pause_s * 2, self._options.max_pause_s)
         raise AssertionError("unreachable")
 
-    def _tried(self, method: str, asked: str, body: bytes | None, until_s: float) -> object:
+    def _tried(self, method: str, target: str, body: bytes | None, until_s: float) -> object:
         left_s = max(until_s - time.monotonic(), 0.001)
         timeout = self._urllib3.Timeout(connect=min(_CONNECT_S, left_s), read=left_s)
         try:
             response = self._pool.urlopen(
-                method, asked, body=body, retries=False, redirect=False, timeout=timeout, preload_content=False
+                method, target, body=body, retries=False, redirect=False, timeout=timeout, preload_content=False
             )
             try:
                 data = self._body(response, until_s)
@@ -91,9 +91,9 @@ class RemoteClient:
         except (self._urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
             raise _MayPassError(str(exc)[:_MOST_SHOWN]) from exc
         if response.status != 200:
-            said = data[:_MOST_SHOWN].decode("utf-8", "replace")
+            message = data[:_MOST_SHOWN].decode("utf-8", "replace")
             kind = _MayPassError if response.status in _RETRIED else NoAnswerError
-            raise (UnknownPathError if response.status in _UNKNOWN else kind)(f"status {response.status}: {said}")
+            raise (UnknownPathError if response.status in _UNKNOWN else kind)(f"status {response.status}: {message}")
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as exc:

@@ -61,9 +61,9 @@ class SyncedFiles:
     """Every partition was listed: one that is not in the store is not there, unless it is to be listed anew."""
     doubted: set[str] = field(default_factory=set)
     """Partitions to be listed anew."""
-    asked: set[str] = field(default_factory=set)
+    listed_partitions: set[str] = field(default_factory=set)
     """Partitions that were listed before anything was followed."""
-    asked_all: bool = False
+    listed_all: bool = False
     """The whole table was."""
     passed: list[tuple[Instant, ...]] = field(default_factory=list)
     """Earlier timelines, the newest last."""
@@ -202,11 +202,13 @@ class SyncedListing:
         if self._at_once:
             return None
         with known.lock:
-            again = known.asked_all if partition_paths is None else not known.asked.isdisjoint(partition_paths)
+            again = (
+                known.listed_all if partition_paths is None else not known.listed_partitions.isdisjoint(partition_paths)
+            )
             if known.timeline is not None or again:
                 return None
-            known.asked.update(partition_paths or ())
-            known.asked_all |= partition_paths is None
+            known.listed_partitions.update(partition_paths or ())
+            known.listed_all |= partition_paths is None
         return self._listing
 
     def files_under(

@@ -306,10 +306,10 @@ class FileSystemView:
         if file_slice.base is None:
             return None
         base = file_slice.base
-        said = self.committed.of(file_slice.group.partition_path)
+        committed_files = self.committed.of(file_slice.group.partition_path)
 
         def written_onto(log: LogFile) -> str:
-            return said.onto.get(log.path, "" if log.path in said.sizes else base.name)
+            return committed_files.onto.get(log.path, "" if log.path in committed_files.sizes else base.name)
 
         older = tuple(log for log in file_slice.logs if written_onto(log) != base.name)
         return file_slice._replace(base=None, logs=older) if older else None

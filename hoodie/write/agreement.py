@@ -200,9 +200,11 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
                 made = _made(other.partitions, rows)
                 if made is not None and _all_in(made, sample.folder):
                     key, value = PROPERTY_OF[flag], flag_text(getattr(other, flag))
-                    said = flag_text(getattr(generator, flag))
+                    flag_value = flag_text(getattr(generator, flag))
                     yield Contradiction(
-                        key, f"{key} is {said}, and the rows of {sample.path} lie in {sample.folder!r}", value=value
+                        key,
+                        f"{key} is {flag_value}, and the rows of {sample.path} lie in {sample.folder!r}",
+                        value=value,
                     )
                     return
             if config.keygen is KeyGeneratorType.NON_PARTITION:

@@ -94,10 +94,10 @@ class ByKey:
             slices = snapshot.view.latest_slices(pieces)
             looked_into = _bases(slices)
             lookups = _still_true(known, slices, snapshot) if isinstance(known, FoundKeys) else []
-            asked = {result.base.path for result in lookups}
+            probed_paths = {result.base.path for result in lookups}
             tasks = plan_lookup(
                 pieces,
-                [s for s in slices if s.base is None or s.base.path not in asked],
+                [s for s in slices if s.base is None or s.base.path not in probed_paths],
                 stage_to=batch.folder,
                 prune_by_range=self.prune_by_range,
                 logs_before_base=snapshot.view.logs_before_base,

@@ -25,14 +25,14 @@ from hoodie.write.schema import require_types, storable
 log = logging.getLogger("hoodie")
 
 
-def create_at(storage: Storage, asked: TableOptions, *, schema: pa.Schema | None = None) -> None:
+def create_at(storage: Storage, table_options: TableOptions, *, schema: pa.Schema | None = None) -> None:
     """Make `hoodie.properties`, whole and never over another one: of several creators one wins.
 
     Raises:
         UnsupportedTableError: a table of another format is there, or any table above it.
     """
     _check_place(storage)
-    named = TableOptions(name=_checked_name(asked.name, storage.uri)).over(asked)
+    named = TableOptions(name=_checked_name(table_options.name, storage.uri)).over(table_options)
     properties = table_properties(named)
     key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
     if schema is not None:

@@ -45,7 +45,7 @@ def fit(rows: pa.Table, schema: pa.Schema, *, table: str) -> pa.Table:
         try:
             columns.append(exactly(column, field.type))
         except UnfitError as exc:
-            raise SchemaError(_told(field, column.type, exc, table)) from exc
+            raise SchemaError(_explanation(field, column.type, exc, table)) from exc
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as exc:
             raise SchemaError(
                 f"column {field.name!r} of the batch for table {table!r} is {column.type}, which cannot be stored as the "
@@ -63,7 +63,7 @@ def exactly(column: Array, kind: pa.DataType) -> Array:
     return column if column.type == kind else as_type(column, kind, _exact)
 
 
-def _told(field: pa.Field, given: pa.DataType, unfit: UnfitError, table: str) -> str:
+def _explanation(field: pa.Field, given: pa.DataType, unfit: UnfitError, table: str) -> str:
     fix = "round or cast the column"
     if pa.types.is_integer(unfit.kind):
         switch = option_name(WriteOptions, "integers_to_floating")

@@ -143,7 +143,7 @@ def _whole(data: Any, known: _Known) -> pa.RecordBatchReader | None:
             batch = pa.record_batch(data)
             return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     except pa.ArrowException as exc:
-        raise SchemaError(f"cannot take rows from a {kind.__module__}.{kind.__name__}: {_said(exc)}") from exc
+        raise SchemaError(f"cannot take rows from a {kind.__module__}.{kind.__name__}: {_reason(exc)}") from exc
     return None
 
 
@@ -191,7 +191,7 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordB
         try:
             columns.append(exactly(column, field.type))
         except (UnfitError, pa.ArrowException, ValueError) as exc:
-            raise SchemaError(f"{told} ({_said(exc)})") from exc
+            raise SchemaError(f"{told} ({_reason(exc)})") from exc
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -205,7 +205,7 @@ def _of_frame(frame: Any, known: _Known) -> pa.Table:
     try:
         typed = pa.Table.from_pandas(frame.iloc[:, others], preserve_index=False)
     except (pa.ArrowException, ValueError, TypeError) as exc:
-        raise SchemaError(f"the pandas frame does not become Arrow data: {_said(exc)}") from exc
+        raise SchemaError(f"the pandas frame does not become Arrow data: {_reason(exc)}") from exc
     arrays: dict[int, Any] = dict(zip(others, typed.columns, strict=True))
     names = dict(zip(others, typed.column_names, strict=True)) | {at: str(frame.columns[at]) for at in objects}
     for at in objects:
@@ -230,7 +230,7 @@ def _of_columns(data: Mapping[str, Any], known: _Known) -> pa.Table:
     try:
         return pa.table({name: known.column(name, values) for name, values in data.items()})
     except pa.ArrowInvalid as exc:  # of different lengths
-        raise SchemaError(f"the columns do not make rows: {_said(exc)}") from exc
+        raise SchemaError(f"the columns do not make rows: {_reason(exc)}") from exc
 
 
 def _of_dicts(rows: Iterable[Any], known: _Known) -> pa.Table:
@@ -281,7 +281,7 @@ class _Known:
             try:
                 return pa.array(values)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
-                raise SchemaError(f"the values of column {name!r} do not become Arrow data: {_said(exc)}") from exc
+                raise SchemaError(f"the values of column {name!r} do not become Arrow data: {_reason(exc)}") from exc
         return self.array(name, values if isinstance(values, list | tuple) else list(values), nan_is_null=of_pandas)
 
     def array(self, name: str, values: Sequence[Any], *, nan_is_null: bool = False) -> Any:
@@ -307,6 +307,6 @@ def _no_rows(data: Any) -> SchemaError:
     return SchemaError(f"cannot take rows from a {kind.__module__}.{kind.__name__}: {_TAKEN}")
 
 
-def _said(exc: Exception) -> str:
+def _reason(exc: Exception) -> str:
     """The message of a foreign error, without the tuple that pandas' ones are."""
     return "; ".join(map(str, exc.args)) if exc.args else type(exc).__name__

@@ -96,7 +96,7 @@ def table_keys(context: TableContext, snapshot: Snapshot, options: WriteOptions)
     possible = _possible(made, config, snapshot.schema, options)
     if len(possible) == 1 and _is_remembered(made, config):
         return made
-    told: tuple[str, str] | None = None
+    mismatch: tuple[str, str] | None = None
     explained = False
     for path, row in islice(_stored_rows(context, snapshot, made), _ASKED):
         stored = (row.column(RECORD_KEY)[0].as_py(), row.column(PARTITION_PATH)[0].as_py())
@@ -106,13 +106,13 @@ def table_keys(context: TableContext, snapshot: Snapshot, options: WriteOptions)
         if fitting:
             possible, explained = fitting, True
         else:
-            told = told or (path, str(stored))
+            mismatch = mismatch or (path, str(stored))
         if explained and len(possible) == 1:
             break
-    if told is not None and not explained:
+    if mismatch is not None and not explained:
         raise UnsupportedTableError(
             f"table {config.name!r} at {config.uri} cannot be written: its properties and your options make other keys or paths "
-            f"than those that are stored\n  stored:  {_brief(told[1])} in {told[0]}\n"
+            f"than those that are stored\n  stored:  {_brief(mismatch[1])} in {mismatch[0]}\n"
             "  fix:     give the options of its first write (hoodie.datasource.write.partitionpath.field with its kinds,\n"
             "           hoodie.keygen.timebased...); text of timestamps in another zone than UTC cannot be made here"
         )
@@ -123,7 +123,7 @@ def _possible(
     made: KeyGenerator, config: TableConfig, schema: pa.Schema | None, options: WriteOptions
 ) -> list[KeyGenerator]:
     """The key generators that properties and options allow, the likeliest first."""
-    said = config.key_settings.over(options.key_settings)
+    settings = config.key_settings.over(options.key_settings)
     complex_single = made.kind is KeyGeneratorType.COMPLEX and len(made.record_key_fields) == 1
     zoned = schema is not None and any(
         pa.types.is_timestamp(kind) and kind.tz
@@ -138,8 +138,8 @@ def _possible(
     )
     unsaid = complex_single and options.complex_key_new_encoding is None and config.populate_meta_fields
     names = (True, False) if unsaid else (made.name_single_key,)
-    texts = (False, True) if zoned and said.timestamps_as_text is None else (made.timestamps_as_text,)
-    slashes = (False, True) if maybe_slashed and said.slash_dates is None else (made.slash_dates,)
+    texts = (False, True) if zoned and settings.timestamps_as_text is None else (made.timestamps_as_text,)
+    slashes = (False, True) if maybe_slashed and settings.slash_dates is None else (made.slash_dates,)
     return [
         replace(made, name_single_key=name, timestamps_as_text=text, slash_dates=slash)
         for name, text, slash in product(names, texts, slashes)
@@ -175,8 +175,8 @@ def _stored_rows(context: TableContext, snapshot: Snapshot, made: KeyGenerator) 
                 batch = next(file.iter_batches(batch_size=1, columns=names), None)
             if batch is not None and batch.num_rows:
                 row = pa.Table.from_batches([batch.slice(0, 1)])
-                said = {} if folders is None else folders.of(partition_path)
-                for name, value in said.items():
+                values = {} if folders is None else folders.of(partition_path)
+                for name, value in values.items():
                     row = row.drop_columns([name] if name in row.column_names else [])
                     row = row.append_column(name, repeated(value, 1))
                 yield piece.base.path, row

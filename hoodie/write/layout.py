@@ -88,8 +88,10 @@ def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> Tab
     now = basis.config
     require_same_table(context.config, now)
     check_writable(now)
-    asked = TableOptions(index=index.asked, bucket_count=index.bucket_count, bucket_fields=index.bucket_fields)
-    check_against(now, asked)
+    layout_options = TableOptions(
+        index=index.choice, bucket_count=index.bucket_count, bucket_fields=index.bucket_fields
+    )
+    check_against(now, layout_options)
     for folder in basis.index_folders:
         engine = _FOREIGN.get(folder.name)
         if engine is not None:
@@ -107,19 +109,19 @@ def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> Tab
 def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOptions) -> BucketLayout | None:
     """What the files of a table say whose properties say nothing; None: no buckets."""
     config = context.config
-    asked = index.asked is IndexType.BUCKET
+    wants_buckets = index.choice is IndexType.BUCKET
     named = _newest_file_ids(snapshot)
-    if named is not None and not looks_bucketed(named) and not asked:
+    if named is not None and not looks_bucketed(named) and not wants_buckets:
         return None
     slices = snapshot.view.latest_slices()
     if not slices:
-        if not asked:
+        if not wants_buckets:
             return None
         return asked_layout(
             index.bucket_count, index.bucket_fields, record_key=config.record_key_fields, table=config.name
         )
     if not looks_bucketed(file_slice.group.file_id for file_slice in slices):
-        if asked:
+        if wants_buckets:
             raise OptionError(
                 f"options contradict table {config.name!r} at {config.uri}: hoodie.index.type=BUCKET, but its file ids do not "
                 "begin with numbers of buckets; drop the option"
@@ -141,8 +143,8 @@ def _derived(
     context: TableContext, slices: list[FileSlice], index: IndexOptions, schema: pa.Schema | None
 ) -> BucketLayout | None:
     """What the keys of some files say. None: no buckets, for a few plain files may have ids that begin with digits, too."""
-    config, asked = context.config, index.asked is IndexType.BUCKET
-    stated_count = index.bucket_count if asked else None
+    config, wants_buckets = context.config, index.choice is IndexType.BUCKET
+    stated_count = index.bucket_count if wants_buckets else None
     choices = hash_field_choices(config.record_key_fields) or [()]
     if index.bucket_fields:
         choices = [index.bucket_fields]
@@ -150,13 +152,13 @@ def _derived(
         choices = choices[:1]  # as Apache Hudi understands these options
     possible = _possible(context, slices, choices, stated_count, schema)
     if len(possible) == 1 and (count := stated_count or possible[0].only_count):
-        if index.asked in (None, IndexType.BUCKET) and index.bucket_count in (None, count):
+        if index.choice in (None, IndexType.BUCKET) and index.bucket_count in (None, count):
             return BucketLayout(count, possible[0].fields)
         raise OptionError(
             f"options contradict table {config.name!r} at {config.uri}: its files have the bucket index with {count} buckets over "
             f"{','.join(possible[0].fields)}, and to write them otherwise would store keys twice; drop the options about the index"
         )
-    if not asked and (index.asked is not None or (not possible and len(slices) == 1)):
+    if not wants_buckets and (index.choice is not None or (not possible and len(slices) == 1)):
         return None
     if possible:
         raise OptionError(
@@ -165,7 +167,7 @@ def _derived(
             "  fix:     set hoodie.index.type=BUCKET, hoodie.bucket.index.num.buckets and, where it is not the whole key,\n"
             "           hoodie.bucket.index.hash.field to what its writers use, once; or hoodie.index.type=BLOOM if it has none"
         )
-    if not asked:
+    if not wants_buckets:
         raise UnsupportedTableError(
             f"table {config.name!r} at {config.uri} can be read, not written: its file ids begin with numbers of buckets, but no "
             "one number of buckets puts its keys there. Were there several, or one for each partition? If it has no bucket "

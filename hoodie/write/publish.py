@@ -49,8 +49,8 @@ def ensure_partitions(storage: Storage, partition_paths: Iterable[str], instant:
 def partition_metadata(partition_path: str, instant: str) -> bytes:
     """The content of that file; `instant`: the first commit that wrote into the partition."""
     comment = ["partition metadata", datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")]
-    said = {"commitTime": instant, "partitionDepth": str(depth_of(partition_path))}
-    return format_properties(said, comment=comment).encode()
+    properties = {"commitTime": instant, "partitionDepth": str(depth_of(partition_path))}
+    return format_properties(properties, comment=comment).encode()
 
 
 def depth_of(partition_path: str) -> int:

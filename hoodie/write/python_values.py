@@ -178,8 +178,8 @@ def _no_common_type(values: Iterable[Any], path: str, exc: Exception | None) -> 
         if value is not None:
             examples.setdefault(f"{type(value).__name__}{zoned}", value)
     mixed = " and ".join(f"{value!r:.40} ({kind})" for kind, value in list(examples.items())[:3])
-    said = mixed if len(examples) > 1 or exc is None else "; ".join(map(str, exc.args)) or type(exc).__name__
-    return SchemaError(f"the values of column {path!r} have no common type: {said}")
+    reason = mixed if len(examples) > 1 or exc is None else "; ".join(map(str, exc.args)) or type(exc).__name__
+    return SchemaError(f"the values of column {path!r} have no common type: {reason}")
 
 
 def _narrowed(found: Any, kind: pa.DataType | None) -> Any:

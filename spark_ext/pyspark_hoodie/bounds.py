@@ -50,7 +50,7 @@ def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[Sca
     number = {instant: at for at, instant in enumerate(stated)}
     schemas: dict[str, int] = {}
     commits = [schemas.setdefault(json.dumps(_units(kinds, stored)), len(schemas)) for _, stored in stated.values()]
-    said = {
+    fields = {
         "columns": list(kinds),
         "folders": {name: [entry_of(known) for known in each] for name, each in by_path.items()},
         "folders of files": of_files,
@@ -60,7 +60,7 @@ def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[Sca
         "logs": {at: [name_of(path) for path in file.copy_of] for at, file in enumerate(files) if file.copy_of},
         "key": same_as_key(context.config, kinds),
     }
-    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     return _BETWEEN.join([text, *(body for body, _ in stated.values())])
 
 

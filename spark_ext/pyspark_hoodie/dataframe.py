@@ -255,8 +255,8 @@ def mode_of(text: str | None) -> str:
 
 def session_overwrite_mode(spark: SparkSession) -> OverwriteMode:
     """What mode("overwrite") replaces in this session, for writes that do not say it."""
-    said = spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static") or ""
-    return OverwriteMode.DYNAMIC if said.upper() == OverwriteMode.DYNAMIC else OverwriteMode.STATIC
+    mode = spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static") or ""
+    return OverwriteMode.DYNAMIC if mode.upper() == OverwriteMode.DYNAMIC else OverwriteMode.STATIC
 
 
 def session_zone(spark: SparkSession) -> tzinfo | None:
@@ -327,22 +327,22 @@ def open_for_write(
 
 def _create(storage: Storage, request: WriteRequest, schema: pa.Schema) -> None:
     """Create the table if its columns are in the data. Of several first writers one creates, the others join it."""
-    asked = request.to_create()
+    create_request = request.to_create()
     names = storable(schema).names
-    name = asked.name or name_of(storage.uri.rstrip("/"))
+    name = create_request.name or name_of(storage.uri.rstrip("/"))
     for fields, what in (
-        (asked.record_key_fields, "record key"),
-        (asked.partition_columns, "partition"),
-        (asked.ordering_fields, "ordering"),
+        (create_request.record_key_fields, "record key"),
+        (create_request.partition_columns, "partition"),
+        (create_request.ordering_fields, "ordering"),
     ):
         fix = "add the column, or name another one"
         require_columns(names, fields or (), what=what, table=name, fix=fix, says="the option has")
     try:
         # An empty DataFrame commits nothing, and its columns are kept all the same.
-        create_at(storage, asked, schema=nullable_columns(schema))
+        create_at(storage, create_request, schema=nullable_columns(schema))
     except TableExistsError:
         return
-    if not asked.record_key_fields:
+    if not create_request.record_key_fields:
         log.warning(
             "table %s was created without a record key: every row gets a key of its own, and upserts add rows. If rows have a "
             "key, drop the table and name its column: hoodie.datasource.write.recordkey.field",
@@ -373,11 +373,11 @@ def bytes_of(spark: SparkSession, path: str, options: Mapping[str, str]) -> int:
 def parse_query(context: TableContext, options: Mapping[str, str], spark: SparkSession | None = None) -> ReadOptions:
     """The options of a read; instants with an offset are taken to the table's time zone. None: the session is not seen."""
     moments = {option_name(ReadOptions, each) for each in ("as_of", "begin", "end")}
-    said = {
+    option_texts = {
         name: _of_instant(context, value, name) if name.lower() in moments else value for name, value in options.items()
     }
     found = parse_read_options(
-        said,
+        option_texts,
         defaults=load_defaults(),
         zone=zone_of(context.config.timezone),
         session_zone=None if spark is None else session_zone(spark),

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from hoodie.storage.base import Storage
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.object_store import ObjectStorage
-from pyspark_hoodie.reach import said_by, told
+from pyspark_hoodie.reach import session_options, settings_of
 
 _ALSO_BY = {"s3": "s3a", "s3n": "s3a"}
 """Most jobs have Hadoop's S3A for S3, and nothing under the other names."""
@@ -34,14 +34,14 @@ def sparks_root(spark: SparkSession, storage: Storage) -> SparksRoot:
     local = storage.can.local_root
     if local is not None:
         return SparksRoot(f"file:{local}")
-    asked: Any = spark
-    if not hasattr(asked, "_jsparkSession"):
+    session: Any = spark
+    if not hasattr(session, "_jsparkSession"):
         return SparksRoot(None, "a Connect session does not tell which file systems its server has")
     scheme, _, rest = storage.uri.partition("://")
-    hadoop = asked._jsparkSession.sessionState().newHadoopConf()
+    hadoop = session._jsparkSession.sessionState().newHadoopConf()
     for name in dict.fromkeys((scheme, _ALSO_BY.get(scheme, scheme))):
         try:
-            asked._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(name, hadoop)
+            session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(name, hadoop)
         except Py4JJavaError:
             continue
         if _is_told_the_same(spark, storage):
@@ -53,10 +53,10 @@ def sparks_root(spark: SparkSession, storage: Storage) -> SparksRoot:
 def _is_told_the_same(spark: SparkSession, storage: Storage) -> bool:
     """Whether the session's Hadoop settings say all that the storage was reached by: Spark's readers see no options."""
     if isinstance(storage, HdfsStorage):
-        said = said_by(spark)
-        return all(said(name) == value for name, value in storage.settings.items())
+        settings = settings_of(spark)
+        return all(settings(name) == value for name, value in storage.settings.items())
     if isinstance(storage, ObjectStorage):
-        return _deciding(storage.how) == _deciding(told(spark, storage.uri))
+        return _deciding(storage.how) == _deciding(session_options(spark, storage.uri))
     return True
 
 

@@ -73,7 +73,7 @@ def _asked_for_python() -> bool:
     return any(name in os.environ for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"))
 
 
-_told: WeakSet[SparkSession] = WeakSet()
+_notified_sessions: WeakSet[SparkSession] = WeakSet()
 
 
 def tell_spark(spark: SparkSession) -> None:
@@ -82,9 +82,9 @@ def tell_spark(spark: SparkSession) -> None:
     It looks through what the `python3` on the path can import: in a virtual environment that is not activated another one. Not
     done by `enable`: the first registration starts that search, which takes most of a second.
     """
-    if spark in _told or find_spec("pyspark.sql.datasource") is None:
+    if spark in _notified_sessions or find_spec("pyspark.sql.datasource") is None:
         return
-    _told.add(spark)
+    _notified_sessions.add(spark)
     found = shutil.which("python3")
     if _asked_for_python() or (found and os.path.dirname(found) == os.path.dirname(sys.executable)):
         return  # Spark looks where this package is
@@ -267,16 +267,16 @@ class _Reading(Remembers):
         if schema is not None:
             self.schema(schema)
         self.options(**options)
-        said = self._hoodie
-        if not said.is_ours:
+        state = self._hoodie
+        if not state.is_ours:
             plain: DataFrame = super().load(path)  # type: ignore[misc]
             return plain
-        target, given = said.target(path)
+        target, given = state.target(path)
         target = _PATTERN.sub("", target)
-        found = marked(said.source, dataframe.read(said.source, target, given), target, given)
-        if said.schema is None:
+        found = marked(state.source, dataframe.read(state.source, target, given), target, given)
+        if state.schema is None:
             return found
-        wanted = said.schema if isinstance(said.schema, StructType) else _parsed(said.source, said.schema)
+        wanted = state.schema if isinstance(state.schema, StructType) else _parsed(state.source, state.schema)
         chosen = selected_schema(found.schema, wanted, path=target)
         return found.select(*[col(quoted(name)) for name in chosen.names])
 
@@ -324,14 +324,14 @@ class _Writing(Remembers):
             self.partitionBy(partitionBy)
         if format is not None:
             self.format(format)
-        said = self._hoodie
-        if not said.is_ours:
+        state = self._hoodie
+        if not state.is_ours:
             super().save(path)  # type: ignore[misc]
             return
-        if said.layout is not None:
-            raise OptionError(f"{said.layout} has no meaning for a table of format {FORMAT!r}: leave it out")
-        target, given = said.target(path)
-        dataframe.write(said.source, target, given, said.mode, said.partition_by)
+        if state.layout is not None:
+            raise OptionError(f"{state.layout} has no meaning for a table of format {FORMAT!r}: leave it out")
+        target, given = state.target(path)
+        dataframe.write(state.source, target, given, state.mode, state.partition_by)
 
     def saveAsTable(self, name: str, format: str | None = None, *args: Any, **options: Any) -> None:
         if format is not None:
@@ -346,7 +346,7 @@ class _Writing(Remembers):
                 f"insertInto({tableName!r}) writes to catalog tables, and there are none of format {FORMAT!r}: "
                 'use mode("append") and save(path)'
             )
-        said = no_view_changes(self._hoodie.source.sparkSession, tableName, "insertInto", "insert(df)")
-        if said is not None:
-            raise OptionError(said)
+        refusal = no_view_changes(self._hoodie.source.sparkSession, tableName, "insertInto", "insert(df)")
+        if refusal is not None:
+            raise OptionError(refusal)
         super().insertInto(tableName, *args, **options)  # type: ignore[misc]

@@ -23,7 +23,7 @@ from hoodie.errors import KeyFieldError, OptionError, TableChangedError
 from hoodie.kv import BucketReader, BucketWriter, KeyValueStore, open_store
 from hoodie.kv.binary import KEYS
 from pyspark_hoodie.kv_streams import WAIT_S, first_window, query_of
-from pyspark_hoodie.reach import told
+from pyspark_hoodie.reach import session_options
 
 KEY, BUCKET = "_hoodie_kv_key", "_hoodie_kv_bucket"
 RESULT = "bucket int, rows bigint, committed boolean"
@@ -163,7 +163,7 @@ class _Place:
     def of(
         cls, spark: SparkSession, uri: str, storage_options: Mapping[str, str] | None, store: Mapping[str, Any]
     ) -> _Place:
-        options = {**told(spark, uri), **(storage_options or {})}
+        options = {**session_options(spark, uri), **(storage_options or {})}
         buckets = open_store(uri, storage_options=options, **store).buckets
         how = {name: given for name, given in store.items() if name not in ("buckets", "create")}
         return cls(uri, options, how, buckets)

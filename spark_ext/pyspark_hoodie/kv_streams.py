@@ -77,8 +77,8 @@ def _newest(storage: Storage) -> tuple[int, Stream | None]:
     name = f"stream-{max(numbers):08d}.json"
     content = storage.read(name)
     try:
-        said = json.loads(content)
-        return max(numbers), Stream(str(said["query"]), int(said["first_window"]))
+        fields = json.loads(content)
+        return max(numbers), Stream(str(fields["query"]), int(fields["first_window"]))
     except (ValueError, KeyError, TypeError) as exc:
         raise CorruptFileError(
             f"{storage.uri.rstrip('/')}/{name} does not say whose windows the store keeps ({exc}): {content[:80]!r}"

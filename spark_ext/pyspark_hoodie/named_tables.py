@@ -118,19 +118,19 @@ def _of_reader(table: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     @wraps(table)
     def call(self: Any, tableName: str) -> DataFrame:
         _refuse_direct(tableName)
-        said = getattr(self, "_hoodie", None)  # of readers that were made before `enable` nothing is known
-        if said is None or not can_have(said.source):
+        state = getattr(self, "_hoodie", None)  # of readers that were made before `enable` nothing is known
+        if state is None or not can_have(state.source):
             return table(self, tableName)
-        with at_hand(said.source, [parts_of(said.source, tableName)], dict(said.options.values())):
+        with at_hand(state.source, [parts_of(state.source, tableName)], dict(state.options.values())):
             return table(self, tableName)
 
     return call
 
 
 def _refuse_direct(name: str) -> None:
-    said = hook.no_direct_name(name)
-    if said is not None:
-        raise OptionError(said)
+    refusal = hook.no_direct_name(name)
+    if refusal is not None:
+        raise OptionError(refusal)
 
 
 # -- which of them are ours --------------------------------------------------------------------------------------------

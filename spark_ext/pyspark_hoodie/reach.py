@@ -14,7 +14,7 @@ from hoodie.storage.base import Storage
 from hoodie.storage.hdfs_client import DEFAULT_FS, OPTION_PREFIXES
 from hoodie.storage.uri import OBJECT_STORES, open_storage, scheme_of
 
-Said = Callable[[str], str | None]
+Setting = Callable[[str], str | None]
 """What the session says under a name of Hadoop's."""
 
 _S3A = {
@@ -47,14 +47,14 @@ def reached(
     """
     scheme = scheme_of(path)
     how, others = split_options(scheme, options or {})
-    return open_storage(path, {**told(spark, path), **how} or None), others
+    return open_storage(path, {**session_options(spark, path), **how} or None), others
 
 
-def told(spark: SparkSession | None, path: str) -> dict[str, str]:
+def session_options(spark: SparkSession | None, path: str) -> dict[str, str]:
     """The storage options that the session says."""
     scheme = scheme_of(path)
     is_asked = scheme in OBJECT_STORES or scheme == "hdfs"
-    return session_settings(scheme, path, said_by(spark)) if spark is not None and is_asked else {}
+    return session_settings(scheme, path, settings_of(spark)) if spark is not None and is_asked else {}
 
 
 def split_options(scheme: str | None, options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -67,40 +67,40 @@ def split_options(scheme: str | None, options: Mapping[str, str]) -> tuple[dict[
     return how, {name: value for name, value in options.items() if name.lower() not in how}
 
 
-def said_by(spark: SparkSession) -> Said:
+def settings_of(spark: SparkSession) -> Setting:
     """The session's Hadoop settings: `spark.hadoop.*`, and in a classic session those of `core-site.xml`, too."""
-    asked: Any = spark
-    if hasattr(asked, "_jsparkSession"):
-        hadoop = asked._jsparkSession.sessionState().newHadoopConf()
-        found: Said = hadoop.getTrimmed
+    session: Any = spark
+    if hasattr(session, "_jsparkSession"):
+        hadoop = session._jsparkSession.sessionState().newHadoopConf()
+        found: Setting = hadoop.getTrimmed
         return found
-    return lambda name: asked.conf.get(f"spark.hadoop.{name}", None)
+    return lambda name: session.conf.get(f"spark.hadoop.{name}", None)
 
 
-def session_settings(scheme: str | None, path: str, said: Said) -> dict[str, str]:
+def session_settings(scheme: str | None, path: str, setting: Setting) -> dict[str, str]:
     """The storage options that correspond to what Hadoop's file systems are told."""
     kind = OBJECT_STORES.get(scheme or "")
     container, _, host = path.partition("://")[2].partition("/")[0].partition("@")
     if scheme == "hdfs" and not container:
-        default = said(DEFAULT_FS)
+        default = setting(DEFAULT_FS)
         # Hadoop itself says file:/// where nobody set it. Small letters, as the options that go before it have.
         return {DEFAULT_FS.lower(): default} if default and default.lower().startswith("hdfs:") else {}
     match kind:
         case "aws":
-            return _of_s3a(container, said)
+            return _of_s3a(container, setting)
         case "google":
-            keyfile = next(filter(None, map(said, _GOOGLE_KEYFILES)), None)
+            keyfile = next(filter(None, map(setting, _GOOGLE_KEYFILES)), None)
             return {} if keyfile is None else {"google_service_account": keyfile}
         case "azure":
-            return _of_azure(container, host, said)
+            return _of_azure(container, host, setting)
     return {}
 
 
-def _of_s3a(bucket: str, said: Said) -> dict[str, str]:
+def _of_s3a(bucket: str, setting: Setting) -> dict[str, str]:
     """Settings of a bucket go before those of all."""
 
     def ask(name: str) -> str | None:
-        return said(f"fs.s3a.bucket.{bucket}.{name}") or said(f"fs.s3a.{name}")
+        return setting(f"fs.s3a.bucket.{bucket}.{name}") or setting(f"fs.s3a.{name}")
 
     found = {ours: value for name, ours in _S3A.items() if (value := ask(name))}
     if endpoint := ask("endpoint"):
@@ -113,11 +113,11 @@ def _of_s3a(bucket: str, said: Said) -> dict[str, str]:
     return found
 
 
-def _of_azure(container: str, host: str, said: Said) -> dict[str, str]:
+def _of_azure(container: str, host: str, setting: Setting) -> dict[str, str]:
     """Settings of the account, which the address names behind the container, go before those of all."""
 
     def ask(name: str) -> str | None:
-        return (said(f"{name}.{host}") if host else None) or said(name)
+        return (setting(f"{name}.{host}") if host else None) or setting(name)
 
     found = {ours: value for name, ours in _AZURE.items() if (value := ask(name))}
     if login := ask(_AZURE_LOGIN):

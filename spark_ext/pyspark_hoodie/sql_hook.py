@@ -128,9 +128,9 @@ def _is_view_of_ours(spark: SparkSession, name: str) -> bool:
 def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(sql)
     def call(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
-        said = refused(sqlQuery) or _changes_a_view(self, sqlQuery)
-        if said is not None:
-            raise OptionError(said)
+        refusal = refused(sqlQuery) or _changes_a_view(self, sqlQuery)
+        if refusal is not None:
+            raise OptionError(refusal)
         view = _VIEW.match(_code(sqlQuery))
         if view and hook.is_ours(view[1]):
             hook.tell_spark(self)
@@ -140,10 +140,10 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
             with named_tables.at_hand(self, named_tables.named_in(self, sqlQuery)):
                 return sql(self, sqlQuery, *args, **kwargs)
         except Exception as error:
-            said = instead(sqlQuery)
-            if said is None:
+            refusal = instead(sqlQuery)
+            if refusal is None:
                 raise
-            raise OptionError(said) from error
+            raise OptionError(refusal) from error
 
     return call
 
@@ -151,9 +151,9 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
 def _not_to_a_catalog(write_to: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(write_to)
     def call(self: Any, table: str) -> Any:
-        said = hook.no_direct_name(table) or hook.no_view_changes(self.sparkSession, table, "writeTo", "insert(df)")
-        if said is not None:
-            raise OptionError(said)
+        refusal = hook.no_direct_name(table) or hook.no_view_changes(self.sparkSession, table, "writeTo", "insert(df)")
+        if refusal is not None:
+            raise OptionError(refusal)
         return hook.remembering(_WritingTo, write_to(self, table), self)
 
     return call
@@ -171,9 +171,9 @@ class _WritingTo:
 def _not_into_a_view(merge_into: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(merge_into)
     def call(self: Any, table: str, condition: Any) -> Any:
-        said = hook.no_view_changes(self.sparkSession, table, "mergeInto", _VERBS["merge"])
-        if said is not None:
-            raise OptionError(said)
+        refusal = hook.no_view_changes(self.sparkSession, table, "mergeInto", _VERBS["merge"])
+        if refusal is not None:
+            raise OptionError(refusal)
         return merge_into(self, table, condition)
 
     return call

@@ -97,23 +97,23 @@ class _Writing(hook.Remembers):
         **options: Any,
     ) -> Any:
         self.options(**options)
-        for said, method in (
+        for value, method in (
             (outputMode, self.outputMode),
             (partitionBy, self.partitionBy),
             (format, self.format),
             (queryName, self.queryName),
         ):
-            if said is not None:
-                method(said)
-        said = self._hoodie
-        if not said.is_ours:
+            if value is not None:
+                method(value)
+        state = self._hoodie
+        if not state.is_ours:
             return super().start(path)  # type: ignore[misc]
-        if said.layout is not None:
-            raise OptionError(f"{said.layout} has no meaning for a table of format {hook.FORMAT!r}: leave it out")
-        target, given = said.target(path)
-        sink = stream_writer(target, given, output_mode=said.mode or APPEND, partition_by=said.partition_by)
-        _open(said.source, sink)
-        return _runs(said, sink).start()
+        if state.layout is not None:
+            raise OptionError(f"{state.layout} has no meaning for a table of format {hook.FORMAT!r}: leave it out")
+        target, given = state.target(path)
+        sink = stream_writer(target, given, output_mode=state.mode or APPEND, partition_by=state.partition_by)
+        _open(state.source, sink)
+        return _runs(state, sink).start()
 
     def toTable(self, tableName: str, format: str | None = None, *args: Any, **kwargs: Any) -> Any:
         if format is not None:
@@ -132,15 +132,15 @@ def _open(df: DataFrame, sink: StreamSink) -> None:
     dataframe.open_for_write(sink.open_storage(df.sparkSession), sink.request, schema, mode=mode, engine=LocalEngine())
 
 
-def _runs(said: Any, sink: StreamSink) -> Any:
+def _runs(state: Any, sink: StreamSink) -> Any:
     """A writer of Spark's own that is told the same, but for the layout, and runs the sink."""
-    writer = hook.original(said.source, "writeStream").foreachBatch(sink)
+    writer = hook.original(state.source, "writeStream").foreachBatch(sink)
     sparks_own = {name.lower() for name in SPARKS_OWN}
-    for key, value in said.options.values():
+    for key, value in state.options.values():
         if key.lower() in sparks_own:
             writer = writer.option(key, value)
-    if said.mode is not None:
-        writer = writer.outputMode(said.mode)
-    if said.query_name is not None:
-        writer = writer.queryName(said.query_name)
-    return writer.trigger(**said.trigger) if said.trigger else writer
+    if state.mode is not None:
+        writer = writer.outputMode(state.mode)
+    if state.query_name is not None:
+        writer = writer.queryName(state.query_name)
+    return writer.trigger(**state.trigger) if state.trigger else writer

@@ -165,13 +165,13 @@ def stream_query(context: TableContext, options: Mapping[str, str]) -> ReadOptio
                 f"{option_name(StreamReadOptions, 'start')}"
             )
     here = _limit(context.snapshot()) or BEGINNING
-    asked = parse_query(context, with_begin(options, here))
-    if asked.query is QueryType.READ_OPTIMIZED:
+    query_options = parse_query(context, with_begin(options, here))
+    if query_options.query is QueryType.READ_OPTIMIZED:
         raise OptionError("a stream reads what commits changed: query type read_optimized does not go with it")
-    if asked.query is QueryType.SNAPSHOT and asked.changes is not ChangeFormat.LATEST_STATE:
+    if query_options.query is QueryType.SNAPSHOT and query_options.changes is not ChangeFormat.LATEST_STATE:
         changes, query = (option_name(ReadOptions, each) for each in ("changes", "query"))
-        raise OptionError(f"{changes}={asked.changes} goes with {query}=incremental only: set that as well")
-    return replace(asked, query=QueryType.INCREMENTAL, begin=here, end=None if here == BEGINNING else here)
+        raise OptionError(f"{changes}={query_options.changes} goes with {query}=incremental only: set that as well")
+    return replace(query_options, query=QueryType.INCREMENTAL, begin=here, end=None if here == BEGINNING else here)
 
 
 def with_begin(options: Mapping[str, str], position: str) -> dict[str, str]:

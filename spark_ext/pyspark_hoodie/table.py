@@ -31,7 +31,7 @@ from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.frame_marks import marked
 from pyspark_hoodie.native import plan_frame, readers
-from pyspark_hoodie.reach import reached, told
+from pyspark_hoodie.reach import reached, session_options
 from pyspark_hoodie.schema import given_schema
 from pyspark_hoodie.stream_sink import StreamSink, stream_writer
 
@@ -54,7 +54,7 @@ def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> 
         >>> df.write.format("hoodie").mode("append").save("/data/trips")
         >>> pyspark_hoodie.last_commit("/data/trips").inserted
     """
-    how = {**told(SparkSession.getActiveSession(), path), **(storage_options or {})}
+    how = {**session_options(SparkSession.getActiveSession(), path), **(storage_options or {})}
     return dataframe.last_result(path, how or None)
 
 
@@ -110,7 +110,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         Returns:
             True also for a table of a version that this release does not know, or with damaged properties.
         """
-        return is_table(path, storage_options=told(spark, path) or None)
+        return is_table(path, storage_options=session_options(spark, path) or None)
 
     def __repr__(self) -> str:
         return repr(self._core)
@@ -206,12 +206,12 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
             or names.split(",") != scan.plan.output.names
         ):
             return frame
-        said = {} if where is None else {option_name(ReadOptions, "where"): where}
-        said |= self._reach | {
+        read_options = {} if where is None else {option_name(ReadOptions, "where"): where}
+        read_options |= self._reach | {
             option_name(ReadOptions, "query"): str(query),
             option_name(ReadOptions, "columns"): names,
         }
-        return marked(self._spark, frame, self.uri, said)
+        return marked(self._spark, frame, self.uri, read_options)
 
     scan = read
 

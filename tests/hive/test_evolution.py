@@ -19,7 +19,7 @@ from hoodie.hive.evolution import Column, changes
 )
 def test_wider_types(before: str, after: str) -> None:
     found = changes([Column("c", before)], [Column("C", after)])
-    assert found.told == (f"c: {before.lower()} to {after}",)
+    assert found.descriptions == (f"c: {before.lower()} to {after}",)
     assert not found.refused
 
 
@@ -38,12 +38,12 @@ def test_wider_types(before: str, after: str) -> None:
 def test_others_are_refused(before: str, after: str) -> None:
     found = changes([Column("c", before)], [Column("c", after)])
     assert found.refused == (f"c: {before} to {after}",)
-    assert not found.told
+    assert not found.descriptions
 
 
 def test_spaces_and_case_are_no_change() -> None:
-    assert not changes([Column("C", "STRUCT< `a` : INT >")], [Column("c", "struct<a:int>")]).told
+    assert not changes([Column("C", "STRUCT< `a` : INT >")], [Column("c", "struct<a:int>")]).descriptions
 
 
 def test_columns_that_come_and_go() -> None:
-    assert changes([Column("a", "int")], [Column("b", "int")]).told == ("b added", "a removed")
+    assert changes([Column("a", "int")], [Column("b", "int")]).descriptions == ("b added", "a removed")

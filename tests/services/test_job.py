@@ -93,7 +93,7 @@ def failing(errors, told=None):
         error = next(turns)
         raise RuntimeError("no error this time") if error is None else OSError(error)
 
-    return ServicesJob(at_work, uri="memory://t", every_s=60, budget_s=None, told=told)
+    return ServicesJob(at_work, uri="memory://t", every_s=60, budget_s=None, on_round=told)
 
 
 def test_the_same_error_is_logged_once_and_so_is_its_end(table, caplog, monkeypatch):
