@@ -176,23 +176,23 @@ class TableWriter:
         return result
 
     def _attempts(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
-        known: Located | None = None
+        located: Located | None = None
 
         def run() -> CommitResult:
-            nonlocal known
-            attempt = self._attempt(context, batch, options, known)
+            nonlocal located
+            attempt = self._attempt(context, batch, options, located)
             if attempt is None:
                 return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
             try:
                 return attempt.run()
             finally:
-                known = attempt.located
+                located = attempt.located
 
         # Rows that were found in the table have to be looked for again before another try.
         return run() if batch.found_on is not None else self._retried(context, run)
 
     def _attempt(
-        self, context: TableContext, batch: Batch, options: WriteOptions, known: Located | None
+        self, context: TableContext, batch: Batch, options: WriteOptions, located: Located | None
     ) -> Attempt | None:
         """None: the stream's batch is in the table already."""
         basis = basis_of(context, context.kept_view())
@@ -200,7 +200,7 @@ class TableWriter:
         refuse_to_write(context.storage, context.active, basis.snapshot.timeline, basis.schema_files)
         if is_committed(basis.snapshot, options.stream, table=context.storage.uri):
             return None
-        return Attempt(context, batch, options, basis.snapshot, known)
+        return Attempt(context, batch, options, basis.snapshot, located)
 
     def _with_layout(self, context: TableContext, options: WriteOptions, basis: Basis) -> TableContext:
         """The context with what the table says now of where its keys stand; the next writes know it too."""

@@ -23,13 +23,13 @@ class Parser(argparse.ArgumentParser):
     """A parser whose message for a command or choice that does not exist names the nearest one."""
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        known = [str(choice) for choice in action.choices or ()]
-        if not known or value in known:
+        choices = [str(choice) for choice in action.choices or ()]
+        if not choices or value in choices:
             super()._check_value(action, value)
             return
-        near = difflib.get_close_matches(str(value), known, n=1)
+        near = difflib.get_close_matches(str(value), choices, n=1)
         what = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
-        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(choices)}"
         raise argparse.ArgumentError(None, f"{value!r} is not a {what} of {self.prog}; {hint}")
 
 

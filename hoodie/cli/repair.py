@@ -86,14 +86,14 @@ def _data(repairs: Iterable[Repair]) -> list[dict[str, object]]:
     return [{"kind": r.kind.value, "path": r.path, "why": r.why, "bytes": r.size_bytes} for r in repairs]
 
 
-def _properties(opening: Opening, known: dict[str, str], *, really: bool) -> Report:
+def _properties(opening: Opening, given_values: dict[str, str], *, really: bool) -> Report:
     if really:
         concurrency = opening.concurrency()
         lock = coordinate(opening.storage, concurrency).lock
         with undisturbed():
-            found = repair_at(opening.storage, lock, known, timeout_s=concurrency.lock_timeout_s)
+            found = repair_at(opening.storage, lock, given_values, timeout_s=concurrency.lock_timeout_s)
     else:
-        found = plan_properties(opening.storage, known)
+        found = plan_properties(opening.storage, given_values)
     return _properties_report(found)
 
 

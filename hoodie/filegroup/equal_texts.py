@@ -42,9 +42,9 @@ def key_texts(config: TableConfig, schema: pa.Schema) -> KeyTexts | None:
     joined = config.record_key_fields if len(config.record_key_fields) > 1 else ()
     keys = tuple(name for name in joined if _is_text(schema, name))
     kinds = config.key_settings.partition_kinds
-    known = config.keygen is not KeyGeneratorType.CUSTOM or len(kinds) == len(config.partition_fields)
+    has_kinds = config.keygen is not KeyGeneratorType.CUSTOM or len(kinds) == len(config.partition_fields)
     paths: tuple[str, ...] = ()
-    if known and config.keygen is not KeyGeneratorType.TIMESTAMP:
+    if has_kinds and config.keygen is not KeyGeneratorType.TIMESTAMP:
         undated = [
             name
             for name, kind in zip_longest(config.partition_fields, kinds)

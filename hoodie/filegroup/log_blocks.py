@@ -87,8 +87,8 @@ def live_blocks(
                 continue  # left over from a dead attempt: the commit does not name this file
             groups.setdefault(instant, []).append((block, log.path))
     found, stood_for = _log_compacted(groups, counted.by)
-    known = found.keys() | stood_for
-    odd.update(path for path, instants in holds.items() if not instants <= known)
+    block_instants = found.keys() | stood_for
+    odd.update(path for path, instants in holds.items() if not instants <= block_instants)
     blocks = [block for of_instant in found.values() for block in of_instant]
     skipped = frozenset(instant for log in counted.skipped for instant, _ in log.committed_entries)
     return LiveBlocks(blocks, stood_for | skipped, counted.skipped, tuple(sorted(odd)))

@@ -102,9 +102,9 @@ def _marks(column: pa.ChunkedArray) -> pa.Array:
 def _places_among(rows: pa.Table, marks: Sequence[pa.Array], order: Order) -> Codes:
     bits = _bits(len(order.columns))
     scaled = []
-    for name, known in zip(order.columns, marks, strict=True):
-        counts = _count_up_to(pa.table({"value": known}), pa.table({"value": rows.column(name)}))
-        scaled.append(_scaled(counts, len(known) + 1, bits))
+    for name, mark in zip(order.columns, marks, strict=True):
+        counts = _count_up_to(pa.table({"value": mark}), pa.table({"value": rows.column(name)}))
+        scaled.append(_scaled(counts, len(mark) + 1, bits))
     return _along(scaled, bits, order.layout)
 
 

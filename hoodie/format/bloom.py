@@ -165,7 +165,7 @@ class HudiBloomFilter:
         # Each hash rules out half of the keys that are not in the filter, so the survivors are packed together again
         # and only they are hashed on. Keys that are in the filter are never copied.
         total = len(block)
-        left: _Places | None = None
+        candidates: _Places | None = None
         alive = np.ones((len(self.rows), len(block)), np.bool_)
         for _ in range(self.hashes):
             place = block.next_places(self.bits)
@@ -174,13 +174,13 @@ class HudiBloomFilter:
             any_row = np.logical_or.reduce(alive, axis=0)
             count = int(np.count_nonzero(any_row))
             if count < 0.8 * len(any_row):
-                left = np.flatnonzero(any_row) if left is None else left[any_row]
+                candidates = np.flatnonzero(any_row) if candidates is None else candidates[any_row]
                 alive = alive[:, any_row]
                 block.keep(any_row)
                 if count == 0:
                     break
         found = np.zeros(total, np.bool_)
-        found[slice(None) if left is None else left] = np.logical_or.reduce(alive, axis=0)
+        found[slice(None) if candidates is None else candidates] = np.logical_or.reduce(alive, axis=0)
         return found
 
     @property

@@ -130,8 +130,8 @@ def ranges_of_footer(
     found = {}
     for field in fields:
         place = places.get(field.name)
-        known = UNKNOWN if place is None or not has_bounds(field.type) else _of_groups(groups, place, field.type)
-        found[field.name] = _cut(known) if cut else known
+        value_range = UNKNOWN if place is None or not has_bounds(field.type) else _of_groups(groups, place, field.type)
+        found[field.name] = _cut(value_range) if cut else value_range
     return found
 
 
@@ -180,11 +180,15 @@ def _checked(low: Any, high: Any, nulls: int) -> ValueRange:
     return ValueRange(low, high, nulls) if low <= high else ValueRange(nulls=nulls)
 
 
-def _cut(known: ValueRange) -> ValueRange:
-    if not isinstance(known.low, str) or max(len(known.low), len(known.high)) <= MAX_CHARACTERS:
-        return known
-    high = _rounded_up(known.high)
-    return ValueRange(nulls=known.nulls) if high is None else known._replace(low=known.low[:MAX_CHARACTERS], high=high)
+def _cut(value_range: ValueRange) -> ValueRange:
+    if not isinstance(value_range.low, str) or max(len(value_range.low), len(value_range.high)) <= MAX_CHARACTERS:
+        return value_range
+    high = _rounded_up(value_range.high)
+    return (
+        ValueRange(nulls=value_range.nulls)
+        if high is None
+        else value_range._replace(low=value_range.low[:MAX_CHARACTERS], high=high)
+    )
 
 
 def _rounded_up(text: str) -> str | None:
@@ -225,13 +229,16 @@ def encode_column_stats(files: Mapping[str, Ranges]) -> str | None:
     return None
 
 
-def entry_of(known: ValueRange | None) -> list[Any] | None:
+def entry_of(value_range: ValueRange | None) -> list[Any] | None:
     """How the text has these bounds."""
-    if known is None or not known.bounded:
+    if value_range is None or not value_range.bounded:
         return None
-    if not known.values:
-        return [known.nulls]
-    return [known.nulls, *(str(each) if isinstance(each, Decimal) else each for each in (known.low, known.high))]
+    if not value_range.values:
+        return [value_range.nulls]
+    return [
+        value_range.nulls,
+        *(str(each) if isinstance(each, Decimal) else each for each in (value_range.low, value_range.high)),
+    ]
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
@@ -295,17 +302,17 @@ def _fits(value: object, kind: pa.DataType) -> bool:
 # -- in another type ---------------------------------------------------------------------------------------------------
 
 
-def converted(known: ValueRange, stored: pa.DataType, now: pa.DataType) -> ValueRange:
+def converted(value_range: ValueRange, stored: pa.DataType, now: pa.DataType) -> ValueRange:
     """Bounds of a column in the type that the table gives it now; values are converted as `filegroup.conform` does.
 
     Only where that keeps their order: a number that became text sorts otherwise, and then nothing but nulls is known.
     """
-    if stored == now or not known.values:
-        return known
+    if stored == now or not value_range.values:
+        return value_range
     convert = _conversion(stored, now)
-    if convert is None or not known.bounded:
-        return ValueRange(nulls=known.nulls)
-    return _checked(convert(known.low), convert(known.high), known.nulls)
+    if convert is None or not value_range.bounded:
+        return ValueRange(nulls=value_range.nulls)
+    return _checked(convert(value_range.low), convert(value_range.high), value_range.nulls)
 
 
 def _conversion(stored: pa.DataType, now: pa.DataType) -> Callable[[Any], Any] | None:

@@ -74,18 +74,18 @@ def cut_lists(data: bytes) -> tuple[bytes, list[bytes]]:
 def put_names(commit: object, lists: list[bytes], texts: LogNameTexts) -> bool:
     """Put the names into a commit's parsed JSON where their numbers stand. False when that is not possible."""
     partitions = commit.get("partitionToWriteStats") if isinstance(commit, dict) else None
-    left = set(range(len(lists)))
+    remaining = set(range(len(lists)))
     for partition_path, stats in partitions.items() if isinstance(partitions, dict) else ():
         for stat in stats if isinstance(stats, list) else ():
             number = stat.get("logFiles") if isinstance(stat, dict) else None
             if number is None:
                 continue
             file_id = stat.get("fileId")
-            if type(number) is not int or number not in left or not isinstance(file_id, str):
+            if type(number) is not int or number not in remaining or not isinstance(file_id, str):
                 return False
             names = texts.read(partition_path, file_id, lists[number])
             if names is None:
                 return False
-            left.discard(number)
+            remaining.discard(number)
             stat["logFiles"] = names
-    return not left
+    return not remaining

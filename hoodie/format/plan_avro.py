@@ -140,8 +140,8 @@ def known_schema(record_name: str) -> Mapping[str, Any]:
 
 @functools.cache
 def _known_part(record_name: str, fields: tuple[str, ...]) -> Schema:
-    known = _all_schemas()[record_name]
-    return fastavro.parse_schema(known | {"fields": [each for each in known["fields"] if each["name"] in fields]})
+    schemas = _all_schemas()[record_name]
+    return fastavro.parse_schema(schemas | {"fields": [each for each in schemas["fields"] if each["name"] in fields]})
 
 
 def _resolved(record: bytes, writer: Schema, reader: Schema) -> dict[str, Any]:

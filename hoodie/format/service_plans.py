@@ -130,15 +130,15 @@ def encode_clean_metadata(
         kept: names of files that were not deleted after all, because a savepoint had come to need them.
         removed: partitions of which not even the folder is left.
     """
-    left, gone = frozenset(kept), frozenset(removed)
+    kept_names, gone = frozenset(kept), frozenset(removed)
     partitions: dict[str, Mapping[str, Any]] = {}
     for partition_path, names in plan.files.items():
         partitions[partition_path] = {
             "partitionPath": partition_path,
             "policy": plan.policy.value,
             "deletePathPatterns": list(names),
-            "successDeleteFiles": [name for name in names if name not in left],
-            "failedDeleteFiles": [name for name in names if name in left],
+            "successDeleteFiles": [name for name in names if name not in kept_names],
+            "failedDeleteFiles": [name for name in names if name in kept_names],
             "isPartitionDeleted": partition_path in gone,
         }
     return encode_plan(
@@ -146,7 +146,8 @@ def encode_clean_metadata(
         {
             "startCleanTime": instant,
             "timeTakenInMillis": took_ms,
-            "totalFilesDeleted": plan.count - sum(name in left for names in plan.files.values() for name in names),
+            "totalFilesDeleted": plan.count
+            - sum(name in kept_names for names in plan.files.values() for name in names),
             "earliestCommitToRetain": plan.earliest[0] if plan.earliest else "",
             "lastCompletedCommitTimestamp": plan.last_completed,
             "partitionMetadata": partitions,

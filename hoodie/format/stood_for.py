@@ -33,9 +33,9 @@ def stood_for(metadata: CommitMetadata, partition_path: str) -> dict[str, tuple[
     found: dict[str, tuple[str, ...]] = {}
     for stat in metadata.write_stats.get(partition_path, ()):
         if stat.log_version is not None:
-            known = others.get(stat.path)
-            left = {*known, name_of(stat.path)} if known is not None else frozenset(stat.log_files)
-            found[stat.path] = tuple(name for name in stat.log_files if name not in left)
+            other_logs = others.get(stat.path)
+            older_logs = {*other_logs, name_of(stat.path)} if other_logs is not None else frozenset(stat.log_files)
+            found[stat.path] = tuple(name for name in stat.log_files if name not in older_logs)
     return found
 
 

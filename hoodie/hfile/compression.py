@@ -54,7 +54,7 @@ def largest_raw_bytes(stored_bytes: int) -> int:
 def check_known(codec: Compression) -> None:
     """Raises UnsupportedTableError for a codec that is neither read nor written here."""
     if codec not in KNOWN:
-        names = ", ".join(known.name for known in KNOWN)
+        names = ", ".join(each.name for each in KNOWN)
         raise UnsupportedTableError(f"HFile compression {codec.name} is not known here; known are {names}")
 
 

@@ -46,11 +46,11 @@ def changes(registered: Sequence[Column], wanted: Sequence[Column]) -> Changes:
     descriptions: list[str] = []
     refused: list[str] = []
     for name, kind in after.items():
-        known = before.get(name)
-        if known is None:
+        old_kind = before.get(name)
+        if old_kind is None:
             descriptions.append(f"{name} added")
-        elif known != kind:
-            (descriptions if _may_become(known, kind) else refused).append(f"{name}: {known} to {kind}")
+        elif old_kind != kind:
+            (descriptions if _may_become(old_kind, kind) else refused).append(f"{name}: {old_kind} to {kind}")
     descriptions += [f"{name} removed" for name in before if name not in after]
     return Changes(tuple(descriptions), tuple(refused))
 

@@ -158,8 +158,8 @@ class _Work:
 
     def _at_least(self, noted: Noted) -> _Now:
         """The table as it is now, or was a moment ago: never before the commit that another registration has noted."""
-        known = self.now is not None and noted.instant in {None, *self.now.snapshot.timeline.completed_times}
-        if self.now is None or not known:
+        is_current = self.now is not None and noted.instant in {None, *self.now.snapshot.timeline.completed_times}
+        if self.now is None or not is_current:
             self.now = _Now(self.context)
         return self.now
 

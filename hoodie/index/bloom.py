@@ -126,11 +126,11 @@ def _shares(pieces: Iterable[ChunkPiece], max_keys: int) -> Iterator[tuple[Chunk
     share: list[ChunkPiece] = []
     room = max_keys
     for piece in pieces:
-        start, left = piece.span.start, piece.span.length
-        while left:
-            length = min(left, room)
+        start, remaining = piece.span.start, piece.span.length
+        while remaining:
+            length = min(remaining, room)
             share.append(replace(piece, span=replace(piece.span, start=start, length=length)))
-            start, left, room = start + length, left - length, room - length
+            start, remaining, room = start + length, remaining - length, room - length
             if not room:
                 yield tuple(share)
                 share, room = [], max_keys
@@ -202,14 +202,14 @@ class _Sought:
     def known(self, path: str) -> KnownFile | None:
         return self.files.get(self.name_of(path))
 
-    def places(self, known: KnownFile, sought: _PieceKeys) -> np.ndarray | None:
+    def places(self, file: KnownFile, sought: _PieceKeys) -> np.ndarray | None:
         """As `KnownFile.places`; None where none of the keys is there."""
-        block = known.block
+        block = file.block
         if block is None:
-            return known.places(sought)
+            return file.places(sought)
         if (block, sought) not in self._of_blocks:
             self._of_blocks[block, sought] = block.places(sought)
-        return self._of_blocks[block, sought].get(known)
+        return self._of_blocks[block, sought].get(file)
 
     def of(self, piece: ChunkPiece) -> _PieceKeys:
         at = (piece.number, piece.span.start, piece.span.length)
@@ -245,16 +245,16 @@ def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> Look
 
 
 def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
-    known = sought.known(task.base.path)
-    if known is not None and known.keys is not None:
-        pieces = _pieces_in_range(task, known.footer)
+    stored_file = sought.known(task.base.path)
+    if stored_file is not None and stored_file.keys is not None:
+        pieces = _pieces_in_range(task, stored_file.footer)
         if not pieces:
-            return LookupResult(task.base, (), "range", known.footer.record_count)
-        return _look_into_memory(storage, task, known, pieces, sought, how="keys")
+            return LookupResult(task.base, (), "range", stored_file.footer.record_count)
+        return _look_into_memory(storage, task, stored_file, pieces, sought, how="keys")
     where = f"{task.base.path} of table {storage.uri}"
     with open_base_file(storage, task.base) as (file, metadata):
         footer = read_footer(metadata, path=where)
-        if known is None:
+        if stored_file is None:
             sought.files.put(sought.name_of(task.base.path), footer)
         pieces = _pieces_in_range(task, footer)
         if not pieces or not footer.record_count:
@@ -265,7 +265,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         fits = sought.files.takes(footer.record_count * _key_bytes(footer), footer.record_count)
         bloom = None
         # A file that is looked into for the second time will be for a third: then its keys are worth more than an answer.
-        if not (fits and known is not None) and _filter_is_cheaper(total, footer.record_count):
+        if not (fits and stored_file is not None) and _filter_is_cheaper(total, footer.record_count):
             bloom = _filter_of(footer)
         if bloom is not None and total:
             candidates = [_possible(keys, rows, bloom.might_contain(keys)) for keys, rows in candidates]
@@ -275,7 +275,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         elif not total:
             return LookupResult(task.base, (), "range", footer.record_count)
         stored = stored_keys(file, task.base.path, task.unstored, batch_rows=_BATCH_KEYS, path=where)
-        if fits and (task.stays or known is not None):
+        if fits and (task.stays or stored_file is not None):
             whole = pa.concat_arrays(list(stored))
             kept = sought.files.put(sought.name_of(task.base.path), footer, whole)
             if kept.keys is not None:
@@ -287,12 +287,12 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
 
 
 def _look_into_memory(
-    storage: Storage, task: LookupTask, known: KnownFile, pieces: Sequence[ChunkPiece], sought: _Sought, *, how: str
+    storage: Storage, task: LookupTask, file: KnownFile, pieces: Sequence[ChunkPiece], sought: _Sought, *, how: str
 ) -> LookupResult:
     all_keys = [sought.of(piece) for piece in pieces]
-    places = [sought.places(known, each) for each in all_keys]
+    places = [sought.places(file, each) for each in all_keys]
     matches = _matches(storage, task, pieces, [each.rows for each in all_keys], places)
-    return LookupResult(task.base, matches, how, known.footer.record_count)
+    return LookupResult(task.base, matches, how, file.footer.record_count)
 
 
 def _pieces_in_range(task: LookupTask, footer: BaseFileFooter) -> list[ChunkPiece]:
@@ -331,8 +331,8 @@ def _matches(
         there = places >= 0
         found = rows[there]
         if len(found):
-            known = places[there]
-            matches.append(make_matches(piece.number, found, known, storage=storage, stage_to=task.stage_to))
+            stored_places = places[there]
+            matches.append(make_matches(piece.number, found, stored_places, storage=storage, stage_to=task.stage_to))
     return tuple(matches)
 
 

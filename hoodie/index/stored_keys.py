@@ -203,12 +203,12 @@ class KnownFiles:
 
     def put(self, name: FileKey | None, footer: BaseFileFooter, keys: pa.Array | None = None) -> KnownFile:
         """Remember the footer, and the keys where they fit."""
-        known = KnownFile(footer)
+        file = KnownFile(footer)
         if keys is not None and self.takes(keys.nbytes, len(keys)):
-            known.keys = keys
+            file.keys = keys
         if name is not None:
-            self._cache.put(_KEYS, name, known, known.size_bytes + _FOOTER_BYTES)
-        return known
+            self._cache.put(_KEYS, name, file, file.size_bytes + _FOOTER_BYTES)
+        return file
 
     def takes(self, key_bytes: int, count: int) -> bool:
         return key_bytes + _INDEX_BYTES * count <= self._cache.capacity_bytes // _LARGEST_SHARE

@@ -73,17 +73,17 @@ def rebucket(
 
 
 def _window(found: Sequence[int | None], stated_window: int | None, *, uri: str) -> int | None:
-    known = sorted({window for window in found if window is not None})
+    windows = sorted({window for window in found if window is not None})
     if stated_window is None:
-        if len(known) > 1:
+        if len(windows) > 1:
             raise OptionError(
-                f"the buckets of store {uri} stand at windows {known[0]} to {known[-1]}: say by window= which one is committed in "
+                f"the buckets of store {uri} stand at windows {windows[0]} to {windows[-1]}: say by window= which one is committed in "
                 "all buckets that have rows of it"
             )
-        return known[0] if known else None
-    if known and known[-1] > stated_window:
+        return windows[0] if windows else None
+    if windows and windows[-1] > stated_window:
         raise OptionError(
-            f"a bucket of store {uri} stands at window {known[-1]}, which is beyond window={stated_window}: let the stream commit "
+            f"a bucket of store {uri} stands at window {windows[-1]}, which is beyond window={stated_window}: let the stream commit "
             "window in all buckets first"
         )
     return stated_window

@@ -394,10 +394,10 @@ def _created(storage: Storage, layout: StoreLayout) -> StoreLayout:
 
 
 def _require_codec(codec: str, file_format: str, uri: str) -> None:
-    known = format_named(file_format).compressions
-    if codec not in known:
+    codecs = format_named(file_format).compressions
+    if codec not in codecs:
         raise OptionError(
-            f"compression={codec!r} is not known; data files of store {uri} ({file_format}) have {', '.join(known)}"
+            f"compression={codec!r} is not known; data files of store {uri} ({file_format}) have {', '.join(codecs)}"
         )
 
 

@@ -337,7 +337,7 @@ def _session(place: Place, uri: str) -> _Session:
 
 def _end(session: _Session) -> None:
     with _sessions_mutex:
-        for key in [key for key, known in _sessions.items() if known is session]:
+        for key in [key for key, open_session in _sessions.items() if open_session is session]:
             del _sessions[key]
     session.close()
 

@@ -245,8 +245,8 @@ class EraseResult(PlainInstants):
             (self.archived, "instant", "archived"),
         )
         done = ", ".join(f"{format_count(count, noun)} {what}" for count, noun, what in counts)
-        left = "".join(f"\n  remains: {each}" for each in self.remaining)
-        return f"{self.instant or ''} erase: {done}{left}".lstrip()
+        remains = "".join(f"\n  remains: {each}" for each in self.remaining)
+        return f"{self.instant or ''} erase: {done}{remains}".lstrip()
 
     def __repr__(self) -> str:
         return f"<EraseResult {self}>"

@@ -52,9 +52,9 @@ _COMPOSITE = ("composite", "compositecompactionstrategy")
 
 def strategies() -> Kind[tuple[Strategy, ...]]:
     """Our short names, and Apache Hudi's classes with or without their package; several with commas between them are a chain."""
-    known = {strategy.value: strategy for strategy in Strategy}
+    by_name = {strategy.value: strategy for strategy in Strategy}
     for name, strategy in STRATEGY_CLASSES.items():
-        known[name.lower()] = known[name.rpartition(".")[2].lower()] = strategy
+        by_name[name.lower()] = by_name[name.rpartition(".")[2].lower()] = strategy
     listed = ", ".join(Strategy)
 
     def read(value: str) -> tuple[Strategy, ...]:
@@ -65,10 +65,10 @@ def strategies() -> Kind[tuple[Strategy, ...]]:
         for part in parts:
             if part.lower().rpartition(".")[2] in _COMPOSITE:
                 raise ValueError("names no strategies: give a comma list of them")
-            if part.lower() not in known:
-                hint = did_you_mean(part.rpartition(".")[2], known)
+            if part.lower() not in by_name:
+                hint = did_you_mean(part.rpartition(".")[2], by_name)
                 raise ValueError(f"has {part!r}, and it can be {listed}" + (f"; {hint}" if hint else ""))
-            found.append(known[part.lower()])
+            found.append(by_name[part.lower()])
         return tuple(found)
 
     return Kind(f"{listed}, or the classes of Apache Hudi; several with commas between them are a chain", read)

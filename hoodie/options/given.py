@@ -196,9 +196,9 @@ def _is_note(name: str, prefix: str) -> bool:
 def unknown_options(names: list[str], where: str = "") -> OptionError:
     lines = []
     for name in sorted(names)[:_SHOWN]:
-        known = of_another_system(name)
-        hint = "" if known else did_you_mean(name, registry.spelled_names(), prefix="hoodie.")
-        lines.append((known or f"unknown option {name!r}") + where + (f". {hint}" if hint else ""))
+        advice = of_another_system(name)
+        hint = "" if advice else did_you_mean(name, registry.spelled_names(), prefix="hoodie.")
+        lines.append((advice or f"unknown option {name!r}") + where + (f". {hint}" if hint else ""))
     if len(names) > _SHOWN:
         lines.append(f"and {len(names) - _SHOWN} more")
     return OptionError("\n".join(lines))

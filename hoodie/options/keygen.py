@@ -137,13 +137,13 @@ def parse_key_settings(properties: Mapping[str, str], partition_fields: Sequence
         [each.partition(":")[2] for each in partition_fields] if any(":" in each for each in partition_fields) else []
     )
     kinds = kinds or [kind.strip() for kind in properties.get(KINDS, "").split(",")]
-    known = all(kind.upper() in set(PartitionKind) for kind in kinds) and len(kinds) == len(partition_fields)
+    are_kinds = all(kind.upper() in set(PartitionKind) for kind in kinds) and len(kinds) == len(partition_fields)
     slash = _flag(properties, SLASH_DATES)
     if slash is None and properties.get("hoodie.table.partition_extractor_class") == SLASH_EXTRACTOR:
         slash = True
     return KeySettings(
         {name: value for name, value in found.items() if value},
-        tuple(PartitionKind(kind.upper()) for kind in kinds) if known else (),
+        tuple(PartitionKind(kind.upper()) for kind in kinds) if are_kinds else (),
         _flag(properties, TIMESTAMPS_AS_TEXT),
         slash,
     )

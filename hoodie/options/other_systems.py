@@ -72,8 +72,8 @@ _FOLDED = {name.lower(): name for name in OTHER_SYSTEMS}
 
 def of_another_system(name: str) -> str | None:
     """The sentence for an option of another system; None for what is none, without regard to case."""
-    known = _FOLDED.get(name.lower())
-    if known is None:
+    entry = _FOLDED.get(name.lower())
+    if entry is None:
         return None
-    whose, instead = OTHER_SYSTEMS[known]
+    whose, instead = OTHER_SYSTEMS[entry]
     return f"option {name!r} is {whose} and does nothing here; instead: {instead}"

@@ -170,13 +170,13 @@ _LOCKS_NOT_THERE = {
 
 def lock_provider() -> Kind[LockProvider]:
     """Our short names, and Apache Hudi's classes with or without their package."""
-    known = {**{provider.value: provider for provider in LockProvider}}
+    providers = {**{provider.value: provider for provider in LockProvider}}
     for name, provider in LOCK_PROVIDER_CLASSES.items():
-        known[name.lower()] = known[name.rpartition(".")[2].lower()] = provider
+        providers[name.lower()] = providers[name.rpartition(".")[2].lower()] = provider
     listed = ", ".join(LockProvider)
 
     def read(value: str) -> LockProvider:
-        provider = known.get(one_name(value).lower())
+        provider = providers.get(one_name(value).lower())
         if provider is not None:
             return provider
         absent = _LOCKS_NOT_THERE.get(value.lower().rpartition(".")[2])
@@ -232,7 +232,7 @@ KEY_GENERATOR_CLASSES: Mapping[str, KeyGeneratorType] = {
 
 def key_generator_class(kind: KeyGeneratorType) -> str:
     """The Java class by which readers of the 0.x age know a key generator."""
-    return next(name for name, known in KEY_GENERATOR_CLASSES.items() if known is kind)
+    return next(name for name, candidate in KEY_GENERATOR_CLASSES.items() if candidate is kind)
 
 
 def did_you_mean(word: str, among: Iterable[str], *, prefix: str = "") -> str:

@@ -202,10 +202,10 @@ def _partitions(facts: TableFacts) -> str:
         )
         for each in shown
     ]
-    left = ordered[PARTITIONS_SHOWN:]
+    smaller = ordered[PARTITIONS_SHOWN:]
     more = (
-        f"<p>{format_count(len(left), 'smaller partition')} with {format_size(sum(map(_bytes, left)))} not shown.</p>"
-        if left
+        f"<p>{format_count(len(smaller), 'smaller partition')} with {format_size(sum(map(_bytes, smaller)))} not shown.</p>"
+        if smaller
         else ""
     )
     header = ("partition", "file groups", "base files", "logs", "log bytes", "both, by size")

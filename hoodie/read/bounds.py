@@ -75,7 +75,7 @@ class _Column:
 
     def __init__(self, ranges: Sequence[Sequence[ValueRange]], kind: pa.DataType) -> None:
         self._starts = np.cumsum([0, *(max(1, len(each)) for each in ranges[:-1])])
-        self._ranges = [known for each in ranges for known in each or (UNKNOWN,)]
+        self._ranges = [value_range for each in ranges for value_range in each or (UNKNOWN,)]
         self.kind = kind
         self.floating = pa.types.is_floating(kind)
         self._filled: Flags = np.array([each.values for each in self._ranges], np.bool_)
@@ -230,13 +230,13 @@ def _by_guarantees(where: pc.Expression, schema: pa.Schema, ranges: Ranges, coun
     It takes NaN for a value like others, and knows nothing of `is_null(nan_is_null=True)`: so of floats nothing is told but
     that all are null.
     """
-    known = {
+    possible = {
         name: _Column([[union(of_slice)] for of_slice in each], schema.field(name).type)
         for name, each in ranges.items()
         if has_bounds(schema.field(name).type)
     }
     guarantees = [pc.scalar(True) for _ in range(count)]
-    for name, column in known.items():
+    for name, column in possible.items():
         field = pc.field(name)
         # Python loops over files here: expressions have no other form.
         bounds = column.bounds  # one row for each slice

@@ -60,21 +60,21 @@ class FileRanges:
 
     def stated(self, slices: Iterable[FileSlice]) -> Gathered | None:
         """What commits say about all files of the slices; None where nothing is known of a log."""
-        known: dict[str, Known] = {}
+        ranges: dict[str, Known] = {}
         unread: dict[str, BaseFile] = {}
         for file_slice in slices:
             for log in file_slice.logs:
                 of_log = self._of_log(log)
                 if of_log is None:
                     return None
-                known[log.name] = of_log
+                ranges[log.name] = of_log
             if file_slice.base is not None:
                 of_base = self.of_file(file_slice.base.name, file_slice.base.instant)
                 if of_base is None:
                     unread[file_slice.base.name] = file_slice.base
                 else:
-                    known[file_slice.base.name] = of_base
-        return Gathered(tuple(known.values()), tuple(unread.values()))
+                    ranges[file_slice.base.name] = of_base
+        return Gathered(tuple(ranges.values()), tuple(unread.values()))
 
     def by_catalogue(self, catalogue: Catalogue | None, found: Mapping[int, Gathered]) -> Mapping[int, Gathered]:
         """The same with what a catalogue says of unread files, where it knows all columns of one."""

@@ -314,11 +314,11 @@ def _plain(ordering: pa.Array) -> np.ndarray | None:
 def _is_later(storage: Storage, cache: Cache, context: ReadContext, base: BaseFile, low: int) -> bool:
     """Whether the footer shows that no stored row has an ordering value above `low`; for types that `_plain` takes."""
     field = _ordering_field(context)
-    known = footer_of(storage, cache, context, base).range
-    if field is None or not known.bounded:
+    key_range = footer_of(storage, cache, context, base).range
+    if field is None or not key_range.bounded:
         return False
-    highs = [known.high] if known.values else []
-    if known.nulls and missing_is_zero(field.type):
+    highs = [key_range.high] if key_range.values else []
+    if key_range.nulls and missing_is_zero(field.type):
         highs.append(0)
     return all(isinstance(high, int) and low >= high for high in highs)
 
@@ -346,5 +346,5 @@ def _read_footer(storage: Storage, base: BaseFile, field: pa.Field | None) -> _F
     with open_base_file(storage, base) as (file, metadata):
         names = file.schema_arrow.names
         same = [f for f in (field,) if f and f.name in names and file.schema_arrow.field(f.name).type == f.type]
-        known = ranges_of_footer(metadata, same)
-        return _Footer(metadata.num_rows, known[same[0].name] if same else UNKNOWN)
+        ranges = ranges_of_footer(metadata, same)
+        return _Footer(metadata.num_rows, ranges[same[0].name] if same else UNKNOWN)

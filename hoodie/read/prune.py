@@ -86,7 +86,7 @@ class _Pruner:
         paths = [slices[0].group.partition_path for slices in self.candidates]
         place = {path: at for at, path in enumerate(dict.fromkeys(paths))}
         by_path = ranges_of_paths(self.context.config, self.kinds, list(place))
-        single = {name: [(known,) for known in each] for name, each in by_path.items()}
+        single = {name: [(value_range,) for value_range in each] for name, each in by_path.items()}
         fits = may_match(self.where, self.schema, single, len(place))
         self.kept = np.array([fits[place[path]] for path in paths], np.bool_)
         in_partitions = int(self.kept.sum())
@@ -96,7 +96,8 @@ class _Pruner:
         open_columns = {
             name: kind
             for name, kind in self.kinds.items()
-            if not (name in by_path and all(known.bounded for known in by_path[name])) and name not in left_out
+            if not (name in by_path and all(value_range.bounded for value_range in by_path[name]))
+            and name not in left_out
         }
         if not open_columns or not in_partitions:
             return Pruned(self.kept, Pruning(total, in_partitions, in_partitions))
@@ -186,7 +187,8 @@ def partitions_where(context: TableContext, where: Where) -> frozenset[str]:
         return frozenset()
     kinds = {name: schema.field(name).type for name in found.columns if has_bounds(schema.field(name).type)}
     ranges = {
-        name: [(each,) for each in known] for name, known in ranges_of_paths(context.config, kinds, paths).items()
+        name: [(each,) for each in path_ranges]
+        for name, path_ranges in ranges_of_paths(context.config, kinds, paths).items()
     }
     tree = where if isinstance(where, pc.Expression) else condition_of(where, schema)
     return frozenset(compress(paths, may_match(tree, schema, ranges, len(paths)).tolist()))

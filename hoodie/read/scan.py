@@ -161,16 +161,16 @@ class Scan:
         return reader
 
     def _read_first(
-        self, left: int, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema
+        self, remaining: int, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """So many rows: of one task, then of twice as many with each step, which run side by side."""
         begin, step = 0, 1
-        while left and begin < len(tasks):
+        while remaining and begin < len(tasks):
             with self._read_all(tasks[begin : begin + step], output) as reader:
                 for batch in reader:
-                    yield batch.slice(0, left)
-                    left -= min(left, batch.num_rows)
-                    if not left:
+                    yield batch.slice(0, remaining)
+                    remaining -= min(remaining, batch.num_rows)
+                    if not remaining:
                         break
             begin, step = begin + step, 2 * step
 

@@ -169,8 +169,8 @@ class _Binder:
                 found = self.among(column, values) if values else Always(False)
                 return Negated(found) if word == "not in" else found
             if word not in _LIST_OPS:
-                known = ", ".join(dict.fromkeys([*_LIST_OPS, "in", "not in"]))
-                raise Misfit(f"{how!r} is none of {known}; text takes more, such as LIKE and IS NULL")
+                operators = ", ".join(dict.fromkeys([*_LIST_OPS, "in", "not in"]))
+                raise Misfit(f"{how!r} is none of {operators}; text takes more, such as LIKE and IS NULL")
             return self.compare(column, _LIST_OPS[word], Literal(self._plain(value, column.name)))
         except Misfit as exc:
             raise OptionError(f"the filter {_shown(term)} is not understood: {exc}") from exc

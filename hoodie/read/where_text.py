@@ -159,9 +159,9 @@ class TextParser:
 
     def _unexpected(self, wanted: str) -> Refused:
         token = self._now
-        known = _LACKING_OPERATORS.get(token.text.lower()) if token.kind != "end" else None
-        if known is not None:
-            return Refused(f"{token.text!r} has no meaning here: {known}", token.start)
+        advice = _LACKING_OPERATORS.get(token.text.lower()) if token.kind != "end" else None
+        if advice is not None:
+            return Refused(f"{token.text!r} has no meaning here: {advice}", token.start)
         if token.kind == "comment":
             return Refused("comments are not part of this grammar", token.start)
         if token.kind == "other" and token.text in "'\"`":

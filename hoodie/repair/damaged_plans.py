@@ -33,18 +33,18 @@ def find_damaged_plans(
     """Pending plans that do not decode or name files that are gone, and what completed cleans say; `files`: data files by folder,
     listed before the timeline.
     """
-    found, left = [], []
+    found, skipped = [], []
     there = {info.path for infos in files.values() for info in infos}
     for instant, path, why in _damaged(context, timeline, there):
         repair = Repair(RepairKind.PLANS, path, why)
         reason = _in_the_way(context, instant, files)
         if reason is not None:
-            left.append(Repair(repair.kind, path, f"{why}; {reason}"))
+            skipped.append(Repair(repair.kind, path, f"{why}; {reason}"))
         elif _is_young(context.storage, path, older_than_s):
-            left.append(Repair(repair.kind, path, f"{why}; but it is young, and may just be written", is_young=True))
+            skipped.append(Repair(repair.kind, path, f"{why}; but it is young, and may just be written", is_young=True))
         else:
             found.append(repair)
-    return Strays(tuple(found), tuple(left))
+    return Strays(tuple(found), tuple(skipped))
 
 
 def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timeline: Timeline) -> None:

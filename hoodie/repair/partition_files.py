@@ -87,11 +87,11 @@ class _FirstCommits:
         self._first: dict[str, str] = {}
         archive = snapshot.archived
         older = tuple(i for i in archive.instants if i.action in WRITES) if archive.files else ()
-        known = archive.read_commits(older)
+        metadata = archive.read_commits(older)
         commits = snapshot.timeline.commits
-        known |= {i.time: m for i, m in zip(commits, context.active.read_commits(commits), strict=True)}
-        for time in sorted(known):
-            for folder in known[time].write_stats:
+        metadata |= {i.time: m for i, m in zip(commits, context.active.read_commits(commits), strict=True)}
+        for time in sorted(metadata):
+            for folder in metadata[time].write_stats:
                 self._first.setdefault(folder, time)
 
     def of(self, folder: str) -> str:

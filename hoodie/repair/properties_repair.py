@@ -94,8 +94,8 @@ def plan_properties(storage: Storage, given_values: Mapping[str, str] | None = N
             else:
                 found[key] = PropertySource(key, value, "the files of the table")
     else:
-        known = _backed_up(storage) or _uncut(storage)
-        found, unknown = (known, ()) if known is not None else _gathered(storage, given_values)
+        stored = _backed_up(storage) or _uncut(storage)
+        found, unknown = (stored, ()) if stored is not None else _gathered(storage, given_values)
     found |= {key: PropertySource(key, value, _USER) for key, value in given_values.items()}
     if _VERSION in given_values:
         found |= _of_version(found)
@@ -214,20 +214,20 @@ def _uncut(storage: Storage) -> dict[str, PropertySource] | None:
 
 def _refused(values: Mapping[str, str]) -> frozenset[str]:
     """Properties whose values are none that they can have: an error names each, so they are left out one after the other."""
-    left = {key: value for key, value in values.items() if value.strip()}
+    usable = {key: value for key, value in values.items() if value.strip()}
     while True:
         try:
-            parse_table_config({**_STAND_INS, **left}, uri="")
+            parse_table_config({**_STAND_INS, **usable}, uri="")
         except CorruptFileError as exc:
-            named = {key for key in left if key in str(exc)}
+            named = {key for key in usable if key in str(exc)}
             if not named:
                 break
-            left = {key: value for key, value in left.items() if key not in named}
+            usable = {key: value for key, value in usable.items() if key not in named}
         except HoodieError:
             break  # sound, and of a table that this release does not read
         else:
             break
-    return frozenset(key for key, value in values.items() if key not in left and (value.strip() or key in _REQUIRED))
+    return frozenset(key for key, value in values.items() if key not in usable and (value.strip() or key in _REQUIRED))
 
 
 def _lines_left(storage: Storage) -> tuple[dict[str, PropertySource], dict[str, str]]:
@@ -255,18 +255,18 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
     evidence = gather(storage)
     unknown = []
 
-    def settle(key: str, known: Known, also: str | None = None) -> str | None:
+    def settle(key: str, finding: Known, also: str | None = None) -> str | None:
         """The value of a property: said, left, or known by the files."""
         for each in (key, also):
             if each and each in given_values:
                 return given_values[each]
             if each and each in found:
                 return found[each].value
-        if known.value is None:
-            unknown.append(f"{key}: {known.source}")
+        if finding.value is None:
+            unknown.append(f"{key}: {finding.source}")
         else:
-            found[key] = PropertySource(key, known.value, known.source)
-        return known.value
+            found[key] = PropertySource(key, finding.value, finding.source)
+        return finding.value
 
     name = settle(_NAME, evidence.name)
     kind = settle(_TYPE, evidence.table_type)
@@ -333,16 +333,16 @@ def _rest(
         implied[V6.history.property] = Known(evidence.archive_folder, "the folder that is there")
     if evidence.change_logs:
         implied["hoodie.table.cdc.enabled"] = Known("true", "change logs among the data files")
-    return {key: known for key, known in implied.items() if key != _CHECKSUM}
+    return {key: source for key, source in implied.items() if key != _CHECKSUM}
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _summed(known: Mapping[str, PropertySource]) -> dict[str, PropertySource]:
+def _summed(sources: Mapping[str, PropertySource]) -> dict[str, PropertySource]:
     """With the checksum of name and database, and both names of the ordering column."""
-    found = dict(known)
+    found = dict(sources)
     stated = {key: each.value for key, each in found.items()}
     checksum = str(table_checksum(stated.get(_NAME, ""), stated.get(_DATABASE, "")))
     if stated.get(_CHECKSUM) != checksum:

@@ -121,9 +121,9 @@ def undo(context: TableContext, name: str) -> list[str]:
     """
     storage = context.storage
     if name not in set_aside_names(storage):
-        known = ", ".join(set_aside_names(storage)) or "none"
+        names = ", ".join(set_aside_names(storage)) or "none"
         raise InstantNotFoundError(
-            f"no repair {name} of table {storage.uri} moved files away; those that did are: {known}"
+            f"no repair {name} of table {storage.uri} moved files away; those that did are: {names}"
         )
     with context.lock.held(context.lock_timeout_s):
         files = set_aside_files(storage, name)
@@ -151,9 +151,9 @@ def kinds_of(what: str | Sequence[str] | None) -> frozenset[RepairKind]:
     Raises:
         OptionError: there is no such repair.
     """
-    known = {kind.value: kind for kind in RepairKind if kind is not RepairKind.PROPERTIES}
-    names = list(known) if what is None else list(parse_names(what, what="what"))
+    by_name = {kind.value: kind for kind in RepairKind if kind is not RepairKind.PROPERTIES}
+    names = list(by_name) if what is None else list(parse_names(what, what="what"))
     for each in names:
-        if str(each) not in known:
-            raise OptionError(f"there is no repair {each!r}: take one of {', '.join(known)}")
-    return frozenset(known[str(each)] for each in names)
+        if str(each) not in by_name:
+            raise OptionError(f"there is no repair {each!r}: take one of {', '.join(by_name)}")
+    return frozenset(by_name[str(each)] for each in names)

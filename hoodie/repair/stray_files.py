@@ -67,18 +67,18 @@ def find_strays(
         CorruptFileError: metadata of an instant do not decode: nothing can be told without them.
     """
     evidence = Evidence(context, snapshot)
-    found, left = [], []
+    found, skipped = [], []
     young_since_s = context.storage.now_s() - older_than_s
     for folder in sorted(files):
         for info, verdict in _judge(evidence, folder, files[folder]):
             entry = Repair(RepairKind.STRAY_FILES, info.path, verdict.why, info.size_bytes)
             if not verdict.is_stray:
-                left.append(entry)
+                skipped.append(entry)
             elif info.mtime_s > young_since_s:
-                left.append(replace(entry, why=f"{entry.why}; but it is young", is_young=True))
+                skipped.append(replace(entry, why=f"{entry.why}; but it is young", is_young=True))
             else:
                 found.append(entry)
-    return Strays(tuple(found), tuple(left))
+    return Strays(tuple(found), tuple(skipped))
 
 
 def counts_without_its_instant(snapshot: Snapshot, context: TableContext, path: str) -> bool:
@@ -335,8 +335,8 @@ def lost_instants(
 ) -> Sequence[InstantTime]:
     """Which of these instants are on no timeline, though nothing says that they were undone; `slice_logs` may say it."""
     timeline, active = evidence.snapshot.timeline, evidence.context.active
-    known = {instant.time for instant in timeline} | evidence.pending
-    lost = sorted(time for time in {*times} - known if not evidence.is_before(time))
+    instants = {instant.time for instant in timeline} | evidence.pending
+    lost = sorted(time for time in {*times} - instants if not evidence.is_before(time))
     if lost:
         undone = {time for log in slice_logs for time in evidence.log(log).undone}
         undone |= {active.rollback_target(i) or "" for i in timeline if i.action is Action.ROLLBACK}

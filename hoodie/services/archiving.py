@@ -266,9 +266,9 @@ def _delete(context: TableContext, plan: _Plan, options: WriteOptions) -> tuple[
     gone: list[Instant] = []
     for start in range(0, len(plan.instants), _AT_A_TIME):
         chosen = plan.instants[start : start + _AT_A_TIME]
-        left = _delete_some(context, chosen, plan, options)
-        gone += left
-        if len(left) < len(chosen):
+        moved = _delete_some(context, chosen, plan, options)
+        gone += moved
+        if len(moved) < len(chosen):
             break  # the first that has to stay holds back all after it
     return tuple(gone)
 
@@ -335,8 +335,8 @@ def take_off_left_behind(context: TableContext, commit: Instant) -> None:
 
 def _take_out_undone(active: ActiveTimeline, writer: ArchiveWriter, before: Timeline) -> None:
     """A restore that came meanwhile may have looked through the archive before this process put its instants there."""
-    known = {i.time for i in before if i.action is Action.RESTORE}
-    restores = [i for i in active.load_all() if i.action is Action.RESTORE and i.time not in known]
+    restore_times = {i.time for i in before if i.action is Action.RESTORE}
+    restores = [i for i in active.load_all() if i.action is Action.RESTORE and i.time not in restore_times]
     undone = frozenset(time for restore in restores for time, _ in active.planned_to_undo(restore))
     if undone:
         writer.take_out(undone)

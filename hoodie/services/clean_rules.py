@@ -130,14 +130,14 @@ def plan_partition(groups: Sequence[FileGroup], rules: CleanRules, listed: Seque
     sizes: dict[str, int] = {}
     gone: set[tuple[str, str]] = set()
     since: list[InstantTime] = []
-    left = False
+    keeps_files = False
     for group in groups:
         dead = dead_slices(group, rules)
         for file_slice in dead:
             gone.add((group.id.file_id, file_slice.base_instant))
             files = (*((file_slice.base,) if file_slice.base else ()), *file_slice.logs)
             sizes.update({file.name: file.size_bytes for file in files})
-        left = left or len(dead) < len(group.slices)
+        keeps_files = keeps_files or len(dead) < len(group.slices)
         if rules.by_versions and dead:
             kept = [s for s in group.slices if s not in dead]
             since.append(kept[0].base_instant if kept else rules.replaced.get(group.id, dead[-1].base_instant))
@@ -145,7 +145,7 @@ def plan_partition(groups: Sequence[FileGroup], rules: CleanRules, listed: Seque
         name = info.name
         if name not in sizes and not info.is_folder and (_is_cdc_of(name, gone) or _is_leftover(name, groups, rules)):
             sizes[name] = info.size_bytes
-    emptied = bool(groups) and not left and all(group.id in rules.replaced for group in groups)
+    emptied = bool(groups) and not keeps_files and all(group.id in rules.replaced for group in groups)
     return PartitionPlan(tuple(sorted(sizes)), sum(sizes.values()), emptied, max(since, default=None))
 
 

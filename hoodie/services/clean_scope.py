@@ -82,11 +82,13 @@ def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOpti
     if reach is None:
         return None
     savepoints = tuple(i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed)
-    known = last is not None and set((last.extra.get(SAVEPOINTS) or "").split(",")) - {""} <= set(savepoints)
+    savepoints_are_same = last is not None and set((last.extra.get(SAVEPOINTS) or "").split(",")) - {""} <= set(
+        savepoints
+    )
     # What was archived cannot be looked at any more, but by listing.
     whole = reach.since is None or timeline.start is None or reach.since < timeline.start
     partitions: tuple[str, ...] | None = None
-    if options.incremental and known and not whole:
+    if options.incremental and savepoints_are_same and not whole:
         commits = zip(reach.passed, context.active.read_commits(reach.passed), strict=True)
         touched = (touched_partitions(each, compacted=i.time in timeline.compactions) for i, each in commits)
         partitions = tuple(sorted(frozenset().union(*touched)))

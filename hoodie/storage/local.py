@@ -421,10 +421,10 @@ class _Log:
     def write(self, parts: Sequence[bytes | memoryview]) -> None:
         for start in range(0, len(parts), _PARTS_AT_ONCE):
             chosen = parts[start : start + _PARTS_AT_ONCE]
-            left = os.writev(self._descriptor, chosen)
-            if left == sum(map(len, chosen)):
+            written_bytes = os.writev(self._descriptor, chosen)
+            if written_bytes == sum(map(len, chosen)):
                 continue
-            rest = memoryview(b"".join(chosen))[left:]  # the disk is nearly full, or a signal came
+            rest = memoryview(b"".join(chosen))[written_bytes:]  # the disk is nearly full, or a signal came
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
 

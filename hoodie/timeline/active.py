@@ -358,14 +358,16 @@ class ActiveTimeline:
         if instant.action is not Action.REPLACECOMMIT:
             return False
         path = self.path(instant._replace(state=State.REQUESTED))
-        known = self._kinds.get(instant.time)
-        if known is None:
+        is_clustering = self._kinds.get(instant.time)
+        if is_clustering is None:
             try:
-                known = hoodie.format.service_plans.is_clustering_plan(self._storage.read(path), path=self._full(path))
+                is_clustering = hoodie.format.service_plans.is_clustering_plan(
+                    self._storage.read(path), path=self._full(path)
+                )
             except (FileNotFoundError, CorruptFileError):
                 return False  # its plan is only being written, or it was rolled back: to wait for it is the safe answer
-            self._kinds[instant.time] = known
-        return known
+            self._kinds[instant.time] = is_clustering
+        return is_clustering
 
     def read_clustering_plan(self, instant_time: InstantTime) -> ClusteringPlan:
         """The plan of a clustering.

@@ -87,9 +87,9 @@ class ArchiveWriter:
             with suppress(FileNotFoundError):  # another one has put it together with others, or removed it
                 data = self._read(name)
                 if any(i.time in times for i in self._layout.archived_instants(data, path=self._full(name))):
-                    left = self._layout.archive_without(data, times, path=self._full(name))
-                    if left:
-                        self._storage.replace(infos[name].path, left)
+                    content = self._layout.archive_without(data, times, path=self._full(name))
+                    if content:
+                        self._storage.replace(infos[name].path, content)
                     else:
                         self._storage.delete(infos[name].path)
 

@@ -101,14 +101,14 @@ class ArchivedTimeline:
             kept = self._cache.find(COMMIT, self._key(time))
             if kept is not None:
                 found[time] = kept
-        left = {time: action for time, action in wanted.items() if time not in found}
-        contents = self._newest_first(lambda name: self._layout.may_hold(name, left), self._content_of)
-        for name, data in contents if left else ():
-            for time, metadata in self._layout.archived_commits(data, left, path=self._full(name)).items():
+        missing = {time: action for time, action in wanted.items() if time not in found}
+        contents = self._newest_first(lambda name: self._layout.may_hold(name, missing), self._content_of)
+        for name, data in contents if missing else ():
+            for time, metadata in self._layout.archived_commits(data, missing, path=self._full(name)).items():
                 if time in found:
                     continue  # archived twice
                 found[time] = metadata
-                if len(left) <= _FEW:
+                if len(missing) <= _FEW:
                     self._cache.put(COMMIT, self._key(time), metadata, _STAT_BYTES * sum(1 for _ in metadata.stats()))
             if len(found) == len(wanted):
                 break

@@ -26,9 +26,9 @@ def counted(value: Any, instants: Callable[[], Sequence[Instant]], *, name: str)
         return value
     there = instants()
     if -int(str(value)) > len(there):
-        known = f"the earliest is {there[0].time}, the latest {there[-1].time}" if there else "there are none"
+        choices = f"the earliest is {there[0].time}, the latest {there[-1].time}" if there else "there are none"
         raise InstantNotFoundError(
-            f"{name}={value} counts back further than there are instants ({len(there)}): {known}"
+            f"{name}={value} counts back further than there are instants ({len(there)}): {choices}"
         )
     return there[int(str(value))]
 
@@ -54,8 +54,8 @@ def instant_of(
     there = instants()
     before = [instant.time for instant in there if instant.time <= found]
     if not before:
-        known = f"the earliest is {there[0].time}, the latest {there[-1].time}" if there else "there are none"
+        choices = f"the earliest is {there[0].time}, the latest {there[-1].time}" if there else "there are none"
         raise InstantNotFoundError(
-            f"{name}={value!r} lies before every instant of table {table} that it could mean: {known}"
+            f"{name}={value!r} lies before every instant of table {table} that it could mean: {choices}"
         )
     return before[-1]

@@ -211,12 +211,12 @@ class Timeline:
         kept = tuple(i for i in self.instants if i not in gone)
         if not gone:
             return self
-        left = {i.time for i in gone}
+        gone_times = {i.time for i in gone}
         return replace(
             self,
             instants=kept,
-            compactions=self.compactions - left,
-            log_compactions=self.log_compactions - left,
+            compactions=self.compactions - gone_times,
+            log_compactions=self.log_compactions - gone_times,
         )
 
     def has_lost(self, later: Timeline) -> bool:

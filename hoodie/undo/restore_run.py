@@ -193,8 +193,8 @@ def _forget(context: TableContext, restore_time: InstantTime, plan: RestorePlan)
         context.publisher.forget(time_)
         storage.delete(heartbeat_path(time_))
         context.liveness.release(time_)
-    left = [info.path for _, info in reversed(active.state_files(_keys(plan)))]
-    storage.each(storage.delete, left)
+    paths = [info.path for _, info in reversed(active.state_files(_keys(plan)))]
+    storage.each(storage.delete, paths)
     first = min((time for time, _ in plan.instants), default=restore_time)
     rollbacks = [
         i for i in active.load_all() if i.action is Action.ROLLBACK and i.is_completed and first < i.time < restore_time

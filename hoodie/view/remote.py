@@ -127,13 +127,13 @@ class RemoteFiles:
         return _fields(self._client.post(_FILES, params, json.dumps(partition_paths).encode()))[1]
 
     def _params(self, timeline: Timeline) -> dict[str, str]:
-        known = completed_and_compactions(timeline)
+        instants = completed_and_compactions(timeline)
         params = {
             "basepath": self._base_path,
-            "timelinehash": timeline_hash(known, timeline.layout),
+            "timelinehash": timeline_hash(instants, timeline.layout),
         }
-        if known:
-            params["lastinstantts"] = known[-1].time
+        if instants:
+            params["lastinstantts"] = instants[-1].time
         return params
 
     def _failed(self, error: NoAnswerError) -> None:

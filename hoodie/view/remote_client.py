@@ -64,11 +64,11 @@ class RemoteClient:
         target = f"{path}?{urlencode(params, errors='surrogatepass')}"
         until_s = time.monotonic() + self._timeout_s
         pause_s = self._options.first_pause_s
-        for left in range(self._options.retries, -1, -1):
+        for retries in range(self._options.retries, -1, -1):
             try:
                 return self._tried(method, target, body, until_s)
             except _MayPassError as exc:
-                if left == 0 or time.monotonic() + pause_s >= until_s:
+                if retries == 0 or time.monotonic() + pause_s >= until_s:
                     raise
                 log.debug("the timeline server %s is asked again after %g s: %s", self.address, pause_s, exc)
             self._sleep(pause_s)

@@ -45,10 +45,10 @@ class Retention:
 
     def cleaned_anywhere(self) -> list[Cleaned]:
         """Every group of the table that had rows at that moment and is not there as of then."""
-        known = {group.id for path in self._view.every_partition() for group in self._view.file_groups(path)}
+        groups = {group.id for path in self._view.every_partition() for group in self._view.file_groups(path)}
         # A group that was replaced later may have left no file at all.
-        known.update(self._view.committed.replaced)
-        return [found for found in self.cleaned(sorted(known)) if self._existed(found.group)]
+        groups.update(self._view.committed.replaced)
+        return [found for found in self.cleaned(sorted(groups)) if self._existed(found.group)]
 
     def _existed(self, group: FileGroupId) -> bool:
         stored = self._view.group_of(group)

@@ -198,17 +198,17 @@ class SyncedListing:
 
     def only_listed(self, partition_paths: Sequence[str] | None) -> Listing | None:
         """What to ask for these partitions (None: for all) as long as nothing is followed."""
-        known = self._files
+        files = self._files
         if self._at_once:
             return None
-        with known.lock:
+        with files.lock:
             again = (
-                known.listed_all if partition_paths is None else not known.listed_partitions.isdisjoint(partition_paths)
+                files.listed_all if partition_paths is None else not files.listed_partitions.isdisjoint(partition_paths)
             )
-            if known.timeline is not None or again:
+            if files.timeline is not None or again:
                 return None
-            known.listed_partitions.update(partition_paths or ())
-            known.listed_all |= partition_paths is None
+            files.listed_partitions.update(partition_paths or ())
+            files.listed_all |= partition_paths is None
         return self._listing
 
     def files_under(
@@ -239,17 +239,17 @@ class SyncedListing:
     # -- following -----------------------------------------------------------------------------------------------------
 
     def _sync(self, timeline: Timeline) -> None:
-        known = self._files
+        files = self._files
         # A repair moves files without a word on the timeline, so this is asked also where nothing was completed.
-        if known.timeline is None or self._set_aside_now() != known.set_aside:
+        if files.timeline is None or self._set_aside_now() != files.set_aside:
             self._begin()
-        elif not known.covers(timeline):
-            if completed(timeline) < completed(known.timeline):
+        elif not files.covers(timeline):
+            if completed(timeline) < completed(files.timeline):
                 # A slow reader's, or somebody has put an older copy of the table in its place.
-                known.pass_by(timeline)
+                files.pass_by(timeline)
                 timeline = self._active.load()
             self._follow(timeline)
-            known.save_if_due()
+            files.save_if_due()
 
     def _begin(self) -> None:
         """Stand at the timeline of now, with no file known. What is compared later is looked at before."""
@@ -264,36 +264,36 @@ class SyncedListing:
 
     def _follow(self, timeline: Timeline) -> bool:
         """Apply what was completed since. False where that cannot be told: then nothing is known any more."""
-        known = self._files
-        old = known.timeline
+        synced = self._files
+        old = synced.timeline
         assert old is not None
         if old.instants == timeline.instants:
             return True
         try:
             changes = self._changes(old, timeline)
         except (_LostTrackError, *_UNREADABLE) as exc:
-            if known.source is not None:
-                log.warning("the checkpoint %s of table %s is out of date: %s", known.source, self.uri, exc)
+            if synced.source is not None:
+                log.warning("the checkpoint %s of table %s is out of date: %s", synced.source, self.uri, exc)
             else:
                 log.info("the files of table %s are listed anew: %s", self.uri, exc)
             self._begin()
             return False
         if changes.undone:
-            for path in known.store.partitions():
-                if has_files_of(known.store.get(path) or {}, changes.undone):
+            for path in synced.store.partitions():
+                if has_files_of(synced.store.get(path) or {}, changes.undone):
                     changes.of(path).unclear = True
         for path, change in changes.partitions.items():
-            files = known.find(path)
+            files = synced.find(path)
             if files is None:
                 continue
             after = change.applied(files)
             if after is None:
-                known.doubt(path)
+                synced.doubt(path)
             elif after != files:
-                known.put(path, after)
-        known.stand_at(timeline)
-        known.followed += changes.instants
-        known.source = None
+                synced.put(path, after)
+        synced.stand_at(timeline)
+        synced.followed += changes.instants
+        synced.source = None
         return True
 
     def _changes(self, old: Timeline, new: Timeline) -> Changes:
@@ -376,17 +376,17 @@ class SyncedListing:
 
     def _learn(self, look: Callable[[], AllFiles], *, whole: bool) -> _Learned:
         """Take in a listing."""
-        known = self._files
+        files = self._files
         for _ in range(_LISTED_AGAIN):
             listed = look()
             after = self._active.load()
             committed = self._committed_of(after)
             for path, infos in listed.files.items():
-                known.put(path, counted_files(path, infos, after, committed))
-            known.is_whole |= whole
+                files.put(path, counted_files(path, infos, after, committed))
+            files.is_whole |= whole
             if self._follow(after):
-                known.learned += len(listed.files)
-                known.save_if_due()
+                files.learned += len(listed.files)
+                files.save_if_due()
                 return _Learned(listed, is_kept=True)
         return _Learned(listed, is_kept=False)
 

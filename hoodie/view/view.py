@@ -107,8 +107,10 @@ class FileSystemView:
         for partition_path, names in gone.items():
             listed = later._groups.get(partition_path)
             if listed is not None:
-                left = {file for group in listed for each in group.slices for file in (each.base, *each.logs) if file}
-                infos = [FileInfo(f.path, f.size_bytes, 0.0, False, None) for f in left if f.name not in names]
+                remaining = {
+                    file for group in listed for each in group.slices for file in (each.base, *each.logs) if file
+                }
+                infos = [FileInfo(f.path, f.size_bytes, 0.0, False, None) for f in remaining if f.name not in names]
                 later._by_id.pop(partition_path, None)
                 later._groups[partition_path] = later._build(partition_path, infos)
         return later
@@ -206,8 +208,8 @@ class FileSystemView:
         """The same with those into which commits wrote, and of which nothing may be left; and with folders that hold files of
         commits, archived ones among them, and have lost the file that makes them partitions.
         """
-        known = {*self.partitions(), *self.committed.partitions}
-        return tuple(sorted({*known, *filter(self._holds_rows, self._groups.keys() - known)}))
+        partitions = {*self.partitions(), *self.committed.partitions}
+        return tuple(sorted({*partitions, *filter(self._holds_rows, self._groups.keys() - partitions)}))
 
     def _holds_rows(self, folder: str) -> bool:
         slices = (each for group in self._groups[folder] for each in group.slices)

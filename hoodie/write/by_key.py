@@ -126,11 +126,11 @@ class ByKey:
                 files.remember(result.stat.path, result.keys)
 
 
-def _still_true(known: FoundKeys, slices: Sequence[FileSlice], snapshot: Snapshot) -> list[LookupResult]:
+def _still_true(former: FoundKeys, slices: Sequence[FileSlice], snapshot: Snapshot) -> list[LookupResult]:
     """What was found in base files that are still there. Logs beside them with keys that they lack have to be asked again."""
     before_base = snapshot.view.logs_before_base
     same = {s.base.path for s in slices if s.base is not None and not (s.logs and before_base(s))}
-    return [result for result in known.tagged.lookups if result.base.path in same]
+    return [result for result in former.tagged.lookups if result.base.path in same]
 
 
 def _bases(slices: Sequence[FileSlice]) -> dict[FileGroupId, str]:

@@ -81,28 +81,28 @@ def reader_of(data: Rows, columns: Columns = lambda: None) -> pa.RecordBatchRead
     Raises:
         SchemaError: these are no rows, or they do not fit together.
     """
-    known = _Known(columns)
-    reader = _whole(data, known)
+    target = _TableColumns(columns)
+    reader = _whole(data, target)
     if reader is not None:
-        return reader if len(reader.schema) else _without_columns(reader, known)
+        return reader if len(reader.schema) else _without_columns(reader, target)
     if isinstance(data, Mapping):
-        return _of_columns(data, known).to_reader()
+        return _of_columns(data, target).to_reader()
     if isinstance(data, str | bytes) or not isinstance(data, Iterable) or hasattr(data, "dtype"):
         raise _no_rows(data)
     items = iter(data)
     first = next(items, None)
     if first is None:
-        return _nothing(known)
+        return _nothing(target)
     everything = chain([first], items)
     if isinstance(first, Mapping):
-        return _of_dicts(everything, known).to_reader()
-    reader = _whole(first, known)
+        return _of_dicts(everything, target).to_reader()
+    reader = _whole(first, target)
     if reader is None:
         raise SchemaError(
             f"the items of the {type(data).__name__} are of type {type(first).__name__}, which are not rows: {_TAKEN}"
         )
-    schema = pa.schema([_piece_field(field, known) for field in reader.schema])
-    return pa.RecordBatchReader.from_batches(schema, _pieces(reader, items, schema, known))
+    schema = pa.schema([_piece_field(field, target) for field in reader.schema])
+    return pa.RecordBatchReader.from_batches(schema, _pieces(reader, items, schema, target))
 
 
 def index_names(data: Any) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def index_names(data: Any) -> tuple[str, ...]:
     return tuple(name for name in names or () if isinstance(name, str))
 
 
-def _whole(data: Any, known: _Known) -> pa.RecordBatchReader | None:
+def _whole(data: Any, target: _TableColumns) -> pa.RecordBatchReader | None:
     """The rows of one piece; None where it is none."""
     if isinstance(data, pa.RecordBatchReader):
         return data
@@ -128,7 +128,7 @@ def _whole(data: Any, known: _Known) -> pa.RecordBatchReader | None:
         reader: pa.RecordBatchReader = data.to_reader()
         return reader
     if hasattr(data, "iloc") and hasattr(data, "columns"):  # before its Arrow stream, which makes the index a column
-        return _of_frame(data, known).to_reader()
+        return _of_frame(data, target).to_reader()
     if kind.__module__.startswith("polars."):
         data = data.collect() if hasattr(data, "collect") else data
         hidden = [name for name, held in getattr(data, "schema", {}).items() if str(held).startswith("Object")]
@@ -147,22 +147,22 @@ def _whole(data: Any, known: _Known) -> pa.RecordBatchReader | None:
     return None
 
 
-def _piece_field(field: pa.Field, known: _Known) -> pa.Field:
+def _piece_field(field: pa.Field, target: _TableColumns) -> pa.Field:
     """The column that all pieces have; a first piece of nothing but null does not say what the others are."""
     kind = storable_type(field.type, field.name)
     if kind is not None and untyped_part(kind, field.name):
-        kind = known.type(field.name) or kind
+        kind = target.type(field.name) or kind
     return field.with_type(kind or field.type)
 
 
 def _pieces(
-    first: pa.RecordBatchReader, others: Iterator[Any], schema: pa.Schema, known: _Known
+    first: pa.RecordBatchReader, others: Iterator[Any], schema: pa.Schema, target: _TableColumns
 ) -> Iterator[pa.RecordBatch]:
     """The batches of all pieces, each with the columns of the first."""
     for batch in first:
         yield _fitted(batch, schema, 1)
     for number, piece in enumerate(others, start=2):
-        reader = _whole(piece, known)
+        reader = _whole(piece, target)
         if reader is None:
             raise _no_rows(piece)
         for batch in reader:
@@ -195,7 +195,7 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordB
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _of_frame(frame: Any, known: _Known) -> pa.Table:
+def _of_frame(frame: Any, target: _TableColumns) -> pa.Table:
     """A table of a pandas frame, whose objects are Python's values, and in which nothing but null is null of any type."""
     objects = [at for at, dtype in enumerate(frame.dtypes) if str(dtype) == "object"]
     others = [at for at in range(len(frame.columns)) if at not in set(objects)]
@@ -209,17 +209,17 @@ def _of_frame(frame: Any, known: _Known) -> pa.Table:
     arrays: dict[int, Any] = dict(zip(others, typed.columns, strict=True))
     names = dict(zip(others, typed.column_names, strict=True)) | {at: str(frame.columns[at]) for at in objects}
     for at in objects:
-        arrays[at] = known.array(names[at], frame.iloc[:, at].to_numpy(), nan_is_null=True)
+        arrays[at] = target.array(names[at], frame.iloc[:, at].to_numpy(), nan_is_null=True)
     for at, array in arrays.items():
         if array.null_count == len(array) and not pa.types.is_null(array.type):
-            arrays[at] = pa.nulls(len(array)).cast(known.type(names[at]) or array.type)
+            arrays[at] = pa.nulls(len(array)).cast(target.type(names[at]) or array.type)
     return pa.table([arrays[at] for at in range(len(arrays))], names=[names[at] for at in range(len(arrays))])
 
 
-def _of_columns(data: Mapping[str, Any], known: _Known) -> pa.Table:
+def _of_columns(data: Mapping[str, Any], target: _TableColumns) -> pa.Table:
     """A table of columns by their names."""
     if not data:
-        return _nothing(known).read_all()
+        return _nothing(target).read_all()
     for name, values in data.items():
         if not isinstance(name, str):
             raise SchemaError(f"the column name {name!r} is a {type(name).__name__}: give texts")
@@ -228,12 +228,12 @@ def _of_columns(data: Mapping[str, Any], known: _Known) -> pa.Table:
                 f"column {name!r} is {values!r:.40}: give a list of values for each column, or a list of dicts, one for each row"
             )
     try:
-        return pa.table({name: known.column(name, values) for name, values in data.items()})
+        return pa.table({name: target.column(name, values) for name, values in data.items()})
     except pa.ArrowInvalid as exc:  # of different lengths
         raise SchemaError(f"the columns do not make rows: {_reason(exc)}") from exc
 
 
-def _of_dicts(rows: Iterable[Any], known: _Known) -> pa.Table:
+def _of_dicts(rows: Iterable[Any], target: _TableColumns) -> pa.Table:
     """A table of rows, which all name the same columns: a null for a column that one row leaves out would be stored."""
     found = list(rows)
     names = found[0].keys()
@@ -244,7 +244,7 @@ def _of_dicts(rows: Iterable[Any], known: _Known) -> pa.Table:
             raise _uneven(number, row, names)
     if not names:
         raise SchemaError("the rows have no columns: give dicts with names and values")
-    return _of_columns({name: [row.get(name) for row in found] for name in names}, known)
+    return _of_columns({name: [row.get(name) for row in found] for name in names}, target)
 
 
 def _uneven(number: int, row: Mapping[Any, Any], names: Iterable[Any]) -> SchemaError:
@@ -257,7 +257,7 @@ def _uneven(number: int, row: Mapping[Any, Any], names: Iterable[Any]) -> Schema
     )
 
 
-class _Known:
+class _TableColumns:
     """The table's columns, where they are known, and arrays of values that have no type of their own."""
 
     def __init__(self, columns: Columns) -> None:
@@ -290,16 +290,16 @@ class _Known:
         return array_of(values, kind, path=name, nan_is_null=nan_is_null)
 
 
-def _without_columns(reader: pa.RecordBatchReader, known: _Known) -> pa.RecordBatchReader:
+def _without_columns(reader: pa.RecordBatchReader, target: _TableColumns) -> pa.RecordBatchReader:
     """An empty frame has lost its columns with its rows, and is as good as an empty list."""
     rows = reader.read_all()
-    return rows.to_reader() if rows.num_rows else _nothing(known)
+    return rows.to_reader() if rows.num_rows else _nothing(target)
 
 
-def _nothing(known: _Known) -> pa.RecordBatchReader:
-    if known.schema is None:
+def _nothing(target: _TableColumns) -> pa.RecordBatchReader:
+    if target.schema is None:
         raise SchemaError("the data has neither rows nor columns, and the table has no columns yet")
-    return pa.RecordBatchReader.from_batches(known.schema, [])
+    return pa.RecordBatchReader.from_batches(target.schema, [])
 
 
 def _no_rows(data: Any) -> SchemaError:

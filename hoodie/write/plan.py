@@ -147,8 +147,8 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
         )
     absent = frozenset(t.partition_path for t in tasks if t.inserts is not None)
     if tagged.updates and not tagged.inserts:
-        known = {path: _known(tagged, path, by_partition.get(path, ())) for path in tagged.pieces}
-        absent |= {path for path in tagged.pieces if _fresh(tagged, path, known[path])}
+        matches_of = {path: _known(tagged, path, by_partition.get(path, ())) for path in tagged.pieces}
+        absent |= {path for path in tagged.pieces if _fresh(tagged, path, matches_of[path])}
     return WritePlan(tuple(tasks), based_on, absent)
 
 
@@ -195,25 +195,25 @@ def _insert_shares(
 ) -> dict[str, Inserts]:
     """File id -> its share of the partition's new rows; ids that are not in the slices are new file groups."""
     pieces = tuple(tagged.pieces[partition_path])
-    known = _known(tagged, partition_path, slices)
-    fresh = _fresh(tagged, partition_path, known)
+    matches = _known(tagged, partition_path, slices)
+    fresh = _fresh(tagged, partition_path, matches)
     if not tagged.inserts or fresh <= 0:
         return {}
     row_bytes = _row_bytes(tagged, pieces, partition_path)
     room: list[tuple[str, int]] = []
-    left = fresh
+    remaining = fresh
     if target.packs:
         capacities = [(file_slice, _capacity(file_slice, fresh, row_bytes, target)) for file_slice in slices]
         with_room = [(file_slice, capacity) for file_slice, capacity in capacities if capacity > 0]
         for file_slice, capacity in sorted(with_room, key=lambda each: each[0].size_bytes):
-            if left > 0:
-                room.append((file_slice.group.file_id, min(capacity, left)))
-                left -= min(capacity, left)
+            if remaining > 0:
+                room.append((file_slice.group.file_id, min(capacity, remaining)))
+                remaining -= min(capacity, remaining)
     per_file = max(1, int(target.sizing.max_file_bytes / row_bytes))
-    files = math.ceil(left / per_file) if left > 0 else 0
+    files = math.ceil(remaining / per_file) if remaining > 0 else 0
     if tagged.ranged:
         return {new_file_id(): share for share in _key_ranges(pieces, math.ceil(fresh / files))}
-    room += [(new_file_id(), math.ceil(left / files)) for _ in range(files)]
+    room += [(new_file_id(), math.ceil(remaining / files)) for _ in range(files)]
     total = sum(rows for _, rows in room)
     shares: dict[str, Inserts] = {}
     low = 0
@@ -221,7 +221,7 @@ def _insert_shares(
         # A single file takes all without hashing; else rows of one key meet in one file, whatever chunk they are in.
         single = len(room) == 1
         shares[file_id] = Inserts(
-            pieces, known, 0 if single else low, 1 if single else low + rows, 1 if single else total, rows
+            pieces, matches, 0 if single else low, 1 if single else low + rows, 1 if single else total, rows
         )
         low += rows
     return shares
@@ -234,10 +234,10 @@ def _known(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]) -> 
     return tuple(m for r in lookups if r.base.file_id in file_ids for m in r.matches)
 
 
-def _fresh(tagged: Tagged, partition_path: str, known: Sequence[Matches]) -> int:
+def _fresh(tagged: Tagged, partition_path: str, stored_matches: Sequence[Matches]) -> int:
     """How many rows of a partition have other keys than these."""
     rows = sum(piece.span.length for piece in tagged.pieces[partition_path])
-    return max(0, rows - sum(matches.count for matches in known))
+    return max(0, rows - sum(matches.count for matches in stored_matches))
 
 
 def _key_ranges(pieces: Sequence[ChunkPiece], rows: int) -> list[Inserts]:
@@ -245,14 +245,14 @@ def _key_ranges(pieces: Sequence[ChunkPiece], rows: int) -> list[Inserts]:
     shares: list[list[ChunkPiece]] = [[]]
     room = rows
     for piece in sorted(pieces, key=lambda p: (p.span.min_key, p.span.max_key, p.number)):
-        start, left = piece.span.start, piece.span.length
-        while left > 0:
+        start, remaining = piece.span.start, piece.span.length
+        while remaining > 0:
             if room == 0:
                 shares.append([])
                 room = rows
-            taken = min(room, left)
+            taken = min(room, remaining)
             shares[-1].append(replace(piece, span=replace(piece.span, start=start, length=taken)))
-            start, left, room = start + taken, left - taken, room - taken
+            start, remaining, room = start + taken, remaining - taken, room - taken
     return [Inserts(tuple(share), (), rows=sum(p.span.length for p in share)) for share in shares]
 
 

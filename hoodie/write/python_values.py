@@ -91,8 +91,8 @@ def _structs(values: Sequence[Any], kind: pa.DataType | None, path: str, nan_is_
     wrong = next((name for name in names if not isinstance(name, str)), "")
     if wrong != "":
         raise SchemaError(f"a dict in column {path!r} has the key {wrong!r} ({type(wrong).__name__}): give texts")
-    known = kind if isinstance(kind, pa.StructType) else pa.struct([])
-    fields = {known.field(i).name: known.field(i).type for i in range(known.num_fields)}
+    struct = kind if isinstance(kind, pa.StructType) else pa.struct([])
+    fields = {struct.field(i).name: struct.field(i).type for i in range(struct.num_fields)}
     if not names:
         return pa.array(values, pa.struct([]))
     parts = [

@@ -68,8 +68,8 @@ def near_name(name: Any) -> str | None:
     """A name that might be meant."""
     if str(name).lower().startswith(("decimal", "numeric")):
         return "decimal(10, 2)"
-    known = [*_NAMES, "string", "int32", "int64", "float32", "float64", "double", "bool", "binary", "date32"]
-    return next(iter(difflib.get_close_matches(str(name).lower(), known, n=1)), None)
+    names = [*_NAMES, "string", "int32", "int64", "float32", "float64", "double", "bool", "binary", "date32"]
+    return next(iter(difflib.get_close_matches(str(name).lower(), names, n=1)), None)
 
 
 def _of_arrow(name: str) -> pa.DataType | None:
@@ -84,8 +84,8 @@ def _of_arrow(name: str) -> pa.DataType | None:
 def _nested(name: str, parts: list[str]) -> pa.DataType | None:
     if name == "struct":
         fields = [(found[1], type_named(found[2])) for part in parts if (found := _FIELD.fullmatch(part))]
-        known = [pa.field(field, kind) for field, kind in fields if kind is not None]
-        return pa.struct(known) if len(known) == len(parts) else None
+        columns = [pa.field(field, kind) for field, kind in fields if kind is not None]
+        return pa.struct(columns) if len(columns) == len(parts) else None
     kinds = [kind for part in parts if (kind := type_named(_LABEL.sub("", part)))]
     if len(kinds) != len(parts) or len(kinds) != (2 if name == "map" else 1):
         return None

@@ -52,7 +52,7 @@ def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[Sca
     commits = [schemas.setdefault(json.dumps(_units(kinds, stored)), len(schemas)) for _, stored in stated.values()]
     fields = {
         "columns": list(kinds),
-        "folders": {name: [entry_of(known) for known in each] for name, each in by_path.items()},
+        "folders": {name: [entry_of(value_range) for value_range in each] for name, each in by_path.items()},
         "folders of files": of_files,
         "commits": commits,
         "commits of files": [number.get(file.instant, -1) for file in files],

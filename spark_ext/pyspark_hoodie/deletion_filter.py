@@ -57,9 +57,9 @@ def parts_of(files: Sequence[ScanFile]) -> list[list[ScanFile]]:
 
 def scans_of(files: Sequence[ScanFile]) -> Iterator[list[ScanFile]]:
     """The files in as few scans as it takes for each file with dead rows to be the only one of its key."""
-    left = list(zip(files, _keys(files), strict=True))
-    while left:
-        taken, left = _first_scan(left)
+    remaining = list(zip(files, _keys(files), strict=True))
+    while remaining:
+        taken, remaining = _first_scan(remaining)
         yield [file for file, _ in taken]
 
 

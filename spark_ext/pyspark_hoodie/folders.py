@@ -52,8 +52,8 @@ def stated_values(context: TableContext, schema: pa.Schema, files: Sequence[Scan
     folders: dict[str, dict[str, object]] = {}
     for file in files:
         folder, _, name = file.path.rpartition("/")
-        known = stated.of_file(name, file.instant) or {}
-        values = {column: _the_value(known[column]) for column in columns if column in known}
+        ranges = stated.of_file(name, file.instant) or {}
+        values = {column: _the_value(ranges[column]) for column in columns if column in ranges}
         before = folders.setdefault(folder, values)
         columns = [column for column in columns if values.get(column, _NO_VALUE) is not _NO_VALUE]
         columns = [column for column in columns if before[column] == values[column]]
@@ -69,12 +69,12 @@ def stated_values(context: TableContext, schema: pa.Schema, files: Sequence[Scan
 _NO_VALUE = object()
 
 
-def _the_value(known: ValueRange) -> object:
+def _the_value(value_range: ValueRange) -> object:
     """The one value of all rows, None where all are null."""
-    if not known.values:
+    if not value_range.values:
         return None
-    same = known.low is not None and known.low == known.high and not known.nulls
-    return known.low if same and not (isinstance(known.low, str) and "\0" in known.low) else _NO_VALUE
+    same = value_range.low is not None and value_range.low == value_range.high and not value_range.nulls
+    return value_range.low if same and not (isinstance(value_range.low, str) and "\0" in value_range.low) else _NO_VALUE
 
 
 def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFile]) -> list[Grouped]:
@@ -97,8 +97,8 @@ def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFil
         holds = stated.of_file(name_of(file.path), file.instant)
         # Spark reads %20 as a space, whether the table writes it so or not.
         exact = config.url_encode or "%" not in folder
-        known = holds is not None and exact and len(says) == len(kinds)
-        same = known and all(_is_same(says[name], each) for name, each in (holds or {}).items())
+        is_certain = holds is not None and exact and len(says) == len(kinds)
+        same = is_certain and all(_is_same(says[name], each) for name, each in (holds or {}).items())
         (sure if same else others).append(file)
     groups = [Grouped(sure, {"basePath": f"file:{root}"}), Grouped(others, PLAIN)]
     return [group for group in groups if group.files]

@@ -40,17 +40,17 @@ def hosts_of(spark: SparkSession, storage: Storage | None, tasks: Sequence[objec
     root = sparks_root(spark, storage).uri
     if root is None:
         return None
-    known: dict[str, Hosts] = {}
+    hosts: dict[str, Hosts] = {}
     try:
         path_of = session._jvm.org.apache.hadoop.fs.Path
         system = path_of(root).getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
         for file in files:
-            if file is not None and file.path not in known:
+            if file is not None and file.path not in hosts:
                 blocks = system.getFileBlockLocations(path_of(f"{root.rstrip('/')}/{file.path}"), 0, file.size_bytes)
-                known[file.path] = _most_of(blocks)
+                hosts[file.path] = _most_of(blocks)
     except Py4JError:  # the task itself says what is wrong with its file
         return None
-    return [() if file is None else known[file.path] for file in files]
+    return [() if file is None else hosts[file.path] for file in files]
 
 
 def _largest(task: object) -> BaseFile | None:

@@ -78,8 +78,8 @@ def _and_frames(refresh: Callable[..., None]) -> Callable[..., None]:
         refresh(self, path)
         spark = self._sparkSession
         for frame, text in list(marked_frames.items()):
-            known, _ = json.loads(text)
-            if frame.sparkSession is spark and _uri(spark, known) == _uri(spark, path):
+            stored_path, _ = json.loads(text)
+            if frame.sparkSession is spark and _uri(spark, stored_path) == _uri(spark, path):
                 frame._jdf = _refreshed(frame)._jdf
 
     return call

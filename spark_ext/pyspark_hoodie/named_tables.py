@@ -178,9 +178,9 @@ def _is_ours(spark: Any, provider: str) -> bool:
 
 
 def _has_jar(spark: Any) -> bool:
-    known = [found for client, found in _jars if client is spark._jvm._gateway_client]
-    if known:
-        return known[0]
+    answers = [found for client, found in _jars if client is spark._jvm._gateway_client]
+    if answers:
+        return answers[0]
     sources = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:
         sources.lookupDataSource(FORMAT, spark._jsparkSession.sessionState().conf())
