@@ -38,7 +38,12 @@ class CleaningOptions:
     hours after they were committed. 0: not at all."""
 
     OTHERS: ClassVar[Keys] = (
-        fixed("hoodie.clean.trigger.strategy", "NUM_COMMITS", "there is no other", "What decides when a clean is due."),
+        fixed(
+            "hoodie.clean.trigger.strategy",
+            "NUM_COMMITS",
+            "there is no other",
+            "How it is decided when a clean is due.",
+        ),
     )
 
 

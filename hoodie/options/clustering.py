@@ -33,8 +33,8 @@ _OTHER_PLANS = [
 _FILTER = key("hoodie.clustering.plan.partition.filter.mode", one_of(PartitionFilter, known=("DAY_ROLLING",)), "NONE")
 """Which partitions are clustered: all, the last ones by their names, or those between two names."""
 _PLAN = key("hoodie.clustering.plan.strategy.class", choice(_PLANS, known=_OTHER_PLANS), None)
-"""How files are chosen: small ones of a partition together, up to a size. RecentDays and SelectedPartitions are older words for
-the filter modes of partitions."""
+"""How files are chosen: small ones of a partition together, up to a size. RecentDays and SelectedPartitions are older
+names of the filter modes of partitions."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ClusteringOptions:
     schedules: bool = option("hoodie.clustering.schedule.inline", boolean(), False)
     """Only schedule clusterings after writes, and leave it to others to run them."""
     sort_columns: tuple[str, ...] = option(f"{_CLUSTERING}sort.columns", fields(), "")
-    """Columns to sort rows by. Unset: small files are put together as they are."""
+    """Columns to sort rows by. Unset: small files are merged as they are."""
     layout: RowOrder = option(
         "hoodie.layout.optimize.strategy",
         choice(
@@ -69,7 +69,7 @@ class ClusteringOptions:
     small_file_limit: int | None = option(f"{_CLUSTERING}small.file.limit", whole(0), None)
     """Bytes; larger base files are left as they are. Unset: 314572800, and no limit for `cluster()` that sorts."""
     max_group_bytes: int | None = option(f"{_CLUSTERING}max.bytes.per.group", whole(1), None)
-    """Bytes of files of one partition that are put in order together. Unset: 2147483648, and no limit for `cluster()` that
+    """Bytes of files of one partition that are sorted together. Unset: 2147483648, and no limit for `cluster()` that
     sorts."""
     max_groups: int | None = option(f"{_CLUSTERING}max.num.groups", whole(1), None)
     """Groups of files of one plan. Unset: 30, and no limit for `cluster()`."""
@@ -101,8 +101,7 @@ class ClusteringOptions:
         ),
         "reject",
     )
-    """What becomes of a write that changes a file group in a pending clustering: it is refused, or it stands and the clustering
-    fails."""
+    """A write that changes a file group of a pending clustering is refused, or it goes first and the clustering fails."""
     whole: bool = False
     """It was asked for by hand: limits that were not said do not count. Else those of Apache Hudi do."""
     partitions: frozenset[str] | None = None
@@ -125,7 +124,7 @@ class ClusteringOptions:
                 ),
             ),
             f"{_STRATEGY}run.strategy.SparkSortAndSizeExecutionStrategy",
-            "How rows are put in order: sorted, and cut into files of a size.",
+            "How rows are clustered: sorted, and cut into files of a size.",
         ),
         fixed(
             f"{_CLUSTERING}file.slices.sort.by",

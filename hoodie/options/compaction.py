@@ -85,11 +85,11 @@ def _memory_bytes(wanted: int | None, share: float, limit_mb: int) -> int:
 
 
 _MEMORY = key("hoodie.memory.compaction.max.size", whole(1), None)
-"""Bytes that a compaction, or a clustering, may hold in memory, on Spark each of its tasks; what is more goes to disk. Unset: a
+"""Bytes that a compaction, or a clustering, may hold in memory, on Spark each of its tasks; the rest goes to disk. Unset: a
 part of `hoodie.python.memory.limit.mb`."""
 _MEMORY_SHARE = key("hoodie.memory.compaction.fraction", fraction(), 0.6)
-"""The part of `hoodie.python.memory.limit.mb` that a compaction, or a clustering, may hold, where the option above does not say
-it."""
+"""The part of `hoodie.python.memory.limit.mb` that a compaction, or a clustering, may hold, if the option above is
+unset."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class CompactionOptions:
     """Compact when it is due in a thread of the writing process, which does not wait for it (Apache Hudi: in streams only, and
     there by default)."""
     trigger: Trigger = option("hoodie.compact.inline.trigger.strategy", one_of(Trigger), "NUM_COMMITS")
-    """What makes a compaction due after a write: delta commits since the last one, or since the last plan of one, time since then,
+    """Trigger of a compaction after a write: delta commits since the last one, or since its last plan, time since then,
     both, or one of both."""
     max_delta_commits: int = option("hoodie.compact.inline.max.delta.commits", whole(1), 5)
     """Delta commits after which compaction is due."""
@@ -122,7 +122,7 @@ class CompactionOptions:
     """Strategy day_based: so many of the newest days. bounded_partition_aware: days back from today; unbounded_partition_aware:
     the days before those."""
     partition_regex: str | None = option("hoodie.compaction.partition.path.regex", regex(), None)
-    """Strategy partition_regex: found somewhere in the paths of the partitions that are taken."""
+    """Strategy partition_regex: a regular expression that the partition paths contain."""
     memory_bytes: int = combined(_memory_bytes, _MEMORY, _MEMORY_SHARE, MEMORY_LIMIT)
     """Of the process, or of each task of a cluster."""
     budget_s: float | None = None

@@ -27,16 +27,16 @@ EXPIRY_MARGIN_S = 5.0
 @dataclass(frozen=True)
 class ConcurrencyOptions:
     durability: Durability = option("hoodie.python.durability", one_of(Durability), "power_cut")
-    """What a commit on a local disk outlives. `power_cut`: it waits until all its files are on the disk. `process`: it waits for
+    """Durability of a commit on a local disk. `power_cut`: it waits until all its files are on the disk. `process`: it waits for
     its timeline files only, so a power cut can take or cut data files that were written in the minute before; reads name them."""
     heartbeat_interval_s: float = option("hoodie.client.heartbeat.interval_in_ms", milliseconds(1), 60_000)
     """Milliseconds after which a writer touches its heartbeat file again."""
     heartbeat_misses: int = option("hoodie.client.heartbeat.tolerable.misses", whole(1), 2)
-    """So many intervals without a heartbeat, and 5 seconds: then a writer on another machine, or of another program, counts as
-    dead. A writer of ours that was paused for so many intervals refuses to commit."""
+    """Intervals without a heartbeat, plus 5 seconds, after which a writer on another machine, or of another program,
+    counts as dead. A writer of ours that was paused for so many intervals refuses to commit."""
     takes_turns: bool = option("hoodie.write.concurrency.early.conflict.detection.enable", boolean(), True)
-    """A writer sees what other writes are under way and lets those go first that took their instants before and write the same
-    file groups, for as long as it would wait for the lock. Apache Hudi fails the later write."""
+    """A writer lets earlier pending writes of the same file groups go first, for as long as it would wait for the lock. Apache
+    Hudi fails the later write."""
     failed_writes: FailedWritesPolicy = option(
         "hoodie.clean.failed.writes.policy", one_of(FailedWritesPolicy, known=("NEVER",)), "EAGER"
     )
@@ -44,7 +44,7 @@ class ConcurrencyOptions:
     Living writers are left alone in any case. Until a dead write is rolled back, incremental pulls end before it."""
     lock_provider: LockProvider = option("hoodie.write.lock.provider", lock_provider(), "in_process")
     """Who grants the lock between writers: `storage`, `filesystem`, `zookeeper`, `zookeeper_implicit` or `hive_metastore`, also by
-    the class names of Apache Hudi's providers. `in_process`, the default: what fits to where the table lies; on a disk all
+    the class names of Apache Hudi's providers. `in_process`, the default, depends on the storage: on a disk all
     processes of the machine share a lock file, in an object store all machines do."""
     lock_timeout_s: float = option("hoodie.write.lock.wait_time_ms", milliseconds(0), 60_000)
     """Milliseconds to wait for the table lock before giving up."""
@@ -82,7 +82,7 @@ class ConcurrencyOptions:
             one_of(ConcurrencyMode, known=("NON_BLOCKING_CONCURRENCY_CONTROL",)),
             None,
             "Writers always expect others: each takes the table lock for moments, and conflicts are found for each file group. So "
-            "both values mean the same. Who grants the lock says `hoodie.write.lock.provider`.",
+            "both values mean the same. `hoodie.write.lock.provider` chooses the lock.",
         ),
     )
 

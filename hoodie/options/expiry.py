@@ -33,4 +33,4 @@ class ExpiryOptions:
     )
     """Only these partitions expire. Unset: any may."""
     most: int = option("hoodie.partition.ttl.strategy.max.delete.partitions", whole(1), 1000)
-    """Partitions that one commit deletes at most, those first that have not been touched for longest."""
+    """Partitions that one commit deletes at most, the longest unchanged ones first."""

@@ -43,6 +43,6 @@ class FileSettings:
             "hoodie.parquet.outputtimestamptype",
             "TIMESTAMP_MICROS",
             "timestamps are stored as they come, in the units that Arrow and Spark give them",
-            "How timestamps stand in base files.",
+            "Type of timestamps in base files.",
         ),
     )

@@ -66,8 +66,8 @@ _ENABLE_ALL = key("hoodie.datasource.meta.sync.enable", boolean(), False)
 _TOOLS = key("hoodie.meta.sync.client.tool.class", fields("Apache Hudi's classes"), _HIVE_SYNC_TOOL)
 """Where tables are registered. Any class but this one is a warning at each write: the table is not registered there."""
 _MODE = key(f"{_HIVE_SYNC}mode", one_of(("hms", "jdbc", "hiveql", _GLUE)), "hms")
-"""How. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes through a HiveServer. glue
-is a warning at each write: the table is not registered there."""
+"""The way to register. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes through a
+HiveServer. glue is a warning at each write: the table is not registered there."""
 _ENABLING = (_ENABLE, _ENABLE_ALL, _TOOLS, _MODE)
 
 
@@ -102,7 +102,7 @@ class HiveSyncOptions:
     table: str | None = option(f"{_HIVE_SYNC}table", text("a name"), None)
     """Name to register by. Unset: that of the table."""
     creates_database: bool = option(f"{_HIVE_SYNC}auto_create_database", boolean(), True)
-    """Make the database when it is not there."""
+    """Create the database if it does not exist."""
     partition_fields: tuple[str, ...] | None = option(f"{_HIVE_SYNC}partition_fields", fields(), None)
     """Hive's partition columns. Unset: the table's."""
     extractor: Extractor | None = option(
@@ -121,7 +121,7 @@ class HiveSyncOptions:
     timestamps: bool = option(f"{_HIVE_SYNC}support_timestamp", boolean(), False)
     """Hive's type for timestamps is `timestamp`, else `bigint`. Spark has its own note of the columns, and its own types."""
     comments: bool = option(f"{_HIVE_SYNC}sync_comment", boolean(), False)
-    """Register what the table's schema says of its columns as comments."""
+    """Register the docs of the columns in the table's schema as comments."""
     for_spark: bool = option(f"{_HIVE_SYNC}sync_as_datasource", boolean(), True)
     """Register for Spark as a table of the format `hudi`, too."""
     spark_version: str | None = option("hoodie.meta_sync.spark.version", text("a version"), None)
@@ -139,14 +139,13 @@ class HiveSyncOptions:
     at_once: int = option(f"{_HIVE_SYNC}batch_num", whole(1), 1000)
     """Partitions that are registered by one request."""
     recreates: bool = option(f"{_HIVE_SYNC}recreate_table_on_error", boolean(), False)
-    """Drop a registration that cannot be changed into what is needed, and make it anew: another path, or columns of other
-    types."""
+    """Replace a registration that cannot be changed: another path, or columns of other types."""
     incremental: bool = option("hoodie.meta.sync.incremental", boolean(), True)
-    """Look at what was committed since the last registration. false: compare all partitions each time."""
+    """Look only at the commits since the last registration. false: compare all partitions each time."""
     with_partitions: bool = option("hoodie.meta.sync.no_partition_metadata", boolean().then(not_), False)
     """Register no partitions, only tables."""
     touches: bool = option("hoodie.meta.sync.touch.partitions.enabled", boolean(), False)
-    """Register partitions once more that got rows, so that who listens to the metastore hears of it."""
+    """Register partitions with new rows again, so that listeners of the metastore get an event."""
     only_changes: bool = option("hoodie.datasource.meta_sync.condition.sync", boolean(), False)
     """Note the last commit only where columns, parameters or partitions changed."""
     path: str | None = option("hoodie.datasource.meta.sync.base.path", text("a path"), None)
@@ -159,7 +158,7 @@ class HiveSyncOptions:
             f"{_HIVE_SYNC}filter_pushdown_enabled",
             boolean(),
             False,
-            "No difference: the metastore is always asked only for the partitions that matter.",
+            "Accepted, without effect: hoodie always asks the metastore only for the partitions that it needs.",
         ),
         fixed(f"{_HIVE_SYNC}base_file_format", "PARQUET", "base files are Parquet", "Format of the base files."),
     )

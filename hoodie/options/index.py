@@ -20,7 +20,7 @@ INDEX_TYPE = key(
     "BLOOM",
 )
 """How keys are found in files. SIMPLE is served by the same look-up as BLOOM. BUCKET is a layout: it is chosen when the table is
-created (or written first), and later writes need no option; the hash of a key then says where it stands."""
+created (or written first), and later writes need no option; the hash of a key then names its file group."""
 BUCKET_COUNT = key("hoodie.bucket.index.num.buckets", whole(1), None)
 """With index type BUCKET: file groups of a partition; it cannot be changed later. Unset: 256 in a new table (Apache Hudi's
 default), in one that Apache Hudi wrote as its files say."""

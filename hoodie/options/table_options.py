@@ -44,7 +44,7 @@ TIMEBASED = (
         keygen.TYPE,
         one_of(map(str, keygen.TimestampType)),
         None,
-        "What a partition column of the key generator TIMESTAMP, or of that kind, holds: numbers of a unit, or text.",
+        "Content of a partition column of the key generator TIMESTAMP, or of that kind: numbers of a unit, or text.",
     ),
     key(
         keygen.UNIT,
@@ -62,9 +62,9 @@ TIMEBASED = (
         keygen.INPUT_DELIMITER,
         optional(text("a regular expression")),
         None,
-        "What stands between the patterns of the list. Unset: a comma.",
+        "Separator of the patterns in the list. Unset: a comma.",
     ),
-    key(keygen.INPUT_ZONE, optional(text("a time zone")), None, "Of texts that do not say theirs. Unset: UTC."),
+    key(keygen.INPUT_ZONE, optional(text("a time zone")), None, "Time zone of texts that name none. Unset: UTC."),
     key(
         keygen.OUTPUT_FORMAT,
         text("a date pattern"),
@@ -75,9 +75,9 @@ TIMEBASED = (
         keygen.OUTPUT_ZONE,
         optional(text("a time zone")),
         None,
-        "Of the path. Unset: that of the text, UTC for numbers.",
+        "Time zone of the path. Unset: that of the text, UTC for numbers.",
     ),
-    key(keygen.ZONE, optional(text("a time zone")), None, "Both zones at once; the other two do not count beside it."),
+    key(keygen.ZONE, optional(text("a time zone")), None, "Both time zones at once; it overrides the other two."),
 )
 MERGE_MODE = key(
     "hoodie.write.record.merge.mode",
@@ -99,12 +99,12 @@ PAYLOAD_CLASS = key(
 """How records merge, by the name of one of Apache Hudi's payload classes; docs/MERGING.md says what each does. With the last one
 an upsert is a delete."""
 DELETE_FIELD = key(merging.DELETE_FIELD, text("a column"), None)
-"""With the next one: rows whose column holds the marker are deletes, as those with `_hoodie_is_deleted` are."""
+"""Column of a delete marker: a row is a delete if the column holds `hoodie.payload.delete.marker`, as with `_hoodie_is_deleted`."""
 DELETE_MARKER = key(merging.DELETE_MARKER, text("a text"), None)
 """The marker, compared with the column's value as text."""
 MOR_INSERTS = key("hoodie.python.mor.inserts", one_of(MorInserts, known=("log",)), None)
-"""Where new rows of a merge-on-read table go: `base_file`, so that every key is in the bloom filter of a base file. Apache Hudi's
-writers would not find keys that stand in logs only, and insert them a second time."""
+"""Where new rows of a merge-on-read table go: `base_file`, so that every key is in the bloom filter of a base file. Apache
+Hudi's writers would not find keys that are in logs only, and would insert them a second time."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class TableOptions:
     drops_partition_columns: bool | None = remembered(
         key("hoodie.datasource.write.drop.partition.columns", boolean(), False)
     )
-    """Leave partition columns out of the files: only the names of folders say them. Copy-on-write tables only; on merge-on-read
+    """Leave partition columns out of the files: only the folder names hold their values. Copy-on-write tables only; on merge-on-read
     ones it is off, as Apache Hudi turns it off for upserts."""
     merge_mode: MergeMode | None = listed(MERGE_MODE, MERGE_STRATEGY)
     payload: str | None = listed(PAYLOAD_CLASS)
@@ -183,7 +183,7 @@ class TableOptions:
             "hoodie.write.auto.upgrade",
             boolean(),
             False,
-            "Accepted; a table is never upgraded unless that is asked for.",
+            "Accepted, without effect: a table is never upgraded.",
         ),
         fixed(
             "hoodie.table.base.file.format",

@@ -113,7 +113,7 @@ class LogBlockFormat(StrEnum):
 
 
 class Durability(StrEnum):
-    """What a commit on a local disk outlives."""
+    """Durability of a commit on a local disk."""
 
     POWER_CUT = "power_cut"
     PROCESS = "process"

@@ -11,12 +11,12 @@ from hoodie.options.values import ViewStore, boolean, milliseconds, one_of, text
 _VIEW = "hoodie.filesystem.view."
 _REMOTE = f"{_VIEW}remote."
 _SYNC = key(f"{_VIEW}incr.timeline.sync.enable", boolean(), None)
-"""List a partition once, and afterwards follow its files by what instants say: docs/TIMELINE_SERVICE.md. Unset: on object stores
+"""List a partition once, and afterwards follow its files by the timeline: docs/TIMELINE_SERVICE.md. Unset: on object stores
 and HDFS, from the second listing of a process on."""
 _TYPE = key(f"{_VIEW}type", one_of(ViewStore), "MEMORY")
 """Where the files that are followed are kept: in memory, in bounded memory and a file, or in RocksDB."""
 _CHECKPOINT = key("hoodie.python.view.checkpoint.path", text("a folder, or an address as of a table"), None)
-"""Where what is known of the files is left, so that the next process lists nothing. Unset: nowhere."""
+"""Folder for checkpoints of the followed files, so that the next process lists nothing. Unset: none."""
 REMOTE_TOKEN = key("hoodie.python.view.remote.token", text("a token"), None)
 """What the server asks for, where it is not in the host's name."""
 
@@ -73,7 +73,7 @@ class ViewOptions:
     secondary: ViewStore = option(
         f"{_VIEW}secondary.type", one_of(store for store in ViewStore if not store.is_remote), "MEMORY"
     )
-    """The same where a timeline server is asked and does not answer."""
+    """The same for a process that asks a timeline server and gets no answer."""
     spill_bytes: int = option(f"{_VIEW}spillable.mem", whole(0), 100 * 1024 * 1024)
     """Bytes of files that SPILLABLE_DISK keeps in memory."""
     spill_folder: str | None = option(f"{_VIEW}spillable.dir", text("a folder of this machine"), None)

@@ -54,9 +54,9 @@ MOST_MARKER_FILES = 100
 
 
 _NULL_FOR_MISSING = key("hoodie.write.set.null.for.missing.columns", boolean(), False)
-"""Columns of the table that a batch lacks are null in its rows, whatever was stored there. Otherwise such a batch is an error."""
+"""Columns of the table that a batch lacks are null in its rows, whatever was stored before. Otherwise such a batch is an error."""
 _RECONCILE = key("hoodie.datasource.write.reconcile.schema", boolean(), False)
-"""The same by Apache Hudi's older word. Columns that the batch has more are added in any case, and types only widen."""
+"""The same by Apache Hudi's older name. New columns of the batch are added in any case, and types only widen."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class WriteOptions(FileSettings, StreamSettings):
         ),
         "upsert",
     )
-    """What is done with the rows. insert_overwrite replaces the partitions that they are in, insert_overwrite_table all of them;
+    """The operation of the write. insert_overwrite replaces the partitions of its rows, insert_overwrite_table all of them;
     delete_partition empties partitions."""
     combine_before_upsert: bool = option("hoodie.combine.before.upsert", boolean(), True)
     """Reduce the rows of one key in a batch to one before an upsert."""
@@ -97,8 +97,8 @@ class WriteOptions(FileSettings, StreamSettings):
     """Leave rows out of an insert whose key is stored, and reduce the rows of one key in the batch to one. As in Apache Hudi an
     upsert becomes an insert then, and a key that only a log has deleted counts as stored until that log is compacted."""
     allow_duplicates_in_merge: bool = option("hoodie.merge.allow.duplicate.on.inserts", boolean(), True)
-    """Whether an insert that fills up a small file keeps the rows of that file that have the same key. false: they are replaced as
-    by an upsert, and rows of one key in the batch are reduced to one; rows of other files stay in any case."""
+    """An insert that fills up a small file keeps the file's rows with the same keys. false: they are replaced as by an
+    upsert, and rows of one key in the batch are reduced to one; rows of other files stay in any case."""
     sort_mode: SortMode = option("hoodie.bulkinsert.sort.mode", one_of(SortMode), "NONE")
     """Order of a bulk_insert or an overwrite: PARTITION_SORT sorts each file by record key; GLOBAL_SORT also gives the files of a
     partition ranges of keys that do not overlap (but where rows of one key are combined), so that a later look-up opens few of
@@ -113,13 +113,13 @@ class WriteOptions(FileSettings, StreamSettings):
     overwrite_mode: OverwriteMode | None = option(
         "hoodie.datasource.overwrite.mode", one_of(OverwriteMode), None, also=("partitionOverwriteMode",)
     )
-    """What Spark's mode("overwrite") replaces unless the operation says so: the whole table, or (DYNAMIC) the partitions of the
-    rows. Unset: as `spark.sql.sources.partitionOverwriteMode` of the session says, and STATIC without `enable`, where the session
-    is not seen. A table without partitions is replaced as a whole."""
+    """Scope of Spark's mode("overwrite"), unless the operation decides it: the whole table, or (DYNAMIC) the partitions of the
+    rows. Unset: as `spark.sql.sources.partitionOverwriteMode` of the session says, and STATIC without `enable`, where the
+    session is not seen. A table without partitions is replaced as a whole."""
     static_partitions: tuple[str, ...] | None = option("hoodie.static.overwrite.partition.paths", paths(), None)
     """insert_overwrite replaces exactly these partition paths, wherever its rows go. Unset: the partitions of the rows."""
     partitions_to_delete: tuple[str, ...] | None = option("hoodie.datasource.write.partitions.to.delete", paths(), None)
-    """delete_partition: paths of partitions; `*` stands for any text, also for `/`. Paths that are not there do not matter. Unset:
+    """delete_partition: paths of partitions; `*` stands for any text, also for `/`. Paths that do not exist are ignored. Unset:
     the partitions of the rows."""
     complex_key_new_encoding: bool | None = option("hoodie.write.complex.keygen.new.encoding", boolean(), None)
     """COMPLEX keys of a single column as `value` (true, as Hudi 0.14.1 to 1.0.2) or `column:value` (false). Unset: as the table's
@@ -148,7 +148,8 @@ class WriteOptions(FileSettings, StreamSettings):
     Parquet ones, which are chosen for few bytes (docs/FORMAT.md, "Avro or Parquet in log blocks")."""
     index: IndexOptions = group(IndexOptions)
     services_enabled: bool = option("hoodie.table.services.enabled", boolean(), True)
-    """Services after a write, and beside it. false: the writer does none, whatever other options say; a services job does them."""
+    """Table services after a write, and beside it. false: the writer runs none, whatever other options say; a services job runs
+    them."""
     compaction: CompactionOptions = group(CompactionOptions)
     log_compaction: LogCompactionOptions = group(LogCompactionOptions)
     cleaning: CleaningOptions = group(CleaningOptions)
@@ -159,8 +160,9 @@ class WriteOptions(FileSettings, StreamSettings):
     view: ViewOptions = VIEW
     embedded: EmbeddedOptions = group(EmbeddedOptions)
     markers: MarkersType | None = option("hoodie.write.markers.type", one_of(MarkersType), None)
-    """Mark each file that a commit is about to name by a file, or all by lines of one, as Apache Hudi's timeline server does. Ours
-    need no server for that. Unset: by lines where a commit names more than 100 files. Apache Hudi: TIMELINE_SERVER_BASED."""
+    """Markers of the files of a commit: a file for each (DIRECT), or lines of one file, as Apache Hudi's timeline server writes
+    them. hoodie needs no server for that. Unset: lines if a commit names more than 100 files. Apache Hudi:
+    TIMELINE_SERVER_BASED."""
     hive_sync: HiveSyncOptions = group(HiveSyncOptions)
 
     def gathers_markers(self, files: int) -> bool:
