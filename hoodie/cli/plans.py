@@ -14,8 +14,8 @@ from hoodie.model.payloads import CompactionOperation
 from hoodie.model.results import CommitResult, format_count, format_size
 from hoodie.view.context import TableContext
 
-RUN = "run what is pending"
-RUN_OR_PLAN = RUN + "; schedule it first when nothing is"
+RUN = "run the pending plans"
+RUN_OR_PLAN = RUN + "; schedule one first if there is none"
 
 
 def add_acts(
@@ -46,7 +46,7 @@ def plan_report(
 ) -> Report:
     """What was scheduled, and what is pending. `nothing`: why nothing may be new; `until`: what holds until it is run."""
     head = f"scheduled {_noun(name)} {scheduled}" if scheduled else f"nothing new to schedule: {nothing}"
-    report_lines = (head, *lines, *([f"`hoodie {name} run PATH` runs what is pending{until}"] if waiting else []))
+    report_lines = (head, *lines, *([f"`hoodie {name} run PATH` runs the pending plans{until}"] if waiting else []))
     return Report({"scheduled": scheduled, "pending": waiting}, report_lines)
 
 

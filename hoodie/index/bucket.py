@@ -96,7 +96,7 @@ def slices_by_bucket(
         if other is not file_slice:
             raise UnsupportedTableError(
                 f"{where} is a second one of bucket {bucket}, beside {other.group.file_id}: a second bulk_insert by Apache Hudi "
-                "makes such, and its keys may be stored twice. Nobody can write this table; load its rows into a new one"
+                "makes one, and its keys may be stored twice. Nobody can write this table; load its rows into a new one"
             )
     return found
 

@@ -186,7 +186,7 @@ class Flusher:
             publish(self._storage, manifest)
         except FileExistsError as exc:
             raise StoreFencedError(
-                f"another writer has taken {self._what} over: what this one flushed does not count, its log does"
+                f"another writer has taken {self._what} over: the files that this one flushed do not count, but its log does"
             ) from exc
         self.files = Files(self._storage, manifest, self._format, self._cache)
         try:

@@ -117,7 +117,7 @@ class InProcessLiveness:
         with self._room.mutex:
             if instant in self._room.live:
                 raise LockError(
-                    f"a living writer of this process has instant {instant} of {self._storage.uri} in hand: "
+                    f"a living writer of this process is writing instant {instant} of {self._storage.uri}: "
                     "wait until it is done"
                 )
             self._storage.touch(path)

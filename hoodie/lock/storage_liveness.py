@@ -73,7 +73,7 @@ class StorageLiveness:
         if _mine.setdefault(held.key, held) is not held:
             held.may_be_held = False
             raise LockError(
-                f"a living writer of this process has instant {instant} of {self._storage.uri} in hand: "
+                f"a living writer of this process is writing instant {instant} of {self._storage.uri}: "
                 "wait until it is done"
             )
         try:

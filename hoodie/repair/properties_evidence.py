@@ -154,7 +154,7 @@ def _type(
     rows = {WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE}
     if any(i.action is Action.COMMIT for i in instants) and any(m.operation in rows for m in commits):
         return Known("COPY_ON_WRITE", "commits of rows on the timeline, where merge-on-read has delta commits")
-    return Known(None, "no commit on the timeline tells it")
+    return Known(None, "no commit on the timeline shows it")
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def plan_properties(storage: Storage, given_values: Mapping[str, str] | None = N
         for key, shown in ((each.key, each.value) for each in wrong if each.key not in given_values):
             value = shown or evident(storage, key)
             if value is None:
-                unknown += (f"{key}: no file says it for sure",)
+                unknown += (f"{key}: no file proves it",)
             else:
                 found[key] = PropertySource(key, value, "the files of the table")
     else:
@@ -120,7 +120,7 @@ def repair_at(
             return PropertiesRepair(None, dry_run=False)
         if plan.unknown:
             raise OptionError(
-                f"{plan.damage} in table {storage.uri}, and nothing says {'; nor '.join(plan.unknown)}. Say them, such as by "
+                f"{plan.damage} in table {storage.uri}, and no file shows {'; nor '.join(plan.unknown)}. Say them, such as by "
                 f"--set {plan.unknown[0].partition(':')[0]}=…; an empty text says that there is none"
             )
         now = datetime.fromtimestamp(storage.now_s(), UTC)

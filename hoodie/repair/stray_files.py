@@ -349,7 +349,7 @@ def _nameless(time: str) -> str:
 
 
 def _no_instant(time: str) -> str:
-    return f"there is no instant {time}: its write was undone, or died before anybody knew of it"
+    return f"there is no instant {time}: its write was undone, or its writer died before it had an instant"
 
 
 def _unknown(time: str) -> str:

@@ -32,7 +32,7 @@ def is_committed(snapshot: Snapshot, batch: StreamBatch | None, *, table: str) -
         # A stream repeats its last batch only. Skipping would lose the rows of one that began anew.
         raise OptionError(
             f"Apache Hudi recorded batch {found.number} of stream identifier {batch.identifier!r} in table {table}, and this is "
-            f"batch {batch.number}: its checkpoint is another one. Go on with that checkpoint, or set "
+            f"batch {batch.number}: it comes from another checkpoint. Go on with that checkpoint, or set "
             "hoodie.datasource.write.streaming.checkpoint.identifier to a name of this stream's own"
         )
     return True

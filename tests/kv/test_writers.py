@@ -55,7 +55,7 @@ def test_a_writer_that_was_paused_while_another_took_over_is_fenced(act):
         with pytest.raises(HoodieError, match="has failed, open a new one"):
             paused.put(b"a", b"lost")
     else:
-        with pytest.raises(StoreFencedError, match="what this one flushed does not count, its log does"):
+        with pytest.raises(StoreFencedError, match="the files that this one flushed do not count, but its log does"):
             paused.flush()
     paused.close()
     other.put(b"b", b"2")
