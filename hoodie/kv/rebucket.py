@@ -83,8 +83,8 @@ def _window(found: Sequence[int | None], stated_window: int | None, *, uri: str)
         return windows[0] if windows else None
     if windows and windows[-1] > stated_window:
         raise OptionError(
-            f"a bucket of store {uri} stands at window {windows[-1]}, which is beyond window={stated_window}: let the stream commit "
-            "window in all buckets first"
+            f"a bucket of store {uri} stands at window {windows[-1]}, which is beyond window={stated_window}: let the stream "
+            "commit that window in all buckets first"
         )
     return stated_window
 
