@@ -1,0 +1,92 @@
+"""A table as a Dataset: what others ask of it arrives as columns and filters of a scan."""
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hoodie
+from hoodie.read.dataset import TableDataset
+
+
+@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def table(request, tmp_path):
+    table = hoodie.create_table(
+        tmp_path / "t", record_key="id", partition_by="day", ordering="ts", table_type=request.param
+    )
+    table.insert([{"id": n, "day": f"2026-01-{1 + n % 10:02}", "ts": 1, "n": n, "name": f"x{n}"} for n in range(100)])
+    table.upsert([{"id": n, "day": f"2026-01-{1 + n % 10:02}", "ts": 2, "n": -n, "name": None} for n in range(20)])
+    return table
+
+
+@pytest.fixture
+def watched(table):
+    """The dataset, and the scans that are made of it."""
+    scans = []
+
+    def scan(columns=None, where=None):
+        scans.append(table.scan(columns, where))
+        return scans[-1]
+
+    return TableDataset(scan), scans
+
+
+def slices(scan):
+    return len({task.slice.group for task in scan.plan.tasks})
+
+
+def test_duckdb_pushes_columns_and_filters_down(watched):
+    trips, scans = watched
+    con = duckdb.connect()
+    con.register("trips", trips)
+    query = "SELECT sum(n), count(name) FROM trips WHERE day = '2026-01-03' AND id > 5"
+    assert con.execute(query).fetchone() == (sum(range(22, 100, 10)) - 12, 8)
+    assert slices(scans[-1]) == 1
+    assert {*scans[-1].plan.output.names} <= {"n", "name", "day", "id"}
+
+
+def test_polars_pushes_columns_and_filters_down(watched):
+    trips, scans = watched
+    found = pl.scan_pyarrow_dataset(trips).filter(pl.col("day") == "2026-01-03").select("id").collect()
+    assert sorted(found["id"]) == list(range(2, 100, 10))
+    assert slices(scans[-1]) == 1
+    assert {*scans[-1].plan.output.names} <= {"id", "day"}
+
+
+def test_pyarrow_asks_it_as_its_own(table):
+    trips = table.dataset()
+    where = (pc.field("day") == "2026-01-03") & (pc.field("n") > 50)
+    assert trips.schema == table.scan().schema
+    assert sorted(trips.to_table(columns=["id"], filter=where).column("id").to_pylist()) == list(range(52, 100, 10))
+    assert trips.count_rows(filter=where) == 5
+    assert trips.head(3).num_rows == 3
+    assert pa.Table.from_batches(trips.to_batches(columns=["id"])).num_rows == 100
+
+
+def test_each_query_sees_the_newest_state(table):
+    trips = table.dataset()
+    con = duckdb.connect()
+    con.register("trips", trips)
+    table.delete(where="id < 50")
+    assert con.execute("SELECT count(*), min(id) FROM trips").fetchone() == (50, 50)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "n < 0 OR name = 'x44'",
+        "name IS NULL AND n <> -3",
+        "id IN (1, 50, 77)",
+        "NOT (id BETWEEN 10 AND 90)",
+        "day >= '2026-01-09' AND name LIKE 'x9%'",
+        "n * 2 > 100",
+        "coalesce(name, 'x') = 'x'",
+    ],
+)
+def test_filters_mean_what_they_mean_over_plain_rows(table, where):
+    plain, con = table.scan().to_arrow(), duckdb.connect()
+    con.register("trips", table.dataset())
+    con.register("plain", plain)
+    query = f"SELECT id FROM {{}} WHERE {where} ORDER BY id"
+    assert con.execute(query.format("trips")).fetchall() == con.execute(query.format("plain")).fetchall()
