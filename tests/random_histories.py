@@ -54,6 +54,8 @@ class Histories(RuleBasedStateMachine):
     table_type = "MERGE_ON_READ"
     ordering: str | None = "ts"
     clusters = True
+    model_type: type[Model] = Model
+    overwrites = True
     left_out: Mapping[str, str] = {}
     """Options of the table by which its files lack something of its rows."""
 
@@ -90,7 +92,9 @@ class Histories(RuleBasedStateMachine):
         if follows:
             self.options |= FOLLOWING
         self.followers = Followers(self.storage, f"memory://{uuid.uuid4().hex}")
-        self.model = Model(event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ")
+        self.model = self.model_type(
+            event_time=self.ordering is not None, merge_on_read=self.table_type == "MERGE_ON_READ"
+        )
         self.fresh = 0
         self.known: list[str] = []
         """Completed commits on the active timeline, in the order of instants."""
@@ -130,11 +134,13 @@ class Histories(RuleBasedStateMachine):
         some = batch(rows).select(["id", "part", "val"])
         self._write(rows, lambda table: table.upsert(some, partial=True), partial=True)
 
+    @precondition(lambda self: self.overwrites)
     @rule(rows=DIFFERENT)
     def insert_overwrite(self, rows):
         emptied = {row.part for row in rows}
         self._write(rows, lambda table: table.insert_overwrite(batch(rows)), emptied=emptied)
 
+    @precondition(lambda self: self.overwrites)
     @rule(rows=st.one_of(st.just([]), DIFFERENT))
     def insert_overwrite_table(self, rows):
         self._write(rows, lambda table: table.insert_overwrite_table(batch(rows)), emptied=None)
@@ -144,6 +150,7 @@ class Histories(RuleBasedStateMachine):
         if self.known:
             self._write((), lambda table: table.delete_partitions([f"{part[0]}*" if pattern else part]), emptied={part})
 
+    @precondition(lambda self: self.overwrites)
     @rule(rows=DIFFERENT, at=st.integers(1, 30), moment=MOMENTS)
     def insert_overwrite_dies(self, rows, at, moment):
         emptied = {row.part for row in rows}

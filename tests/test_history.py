@@ -8,6 +8,7 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.effort import SOAK, long_but
+from tests.moving_histories import MovingHistories
 from tests.random_histories import Histories
 
 
@@ -53,3 +54,11 @@ DROP = {"hoodie.datasource.write.drop.partition.columns": "true"}
 def test_any_history_of_a_table_whose_files_lack_something(kind, left_out, more):
     machine = type("Machine", (Histories,), {"table_type": kind, "ordering": "ts", "left_out": left_out})
     play(machine, *((20, 30) if more else (2, 16)))
+
+
+@pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
+def test_any_history_with_rows_that_move_reads_as_the_model_says(kind, ordering, more):
+    machine = type("Machine", (MovingHistories,), {"table_type": kind, "ordering": ordering})
+    play(machine, *((20, 30) if more else (3, 16)))

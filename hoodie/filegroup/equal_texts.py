@@ -33,8 +33,10 @@ _NO_VALUE = ":__"
 """In joined keys, where a value is null or "" (`NULL_KEY`, `EMPTY_KEY`), and perhaps elsewhere."""
 
 
-def key_texts(config: TableConfig, schema: pa.Schema) -> KeyTexts | None:
+def key_texts(config: TableConfig, schema: pa.Schema, *, by_path: bool = True) -> KeyTexts | None:
     """Which columns of the table may make equal texts of other values; None: each text stands for one value.
+
+    `by_path`: the path is a part of what a row is known by.
 
     Only texts do: a column of another type holds nothing that reads like a name of a column, or like the text of a null.
     Paths that are made of dates are the same for many values, as they are meant to be.
@@ -44,7 +46,7 @@ def key_texts(config: TableConfig, schema: pa.Schema) -> KeyTexts | None:
     kinds = config.key_settings.partition_kinds
     has_kinds = config.keygen is not KeyGeneratorType.CUSTOM or len(kinds) == len(config.partition_fields)
     paths: tuple[str, ...] = ()
-    if has_kinds and config.keygen is not KeyGeneratorType.TIMESTAMP:
+    if by_path and has_kinds and config.keygen is not KeyGeneratorType.TIMESTAMP:
         undated = [
             name
             for name, kind in zip_longest(config.partition_fields, kinds)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
 from hoodie.filegroup.merge import positions_in
+from hoodie.filegroup.picks import column_taken
 from hoodie.filegroup.slice_reader import read_slice
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
@@ -22,7 +24,7 @@ from hoodie.storage.base import Storage
 
 
 def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlice | None, rows: pa.Table) -> pa.Table:
-    """The rows with the stored values of the columns that the batch does not have; null where the key is not stored.
+    """The rows with the stored values of the columns that the batch does not have; as they are where the key is not stored.
 
     An absent ordering column is completed too: such a row ties with the stored one, so it wins.
 
@@ -35,11 +37,12 @@ def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlic
     if file_slice is not None:
         stored = stored_rows(storage, context, file_slice, rows.column(RECORD_KEY).combine_chunks(), absent)
         at = positions_in(rows.column(RECORD_KEY), stored.column(RECORD_KEY).combine_chunks())
-        where = pa.array(at, mask=at < 0)
+        source = np.where(at < 0, np.arange(len(at)), len(at) + at)
         for name in absent:
-            rows = rows.set_column(
-                rows.column_names.index(name), rows.schema.field(name), stored.column(name).take(where)
+            both = pa.chunked_array(
+                [*rows.column(name).chunks, *stored.column(name).chunks], rows.schema.field(name).type
             )
+            rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), column_taken(both, source))
     _require_whole(rows, context, absent)
     return rows
 

@@ -310,7 +310,7 @@ def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | No
     """The rows as one table; several of one key are reduced to the one that counts, where the write asks for that."""
     if not tables:
         return None
-    rows = in_schema(pa.concat_tables(tables), context)
+    rows = as_one(tables, context)
     if not context.combine:
         return rows
     if context.rule.merger is not None:
@@ -332,6 +332,20 @@ def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | No
     )
     folded = fold(entries, usable, rule)
     return rows if len(folded.rows) == rows.num_rows else folded_rows(rows, folded, np.arange(len(folded.rows)))
+
+
+def as_one(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table:
+    """Rows of several chunks, with the columns that the table has now; only some of the chunks may have marks of deletes."""
+    if any(table.schema != tables[0].schema for table in tables):
+        marked = any(DELETED in table.column_names for table in tables)
+        tables = [in_schema(_with_marks(table) if marked else table, context) for table in tables]
+    return in_schema(pa.concat_tables(tables), context)
+
+
+def _with_marks(rows: pa.Table) -> pa.Table:
+    if DELETED in rows.column_names:
+        return rows
+    return rows.append_column(pa.field(DELETED, pa.bool_()), pa.repeat(pa.scalar(False), rows.num_rows))
 
 
 def in_schema(rows: pa.Table, context: WriteContext) -> pa.Table:

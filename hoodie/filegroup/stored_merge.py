@@ -75,13 +75,14 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
         replaced, live = wins | ~dead, ~dead
         older = pa.Table.from_batches([batch.take(pa.array(rows[live]))])
         older = older if older.schema.equals(newer.rows.schema) else older.cast(newer.rows.schema)
-        merged = _merged(older, newer, entries[live], wins[live], rule)
+        merged = merged_rows(older, newer, entries[live], wins[live], rule)
     keep = np.ones(batch.num_rows, dtype=bool)
     keep[rows[replaced]] = False
     return MergedBatch(batch.filter(pa.array(keep)), merged, entries, deleted=int((replaced & dead).sum()))
 
 
-def _merged(older: pa.Table, newer: Newer, entries: np.ndarray, wins: np.ndarray, rule: MergeRule) -> pa.Table:
+def merged_rows(older: pa.Table, newer: Newer, entries: np.ndarray, wins: np.ndarray, rule: MergeRule) -> pa.Table:
+    """The chosen records with fields of the stored rows, where the rule lets these count."""
     rows = taken(newer.rows, entries)
     usable = dict(usable_values(rows, rule))
     for name, there in (newer.present or {}).items():

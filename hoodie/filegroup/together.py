@@ -20,9 +20,9 @@ from hoodie.filegroup.ordering import bools, whole
 from hoodie.filegroup.row_copies import copied_rows
 from hoodie.filegroup.run import (
     LogRows,
+    as_one,
     avro_of,
     deletes_of,
-    in_schema,
     new_attempt,
     run_write,
     split,
@@ -88,7 +88,7 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
     task_of = np.repeat(np.arange(len(tasks)), [sum(table.num_rows for table in each) for each in tables])
     if not len(task_of):
         return [None] * len(tasks)
-    rows = in_schema(pa.concat_tables([table for each in tables for table in each]), context).combine_chunks()
+    rows = as_one([table for each in tables for table in each], context).combine_chunks()
     if may_be_equal(rows, context, [task.partition_path for task in tasks]):
         return None
     if context.combine:

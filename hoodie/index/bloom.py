@@ -9,7 +9,7 @@ files every key is in one. Keys of files that it meets again stay in memory (`st
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,6 +39,7 @@ from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import (
     Chunk,
     ChunkPiece,
+    ChunkRange,
     LookupPack,
     LookupResult,
     LookupTask,
@@ -83,8 +84,18 @@ def pieces_by_partition(chunks: Sequence[Chunk]) -> dict[str, list[ChunkPiece]]:
     return found
 
 
+def whole_pieces(chunks: Sequence[Chunk]) -> list[ChunkPiece]:
+    """Each chunk as one piece, whatever partitions its rows are in."""
+    found = []
+    for number, chunk in enumerate(chunks):
+        if chunk.rows:
+            low, high = min(span.min_key for span in chunk.ranges), max(span.max_key for span in chunk.ranges)
+            found.append(ChunkPiece(number, replace(chunk, ranges=()), ChunkRange("", 0, chunk.rows, low, high)))
+    return found
+
+
 def plan_lookup(
-    pieces: dict[str, list[ChunkPiece]],
+    pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
     slices: Iterable[FileSlice],
     *,
     stage_to: str | None,
@@ -98,6 +109,7 @@ def plan_lookup(
     """One task for each base file in a partition of the batch; a hot file's candidate keys are split over several.
 
     Args:
+        pieces: by partition path; a plain sequence is sought in every partition.
         logs_before_base: logs of a slice that may hold keys which its base file lacks.
         visible: whose blocks count in them.
         stays: the write leaves base files as they are, but for small ones.
@@ -110,9 +122,10 @@ def plan_lookup(
             continue
         logs = logs_before_base(file_slice) if file_slice.logs else None
         partition_path = file_slice.group.partition_path
-        if partition_path not in shares:
-            shares[partition_path] = list(_shares(pieces.get(partition_path, ()), max_keys))
-        for share in shares[partition_path]:
+        sought, at = (pieces.get(partition_path, ()), partition_path) if isinstance(pieces, Mapping) else (pieces, "")
+        if at not in shares:
+            shares[at] = list(_shares(sought, max_keys))
+        for share in shares[at]:
             tasks.append(
                 LookupTask(
                     file_slice.base, share, stage_to, prune_by_range, logs, visible, stays=stays, unstored=unstored
@@ -139,10 +152,14 @@ def _shares(pieces: Iterable[ChunkPiece], max_keys: int) -> Iterator[tuple[Chunk
 
 
 def packed_lookups(
-    tasks: Iterable[LookupTask], *, small_bytes: int = SMALL_FILE_BYTES, pack_bytes: int = PACK_BYTES
+    tasks: Iterable[LookupTask],
+    *,
+    small_bytes: int = SMALL_FILE_BYTES,
+    pack_bytes: int = PACK_BYTES,
+    across: bool = False,
 ) -> list[LookupPack]:
     """The tasks, those of small files of one partition together, the newest files last: packs of files that stay are the same
-    for each write.
+    for each write. `across`: those of all partitions, as they all seek the same keys.
     """
     packs: list[LookupPack] = []
     to_pack: list[LookupTask] = []
@@ -155,7 +172,8 @@ def packed_lookups(
     room = 0
     for task in sorted(to_pack, key=lambda task: (task.base.partition_path, task.base.instant)):
         size = task.base.size_bytes
-        if small and (size > room or small[-1].base.partition_path != task.base.partition_path):
+        apart = not across and bool(small) and small[-1].base.partition_path != task.base.partition_path
+        if small and (size > room or apart):
             packs.append(LookupPack(tuple(small)))
             small.clear()
         if not small:

@@ -64,6 +64,8 @@ COLUMNAR_SHRINK = 3
 
 DELETED = "*deleted"
 """Column of prepared rows that marks deletes; no table has a column of a name that Avro does not allow."""
+ARRIVAL = "*arrival"
+"""Column of prepared rows where keys are unique in the whole table: their order before they were sorted by partition path."""
 PLACE = "*place"
 """Column of rows on their way into a log: the row number in the base file of the stored row, -1 where it is not known."""
 

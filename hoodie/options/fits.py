@@ -27,7 +27,7 @@ from hoodie.options.table import (
     no_virtual_keys,
 )
 from hoodie.options.table_options import PAYLOAD_CLASS, TableOptions
-from hoodie.options.values import SUPPORTED_KEY_GENERATORS, KeyGeneratorType
+from hoodie.options.values import GLOBAL_INDEXES, SUPPORTED_KEY_GENERATORS, IndexType, KeyGeneratorType
 from hoodie.options.write import WriteOptions
 
 _RECORD_INDEX = "record_index"
@@ -111,6 +111,7 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         # A table without one may have writers that each bring their own: older versions of Hudi do not store it.
         ("delete marker", _marker(config.delete_marker), _marker(config.delete_marker and requested.delete_marker)),
         *compared_settings(config.key_settings, requested.key_settings),
+        ("index type", config.global_index, _other_index(config, requested)),
         *compared(config.buckets, requested.index, requested.bucket_count, requested.bucket_fields),
     ]
     wrong = [
@@ -156,6 +157,11 @@ def _asked_keygen(requested: TableOptions) -> KeyGeneratorType | None:
 
 def _columns_of(requested: TableOptions) -> tuple[str, ...] | None:
     return None if requested.partition_fields is None else requested.partition_columns
+
+
+def _other_index(config: TableConfig, requested: TableOptions) -> IndexType | None:
+    """None where it keeps keys unique in the whole table, too."""
+    return None if config.global_index is None or requested.index in GLOBAL_INDEXES else requested.index
 
 
 def _drops(config: TableConfig, requested: TableOptions) -> bool | None:

@@ -13,14 +13,16 @@ INDEX_TYPE = key(
     one_of(
         IndexType,
         known=(
-            *("GLOBAL_BLOOM", "GLOBAL_SIMPLE", "INMEMORY", "FLINK_STATE", "HBASE"),
+            *("INMEMORY", "FLINK_STATE", "HBASE"),
             *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
         ),
     ),
     "BLOOM",
 )
-"""How keys are found in files. SIMPLE is served by the same look-up as BLOOM. BUCKET is a layout: it is chosen when the table is
-created (or written first), and later writes need no option; the hash of a key then names its file group."""
+"""How keys are found in files. SIMPLE is served by the same look-up as BLOOM. GLOBAL_BLOOM and GLOBAL_SIMPLE look in all partitions:
+a key is unique in the whole table, and an upsert moves its row to another partition. BUCKET is a layout: the hash of a key names its
+file group. BUCKET and the global ones are chosen when the table is created (or written first), and later writes need no option. For
+a table that Apache Hudi made, each write says GLOBAL_BLOOM or GLOBAL_SIMPLE."""
 BUCKET_COUNT = key("hoodie.bucket.index.num.buckets", whole(1), None)
 """With index type BUCKET: file groups of a partition; it cannot be changed later. Unset: 256 in a new table (Apache Hudi's
 default), in one that Apache Hudi wrote as its files say."""
@@ -50,6 +52,11 @@ class IndexOptions:
     """Keys up to which a DYNAMIC_V0 filter grows; with more keys false positives become frequent."""
     prune_by_ranges: bool = option("hoodie.bloom.index.prune.by.ranges", boolean(), True)
     """Skip files whose key range does not hold the key."""
+    bloom_moves_rows: bool = option("hoodie.bloom.index.update.partition.path", boolean(), True)
+    """With index type GLOBAL_BLOOM: an upsert moves a row to the partition that it says. False: the row stays in the partition where
+    its key is stored, and its partition column says another one."""
+    simple_moves_rows: bool = option("hoodie.simple.index.update.partition.path", boolean(), True)
+    """The same with index type GLOBAL_SIMPLE."""
 
     OTHERS: ClassVar[Keys] = (
         BUCKET_COUNT,

@@ -29,6 +29,7 @@ from hoodie.options.mergers import is_registered, not_registered
 from hoodie.options.merging import PAYLOAD, creation_mode, merge_rule, merging_properties, special_payload
 from hoodie.options.table_options import TableOptions
 from hoodie.options.values import (
+    GLOBAL_INDEXES,
     KEY_GENERATOR_CLASSES,
     KEY_GENERATOR_TYPES,
     SUPPORTED_KEY_GENERATORS,
@@ -66,6 +67,7 @@ CDC = "hoodie.table.cdc.enabled"
 METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MOR_INSERTS = "hoodie.python.mor.inserts"
+INDEX = "hoodie.python.index.type"
 
 PROPERTY_OF: Mapping[str, str] = {
     "record_key_fields": _RECORD_KEY,
@@ -82,6 +84,7 @@ PROPERTY_OF: Mapping[str, str] = {
     "populate_meta_fields": META_FIELDS,
     "drops_partition_columns": DROP_COLUMNS,
     "mor_inserts": _MOR_INSERTS,
+    "global_index": INDEX,
     "timezone": _TIMEZONE,
     "timeline_folder": V8.timeline.property,
     "history_folder": V6.history.property,
@@ -131,6 +134,8 @@ class TableConfig:
     """Every property as it stands, unknown ones too. Not in the repr: some may be secrets."""
     key_settings: KeySettings = field(default_factory=KeySettings)
     """How keys and paths are made, as far as the properties say it."""
+    global_index: IndexType | None = None
+    """The index by which keys are unique in the whole table, where our properties say it; Apache Hudi's do not."""
 
     @property
     def layout(self) -> Layout:
@@ -140,7 +145,7 @@ class TableConfig:
     @property
     def index(self) -> IndexType | None:
         """The index that the table remembers; None: each write says its own."""
-        return None if self.buckets is None else IndexType.BUCKET
+        return self.global_index if self.buckets is None else IndexType.BUCKET
 
     @property
     def generates_keys(self) -> bool:
@@ -248,6 +253,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         CDC: "false",
         _MOR_INSERTS: MorInserts.BASE_FILE if base_file_inserts else "",
         **layout_properties(buckets),
+        INDEX: options.index if options.index in GLOBAL_INDEXES else "",
         **key_properties(settings),
     }
     return {key: str(value) for key, value in properties.items() if value}
@@ -382,6 +388,7 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
         buckets=read.buckets(keys),
         raw=dict(properties),
         key_settings=read.key_settings(typed),
+        global_index=read.choice(INDEX, IndexType, None),
     )
 
 

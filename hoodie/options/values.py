@@ -36,7 +36,13 @@ class KeyGeneratorType(StrEnum):
 class IndexType(StrEnum):
     BLOOM = "BLOOM"
     SIMPLE = "SIMPLE"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
     BUCKET = "BUCKET"
+
+
+GLOBAL_INDEXES = (IndexType.GLOBAL_BLOOM, IndexType.GLOBAL_SIMPLE)
+"""By these a key is unique in the whole table."""
 
 
 class SortMode(StrEnum):

@@ -46,12 +46,9 @@ REASONS: dict[str, tuple[str, ...]] = {
             "hoodie.table.secondary.",
         ),
     ),
-    "it counts with an index of all partitions only, which is refused where it is asked for": (
-        *("hoodie.bloom.index.update.partition.path", "hoodie.simple.index.update.partition.path"),
-        *("hoodie.hbase.index.", "hoodie.index.hbase.", "hoodie.global."),
-    ),
+    "it counts with an index that is refused where it is asked for": (*("hoodie.hbase.index.", "hoodie.index.hbase."),),
     "there is a task for each file, and nothing is shuffled, cached or sampled": (
-        *("hoodie.bloom.index.", "hoodie.simple.index.", "hoodie.finalize.write.", "hoodie.markers."),
+        *("hoodie.bloom.index.", "hoodie.simple.index.", "hoodie.global.", "hoodie.finalize.write.", "hoodie.markers."),
         *("hoodie.file.listing.", "hoodie.rollback.parallelism", "hoodie.archive.delete.", "hoodie.clean.parallelism"),
         *("hoodie.cleaner.parallelism", "hoodie.clustering.max.parallelism", "hoodie.clustering.group.read."),
         *("hoodie.write.status.storage.", "hoodie.write.tagged.record.", "hoodie.partition.ttl.strategy.stats."),

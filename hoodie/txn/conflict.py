@@ -41,11 +41,13 @@ class Conflict(NamedTuple):
 
 
 ABSENT_IN = "hoodie.python.absent.in"
-"""Key in a commit's extra metadata: a JSON list of the partitions in which a delete found keys to be absent."""
+"""Key in a commit's extra metadata: a JSON list of the partitions in which a delete found keys to be absent; null: in all."""
 
 
 def format_absent_in(partitions: Partitions) -> dict[str, str]:
     """The entry of a delete's metadata."""
+    if partitions is None:
+        return {ABSENT_IN: "null"}
     return {ABSENT_IN: json.dumps(sorted(partitions))} if partitions else {}
 
 
@@ -63,7 +65,8 @@ def find_missed_delete(
     inserted = {path for path, stats in ours.write_stats.items() if any(stat.num_inserts for stat in stats)}
     exposed = {path for path in inserted if _among(path, absent_in)}
     for other, metadata in others:
-        missed = sorted(exposed & _absent_in(metadata)) if other.time > instant else ()
+        theirs = _absent_in(metadata)
+        missed = sorted(path for path in exposed if _among(path, theirs)) if other.time > instant else ()
         if missed:
             return (
                 f"{other} found keys that it deletes absent from partition {missed[0]!r}, into which this write inserts"
@@ -71,13 +74,15 @@ def find_missed_delete(
     return None
 
 
-def _absent_in(metadata: CommitMetadata) -> set[str]:
+def _absent_in(metadata: CommitMetadata) -> Partitions:
     """Nothing where the entry is damaged: it is no more than a hint for writers of this moment."""
     try:
         found = json.loads(metadata.extra.get(ABSENT_IN, "[]"))
     except ValueError:
-        return set()
-    return {path for path in found if isinstance(path, str)} if isinstance(found, list) else set()
+        return frozenset()
+    if found is None:
+        return None
+    return frozenset(path for path in found if isinstance(path, str)) if isinstance(found, list) else frozenset()
 
 
 def find_conflict(

@@ -148,7 +148,7 @@ class Attempt:
 
     def locate(self, snapshot: Snapshot) -> Located:
         """Where the rows go, as far as an index has to find it out before there is an instant."""
-        batch = self._batch if self._places_rows else replace(self._batch, chunks=())
+        batch = replace(self._batch, schema=self._schema, chunks=self._batch.chunks if self._places_rows else ())
         found = self._placement.locate(self._context, batch, snapshot, self._label, self.located)
         self.located = found
         return found
@@ -206,7 +206,7 @@ class Attempt:
         return replace(
             transaction.write_context(self._schema, options.file_options()),
             combine=options.combine or self._placement.combines,
-            key_texts=key_texts(context.config, self._schema),
+            key_texts=key_texts(context.config, self._schema, by_path=not self._placement.is_global),
             given=tuple(batch.given.names) if rules.partial else None,
             sort_by_key=rules.sorts,
             row_copies=how_to_copy(
@@ -303,10 +303,12 @@ class Attempt:
     def _footing(self, plan: WritePlan) -> Footing:
         appended: dict[FileGroupId, int] = {}
         for task in plan.tasks if self._logs_stand_alone else ():
-            if isinstance(task, AppendTask):
+            if isinstance(task, AppendTask) and task.slice.group not in plan.left:
                 group = task.slice.group
                 appended[group] = min(task.log_version, appended.get(group, task.log_version))
-        return Footing(plan.based_on, plan.absent_in, appended, self._heeds_deletes)
+        # Where keys are unique in the whole table a delete may mean that another write has moved the row.
+        heeds_deletes = self._heeds_deletes or self._placement.is_global
+        return Footing(plan.based_on, plan.absent_in, appended, heeds_deletes)
 
     @property
     def _logs_stand_alone(self) -> bool:
@@ -366,8 +368,7 @@ class Attempt:
                 _require_same_rows(self._context, self._batch.found_on, now, plan)
             self._refuse_clustered(now, plan)
             return plan
-        touched = dict.fromkeys(span.partition_path for chunk in self._batch.chunks for span in chunk.ranges)
-        slices = now.view.latest_slices(touched)
+        slices = located.slices(now.view)
         if not located.holds(slices):
             raise StaleSnapshotError(
                 f"another writer changed table {name!r} while keys were looked up; run the write again"

@@ -23,6 +23,7 @@ from hoodie.model.plans import ChunkPiece, CreateTask, Matches, RowsTask, WriteR
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.view import FileSystemView
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Target, WritePlan, append_of, merge_of
@@ -41,6 +42,9 @@ class FoundBuckets:
     def ways(self, plan: WritePlan) -> Mapping[str, int]:
         return {"bucket": len({(task.partition_path, task.file_id) for task in plan.tasks})}
 
+    def slices(self, view: FileSystemView) -> list[FileSlice]:
+        return view.latest_slices(self.pieces)
+
     def holds(self, slices: Sequence[FileSlice]) -> bool:
         return True
 
@@ -57,6 +61,7 @@ class ByBucket:
     combines: ClassVar = True
     starts_anywhere: ClassVar = False
     rows_may_move: ClassVar = False
+    is_global: ClassVar = False
 
     @classmethod
     def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByBucket:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -15,12 +15,14 @@ from hoodie.index.stored_keys import KnownFiles, held_key_bytes
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import LookupResult, WriteResult
+from hoodie.model.plans import ChunkPiece, LookupResult, WriteResult
 from hoodie.options.table import TableConfig
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.view import FileSystemView
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Tagged, Target, WritePlan, plan_write
@@ -31,18 +33,31 @@ class FoundKeys:
     """Rows of a batch with the base files that hold their keys."""
 
     tagged: Tagged
-    looked_into: Mapping[FileGroupId, str] | None
+    lookups: Sequence[LookupResult] = ()
+    """As they were found."""
+    looked_into: Mapping[FileGroupId, str] | None = None
     """File group -> name of its base file; None: nothing was looked up."""
+    read: Mapping[FileGroupId, FileSlice] = field(default_factory=dict)
+    """The slices whose rows, those in logs too, decided where rows go."""
+    chunks: int = 0
+    """Numbers of chunks below this one are taken."""
 
     def ways(self, plan: WritePlan) -> Mapping[str, int]:
-        return dict(Counter(result.how for result in self.tagged.lookups))
+        return dict(Counter(result.how for result in self.lookups))
 
     @property
     def opened(self) -> int:
-        return sum(1 for result in self.tagged.lookups if result.how != "range")
+        return sum(1 for result in self.lookups if result.how != "range")
+
+    def slices(self, view: FileSystemView) -> list[FileSlice]:
+        return view.latest_slices(view.every_partition() if self.tagged.in_whole_table else self.tagged.pieces)
 
     def holds(self, slices: Sequence[FileSlice]) -> bool:
-        return self.looked_into is None or self.looked_into == _bases(slices)
+        if self.looked_into is None:
+            return True
+        now = {each.group: each for each in slices}
+        same = all(group in now and _contents(now[group]) == _contents(each) for group, each in self.read.items())
+        return same and self.looked_into == bases_of(slices)
 
     def plan(self, target: Target) -> WritePlan:
         return plan_write(self.tagged, target)
@@ -64,6 +79,7 @@ class ByKey:
     combines: ClassVar = False
     starts_anywhere: ClassVar = True
     rows_may_move: ClassVar = True
+    is_global: ClassVar = False
 
     @classmethod
     def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByKey:
@@ -88,33 +104,43 @@ class ByKey:
         known: object = None,
     ) -> FoundKeys:
         pieces = pieces_by_partition(batch.chunks)
-        lookups: list[LookupResult] = []
-        looked_into = None
-        if self.step is not None:
-            slices = snapshot.view.latest_slices(pieces)
-            looked_into = _bases(slices)
-            lookups = _still_true(known, slices, snapshot) if isinstance(known, FoundKeys) else []
-            probed_paths = {result.base.path for result in lookups}
-            tasks = plan_lookup(
-                pieces,
-                [s for s in slices if s.base is None or s.base.path not in probed_paths],
-                stage_to=batch.folder,
-                prune_by_range=self.prune_by_range,
-                logs_before_base=snapshot.view.logs_before_base,
-                visible=snapshot.timeline.visible(),
-                stays=self.stays,
-                unstored=None if snapshot.schema is None else unstored_of(context.config, snapshot.schema),
-            )
-            run = partial(run_lookups, context.storage, context.cache)
-            at_once = context.storage.can.at_once
-            found = batch.engine.run(run, packed_lookups(tasks), label=label(Step.LOOK_UP), at_once=at_once)
-            lookups += [result for results in found for result in results]
-            if self.refuses_stored:
-                _refuse_stored(context, batch, lookups)
-        tagged = Tagged(
-            pieces, lookups, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged
+        tagged = Tagged(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
+        if self.step is None:
+            return FoundKeys(tagged)
+        slices = snapshot.view.latest_slices(pieces)
+        lookups = self.looked_up(context, batch, snapshot, label(self.step), known, pieces, slices)
+        return FoundKeys(replace(tagged, lookups=lookups), lookups, bases_of(slices))
+
+    def looked_up(
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        label: str,
+        known: object,
+        pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
+        slices: Sequence[FileSlice],
+    ) -> list[LookupResult]:
+        """Which rows of the pieces have their keys in the slices. `pieces`: as `plan_lookup` has them."""
+        lookups = _still_true(known, slices, snapshot) if isinstance(known, FoundKeys) else []
+        probed_paths = {result.base.path for result in lookups}
+        tasks = plan_lookup(
+            pieces,
+            [s for s in slices if s.base is None or s.base.path not in probed_paths],
+            stage_to=batch.folder,
+            prune_by_range=self.prune_by_range,
+            logs_before_base=snapshot.view.logs_before_base,
+            visible=snapshot.timeline.visible(),
+            stays=self.stays,
+            unstored=None if snapshot.schema is None else unstored_of(context.config, snapshot.schema),
         )
-        return FoundKeys(tagged, looked_into)
+        packs = packed_lookups(tasks, across=not isinstance(pieces, Mapping))
+        run = partial(run_lookups, context.storage, context.cache)
+        found = batch.engine.run(run, packs, label=label, at_once=context.storage.can.at_once)
+        lookups += [result for results in found for result in results]
+        if self.refuses_stored:
+            _refuse_stored(context, batch, lookups)
+        return lookups
 
     def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
         return held_key_bytes(context.cache, files) if batch.in_process else 0
@@ -130,10 +156,16 @@ def _still_true(former: FoundKeys, slices: Sequence[FileSlice], snapshot: Snapsh
     """What was found in base files that are still there. Logs beside them with keys that they lack have to be asked again."""
     before_base = snapshot.view.logs_before_base
     same = {s.base.path for s in slices if s.base is not None and not (s.logs and before_base(s))}
-    return [result for result in former.tagged.lookups if result.base.path in same]
+    return [result for result in former.lookups if result.base.path in same]
 
 
-def _bases(slices: Sequence[FileSlice]) -> dict[FileGroupId, str]:
+def _contents(file_slice: FileSlice) -> tuple[InstantTime, tuple[str, ...]]:
+    """What readers see of a slice."""
+    logs = tuple(log.name for log in file_slice.logs if log.committed_bytes is not None)
+    return file_slice.base_instant, logs
+
+
+def bases_of(slices: Sequence[FileSlice]) -> dict[FileGroupId, str]:
     return {file_slice.group: file_slice.base.name for file_slice in slices if file_slice.base is not None}
 
 

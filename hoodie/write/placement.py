@@ -16,8 +16,10 @@ from hoodie.options.table import TableConfig
 from hoodie.options.values import DuplicatePolicy, IndexType
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.view import FileSystemView
 from hoodie.write.batch import Batch
 from hoodie.write.by_bucket import ByBucket
+from hoodie.write.by_global_key import ByGlobalBloom, ByGlobalSimple
 from hoodie.write.by_key import ByKey
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Target, WritePlan
@@ -33,8 +35,11 @@ class Located(Protocol):
     def ways(self, plan: WritePlan) -> Mapping[str, int]:
         """How it was found out -> for how many files, for the result of the commit."""
 
+    def slices(self, view: FileSystemView) -> list[FileSlice]:
+        """The newest slices of the partitions that it is about."""
+
     def holds(self, slices: Sequence[FileSlice]) -> bool:
-        """Whether it is true of these file slices, too: the newest ones of the batch's partitions."""
+        """Whether it is true of these file slices, too: the newest ones of those partitions."""
 
     def plan(self, target: Target) -> WritePlan:
         """Which files of the target take which rows."""
@@ -51,6 +56,8 @@ class Placement(Protocol):
     """A row whose key is new may start a file group of its own."""
     rows_may_move: ClassVar[bool]
     """A clustering may move rows to other file groups: the index finds them there."""
+    is_global: ClassVar[bool]
+    """A key is unique in the whole table, not only in its partition: its row may move from one to another."""
 
     @classmethod
     def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> Placement:
@@ -87,6 +94,8 @@ class Placement(Protocol):
 PLACEMENTS: Mapping[IndexType, type[Placement]] = {
     IndexType.BLOOM: ByKey,
     IndexType.SIMPLE: ByKey,
+    IndexType.GLOBAL_BLOOM: ByGlobalBloom,
+    IndexType.GLOBAL_SIMPLE: ByGlobalSimple,
     IndexType.BUCKET: ByBucket,
 }
 
@@ -96,13 +105,20 @@ def placement_class(config: TableConfig) -> type[Placement]:
     return PLACEMENTS[config.index or IndexType.BLOOM]
 
 
+def _index_of(config: TableConfig, said: IndexType) -> IndexType:
+    """The index of a write: that of the table, or, where it has none, that which the write says."""
+    if config.index is None:
+        return IndexType.BLOOM if said is IndexType.BUCKET else said
+    return said if PLACEMENTS[said].is_global and PLACEMENTS[config.index].is_global else config.index
+
+
 def placement_of(config: TableConfig, rules: OperationRules, options: WriteOptions) -> Placement:
     """The placement that the table's index asks for.
 
     Raises:
         OptionError: the write asks for what this index cannot do.
     """
-    chosen = placement_class(config)
+    chosen = PLACEMENTS[_index_of(config, options.index.type)]
     if options.stored_keys is not DuplicatePolicy.NONE and not chosen.looks_up:
         raise OptionError(
             f"table {config.name!r} has the {str(config.index).lower()} index, which looks no keys up, so an insert cannot drop rows "

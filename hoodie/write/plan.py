@@ -67,6 +67,15 @@ class Tagged:
     """Rows that come into an existing base file leave the rows there that have the same key."""
     ranged: bool = False
     """Chunks are sorted by partition path and key: each new file takes a range of keys (see `Inserts` for the other way)."""
+    in_whole_table: bool = False
+    """Keys were looked up in all partitions, so that a key which was not found is absent in the whole table."""
+    aside: Mapping[str, Sequence[Matches]] = field(default_factory=dict)
+    """By partition path: rows of the batch that are not written; other rows stand for them."""
+    read: frozenset[FileGroupId] = frozenset()
+    """File groups whose rows decided where rows of the batch go."""
+    left: frozenset[FileGroupId] = frozenset()
+    """File groups that rows leave for other partitions. On merge-on-read tables too they get a new base file where they can: the
+    read-optimized view would have such a row in both places until a compaction."""
 
     @once
     def lookups_in(self) -> Mapping[str, Sequence[LookupResult]]:
@@ -87,6 +96,8 @@ class WritePlan:
     are replaced: they stand in the way of others' inserts. None: the whole table."""
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By partition path: ids of the file groups that the write replaces; in `based_on` too."""
+    left: frozenset[FileGroupId] = frozenset()
+    """As `Tagged` has it: what is written elsewhere depends on their rows."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,8 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
             share = inserts.pop(file_slice.group.file_id, None)
             if not matches and share is None:
                 continue
-            merge = target.table_type is TableType.COPY_ON_WRITE or share is not None
+            leaves = file_slice.group in tagged.left and file_slice.group not in target.busy
+            merge = target.table_type is TableType.COPY_ON_WRITE or share is not None or leaves
             based_on[file_slice.group] = file_slice.base_instant
             common = RowsTask(
                 number=len(tasks),
@@ -149,7 +161,11 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
     if tagged.updates and not tagged.inserts:
         matches_of = {path: _known(tagged, path, by_partition.get(path, ())) for path in tagged.pieces}
         absent |= {path for path in tagged.pieces if _fresh(tagged, path, matches_of[path])}
-    return WritePlan(tuple(tasks), based_on, absent)
+    for file_slice in target.slices:
+        if file_slice.group in tagged.read:
+            based_on[file_slice.group] = file_slice.base_instant
+    everywhere = tagged.in_whole_table and bool(absent)
+    return WritePlan(tuple(tasks), based_on, None if everywhere else absent, left=tagged.left)
 
 
 def append_of(rows: RowsTask, file_slice: FileSlice, target: Target) -> list[AppendTask]:
@@ -228,10 +244,11 @@ def _insert_shares(
 
 
 def _known(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]) -> tuple[Matches, ...]:
-    """The rows whose keys are in the slices, which are of this partition."""
+    """The rows whose keys are in the slices, which are of this partition, and those that others stand for."""
     file_ids = {s.group.file_id for s in slices}
     lookups = tagged.lookups_in.get(partition_path, ())
-    return tuple(m for r in lookups if r.base.file_id in file_ids for m in r.matches)
+    stored = [m for r in lookups if r.base.file_id in file_ids for m in r.matches]
+    return (*stored, *tagged.aside.get(partition_path, ()))
 
 
 def _fresh(tagged: Tagged, partition_path: str, stored_matches: Sequence[Matches]) -> int:

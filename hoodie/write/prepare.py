@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,7 +22,7 @@ from hoodie.keygen.generator import KeyGenerator
 from hoodie.keygen.unstored import FolderValues
 from hoodie.model.arrow_bytes import pieces_of, rows_bytes
 from hoodie.model.meta_fields import IS_DELETED, PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import DELETED, Chunk, DeleteMarker
+from hoodie.model.plans import ARRIVAL, DELETED, Chunk, DeleteMarker
 from hoodie.model.tuning import TUNING
 from hoodie.storage.base import Storage
 from hoodie.write.fit import fit
@@ -46,6 +47,8 @@ class Preparation:
     keys_given: bool = False
     """The batch's meta columns say keys and paths: deletes from a table that has no key columns."""
     chunk_bytes: int = TUNING.chunk_bytes
+    keeps_order: bool = False
+    """Rows of one key may be in several partitions of the batch, and the later one counts."""
     folders: FolderValues | None = None
     """Where only the names of folders say the values of partition columns."""
 
@@ -93,6 +96,8 @@ def _chunk(
     memory: RowMemory | None,
 ) -> Chunk:
     rows = prepare_rows(pa.Table.from_batches(batches), preparation)
+    if preparation.keeps_order:
+        rows = rows.append_column(ARRIVAL, pa.array(np.arange(rows.num_rows, dtype=np.int32)))
     chunk = make_chunk(rows, storage=storage, stage_to=stage_to, sort_by_key=preparation.sort_by_key)
     return chunk if memory is None else memory.held(chunk)
 

@@ -176,6 +176,7 @@ def plan_preparation(
         marker=context.rule.delete_marker or options.delete_marker,
         keys_given=by_meta,
         chunk_bytes=context.tuning.chunk_bytes,
+        keeps_order=rules.looks_up and placement_of(config, rules, options).is_global,
         folders=folder_values(config, schema),
     )
 

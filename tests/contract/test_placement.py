@@ -5,7 +5,7 @@ import pytest
 from hoodie.errors import OptionError
 from hoodie.options.values import IndexType
 from hoodie.write.placement import PLACEMENTS
-from tests.memory_tables import Input, batch, keys, new_table, opened, snapshot_of
+from tests.memory_tables import Input, batch, keys, new_table, opened, plain, snapshot_of
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
 
@@ -78,3 +78,96 @@ def test_rows_are_found_after_a_clustering_or_none_is_made(table, index):
     else:
         with pytest.raises(OptionError, match="nothing was clustered"):
             table.cluster(["val"])
+
+
+# -- indexes by which a key is unique in the whole table ---------------------------------------------------------------
+
+GLOBAL = [each for each in IndexType if PLACEMENTS[each].is_global]
+
+
+@pytest.fixture(params=GLOBAL)
+def global_index(request):
+    return request.param
+
+
+@pytest.fixture
+def whole(kind, global_index):
+    """A table in which k0 to k3 are in partition a."""
+    storage, clock = new_table(table_type=kind, ordering="ts", more={"hoodie.index.type": global_index})
+    table = opened(storage, clock)
+    table.upsert(batch([Input(f"k{n}", "a", n, 5) for n in range(4)]))
+    return table
+
+
+def read_optimized(table):
+    return sorted(table.scan(query="read_optimized").to_arrow().select(["id", "part", "val"]).to_pylist(), key=repr)
+
+
+def test_a_row_of_another_partition_moves_there_in_every_view(whole):
+    before = whole.timeline.commits[-1]
+    result = whole.upsert(batch([Input("k1", "b/c", 11, 6), Input("k9", "b/c", 9, 6)]))
+    now = [("k0", "a", 0), ("k1", "b/c", 11), ("k2", "a", 2), ("k3", "a", 3), ("k9", "b/c", 9)]
+    assert (result.inserted, result.deleted) == (2, 1)
+    assert values(whole) == now
+    assert [tuple(row.values()) for row in read_optimized(whole)] == now
+    assert [row[0] for row in plain(whole.scan(as_of=before.time, meta_columns=True))] == ["k0", "k1", "k2", "k3"]
+    assert sorted(row["id"] for row in whole.changes(since=before.time).to_arrow().to_pylist()) == ["k1", "k9"]
+
+
+def test_a_row_goes_and_comes_back(whole):
+    for n in range(3):
+        whole.upsert(batch([Input("k1", "b/c", 11 + n, 6 + 2 * n)]))
+        whole.upsert(batch([Input("k1", "a", 21 + n, 7 + 2 * n)]))
+    assert values(whole) == [("k0", "a", 0), ("k1", "a", 23), ("k2", "a", 2), ("k3", "a", 3)]
+
+
+def test_a_row_that_is_older_than_the_stored_one_does_not_move(whole):
+    whole.upsert(batch([Input("k1", "b/c", 11, 4)]))
+    assert values(whole) == [(f"k{n}", "a", n) for n in range(4)]
+
+
+def test_a_delete_finds_its_key_in_any_partition(whole):
+    whole.delete(keys([Input("k1", "b/c")]))
+    whole.upsert(batch([Input("k2", "b/c", 0, 6, True), Input("k3", "b/c", 0, 4, True)]))
+    assert values(whole) == [("k0", "a", 0), ("k3", "a", 3)]  # a delete that is older than the row does not count
+
+
+def test_rows_of_one_key_in_two_partitions_of_a_batch_are_one(whole):
+    rows = [Input("k7", "b/c", 1, 6), Input("k7", "a", 2, 6), Input("k1", "b/c", 3, 7), Input("k1", "a", 4, 6)]
+    whole.upsert(batch(rows))
+    assert values(whole) == [("k0", "a", 0), ("k1", "b/c", 3), ("k2", "a", 2), ("k3", "a", 3), ("k7", "a", 2)]
+
+
+def test_a_row_stays_where_it_is_if_an_option_says_so(whole):
+    stays = {f"hoodie.{name}.index.update.partition.path": "false" for name in ("bloom", "simple")}
+    whole.upsert(batch([Input("k1", "b/c", 11, 6)]), stays)
+    (row,) = [row for row in whole.scan(meta_columns=True).to_arrow().to_pylist() if row["id"] == "k1"]
+    assert (row["_hoodie_partition_path"], row["part"], row["val"]) == ("a", "b/c", 11)
+    whole.upsert(batch([Input("k1", "b/c", 12, 7)]))
+    (row,) = [row for row in whole.scan(meta_columns=True).to_arrow().to_pylist() if row["id"] == "k1"]
+    assert (row["_hoodie_partition_path"], row["part"], row["val"]) == ("b/c", "b/c", 12)
+
+
+def test_an_insert_drops_a_row_whose_key_is_in_another_partition(whole):
+    rows = [Input("k1", "b/c", 11, 9), Input("k8", "a", 1), Input("k8", "b/c", 2)]
+    whole.insert(batch(rows), {"hoodie.datasource.insert.dup.policy": "drop"})
+    assert values(whole) == [*((f"k{n}", "a", n) for n in range(4)), ("k8", "b/c", 2)]
+
+
+def test_a_key_that_is_in_two_partitions_already_is_there_once_after_an_upsert(kind, global_index):
+    storage, clock = new_table(table_type=kind, ordering="ts")
+    table = opened(storage, clock)
+    table.upsert(batch([Input("k1", "a", 1, 5), Input("k1", "b/c", 2, 7), Input("k2", "a", 3, 5)]))
+    table.upsert(batch([Input("k1", "a", 4, 8)]), {"hoodie.index.type": global_index})
+    assert values(table) == [("k1", "a", 4), ("k2", "a", 3)]
+
+
+def test_a_moved_row_keeps_columns_that_the_batch_lacks(whole):
+    some = batch([Input("k1", "b/c", 11)]).select(["id", "part", "val"])
+    whole.upsert(some, partial=True)
+    assert [row[:4] for row in snapshot_of(whole) if row[0] == "k1"] == [("k1", "b/c", 11, 5)]
+
+
+def test_the_table_remembers_an_index_of_the_whole_table(whole):
+    with pytest.raises(OptionError, match="index type is 'GLOBAL_"):
+        whole.upsert(batch([Input("k1", "b/c", 11, 6)]), {"hoodie.index.type": "BLOOM"})

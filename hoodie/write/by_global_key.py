@@ -1,0 +1,164 @@
+"""Placement by looking keys up in all partitions: a key is unique in the whole table, and its row may go from one to another.
+
+One commit deletes the row where it was and inserts it where it belongs now. With `...update.partition.path=false` the row stays in
+the partition where its key is stored, whatever its columns say. These are the indexes GLOBAL_BLOOM and GLOBAL_SIMPLE of Apache Hudi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+from hoodie.index.bloom import pieces_by_partition, whole_pieces
+from hoodie.index.moves import Moved, MoveTask, run_moves
+from hoodie.keygen.unstored import unstored_of
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import InstantTime
+from hoodie.model.plans import LookupResult, Matches, WriteContext
+from hoodie.options.index import IndexOptions
+from hoodie.options.mergers import runnable
+from hoodie.options.table import TableConfig
+from hoodie.options.write import WriteOptions
+from hoodie.view.context import Snapshot, TableContext
+from hoodie.write.batch import Batch
+from hoodie.write.by_key import ByKey, FoundKeys, bases_of
+from hoodie.write.keys import table_keys
+from hoodie.write.operation_rules import OperationRules, Step
+from hoodie.write.plan import Tagged
+
+_SHARE_ROWS = 1_000_000
+"""Rows of a batch that one task decides on."""
+
+
+@dataclass(frozen=True)
+class ByGlobalKey(ByKey):
+    options: WriteOptions
+    partial: bool
+    is_global: ClassVar = True
+
+    @classmethod
+    def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByGlobalKey:
+        return cls(**vars(ByKey.of(config, rules, options)), options=options, partial=rules.partial)
+
+    @staticmethod
+    def moves(index: IndexOptions) -> bool:
+        """Whether rows go to the partitions that they say."""
+        raise NotImplementedError
+
+    def locate(
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        label: Callable[[Step], str],
+        known: object = None,
+    ) -> FoundKeys:
+        pieces = pieces_by_partition(batch.chunks)
+        tagged = Tagged(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
+        if self.step is None:
+            return FoundKeys(tagged)
+        slices = snapshot.view.latest_slices(snapshot.view.every_partition())
+        sought = whole_pieces(batch.chunks)
+        lookups = self.looked_up(context, batch, snapshot, label(self.step), known, sought, slices)
+        held = _held(slices, lookups)
+        tasks = self._tasks(context, batch, snapshot, held, known.chunks if isinstance(known, FoundKeys) else 0)
+        run = partial(run_moves, context.storage, self._write_context(context, batch, snapshot))
+        moved = batch.engine.run(run, tasks, label=label(self.step))
+        read = {held[n][0].group: held[n][0] for each in moved for n in each.read}
+        tagged = replace(tagged, in_whole_table=True, read=frozenset(read))
+        tagged = _tagged(tagged, tasks, moved, held, lookups)
+        chunks = max((1 + task.number for task in tasks), default=0)
+        return FoundKeys(tagged, lookups, bases_of(slices), read, chunks)
+
+    def _tasks(
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        held: Sequence[tuple[FileSlice, list[LookupResult]]],
+        taken: int,
+    ) -> list[MoveTask]:
+        """By shares of the keys; none where no key can be in two places."""
+        found = tuple((each, tuple(m for result in results for m in result.matches)) for each, results in held)
+        partitions = {span.partition_path for chunk in batch.chunks for span in chunk.ranges}
+        if (
+            len(partitions) <= 1
+            and len(found) <= 1
+            and all(each.group.partition_path in partitions for each, _ in found)
+        ):
+            return []
+        rows = sum(chunk.rows for chunk in batch.chunks)
+        shares = -(-rows // _SHARE_ROWS)
+        first = max(len(batch.chunks), taken)
+        keygen = table_keys(context, snapshot, self.options)
+        moves = self.moves(self.options.index)
+        return [
+            MoveTask(first + n, batch.chunks, found, keygen, moves, self.updates, n, shares, batch.folder)
+            for n in range(shares)
+        ]
+
+    def _write_context(self, context: TableContext, batch: Batch, snapshot: Snapshot) -> WriteContext:
+        """For tasks that compare rows of the batch with stored ones; they write nothing."""
+        return WriteContext(
+            instant=InstantTime(),
+            table_name=context.config.name,
+            schema=batch.schema,
+            rule=runnable(context.rule),
+            combine=True,
+            files=self.options.file_options(),
+            staging="",
+            visible=snapshot.timeline.visible(),
+            given=tuple(batch.given.names) if self.partial else None,
+            tuning=context.tuning,
+            unstored=unstored_of(context.config, batch.schema),
+        )
+
+
+class ByGlobalBloom(ByGlobalKey):
+    @staticmethod
+    def moves(index: IndexOptions) -> bool:
+        return index.bloom_moves_rows
+
+
+class ByGlobalSimple(ByGlobalKey):
+    @staticmethod
+    def moves(index: IndexOptions) -> bool:
+        return index.simple_moves_rows
+
+
+def _held(slices: Sequence[FileSlice], lookups: Sequence[LookupResult]) -> list[tuple[FileSlice, list[LookupResult]]]:
+    """The slices that hold keys of the batch, with what was found in them."""
+    results: dict[str, list[LookupResult]] = {}
+    for result in lookups:
+        if result.matched:
+            results.setdefault(result.base.path, []).append(result)
+    return [(each, results[each.base.path]) for each in slices if each.base is not None and each.base.path in results]
+
+
+def _tagged(
+    tagged: Tagged,
+    tasks: Sequence[MoveTask],
+    moved: Sequence[Moved],
+    held: Sequence[tuple[FileSlice, list[LookupResult]]],
+    lookups: Sequence[LookupResult],
+) -> Tagged:
+    """The batch with rows that stand for others."""
+    if not tasks:
+        return replace(tagged, lookups=lookups)
+    pieces = {path: list(found) for path, found in tagged.pieces.items()}
+    found: dict[int, list[Matches]] = {}
+    aside: dict[str, list[Matches]] = {}
+    left: set[FileGroupId] = set()
+    for task, each in zip(tasks, moved, strict=True):
+        for number, matches in each.found:
+            found.setdefault(number, []).extend(matches)
+        for path, rows in each.aside:
+            aside.setdefault(path, []).append(rows)
+        left.update(held[n][0].group for n in each.left)
+        for path, more in pieces_by_partition((each.chunk,) if each.chunk is not None else ()).items():
+            pieces.setdefault(path, []).extend(replace(piece, number=task.number) for piece in more)
+    decided = [replace(results[0], matches=tuple(found.get(n, ()))) for n, (_, results) in enumerate(held)]
+    others = [result for result in lookups if not result.matched]
+    return replace(tagged, pieces=pieces, lookups=[*decided, *others], aside=aside, left=frozenset(left))

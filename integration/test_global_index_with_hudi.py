@@ -1,0 +1,58 @@
+"""Indexes of the whole table: hoodie and Apache Hudi move rows between partitions of one table, in turns."""
+
+import pytest
+
+from integration.tables import TRIPS, Written, trips
+from integration.turns import Turns
+
+
+class WholeTable(Written):
+    """Keys are unique in the whole table."""
+
+    def _key(self, row):
+        return tuple(row[name] for name in self.table.config.record_key_fields)
+
+
+class GlobalTurns(Turns):
+    """As `Turns`; both writers look keys up in all partitions."""
+
+    def __init__(self, hudi, path, table_type, index):
+        super().__init__(hudi, path, table_type, more={"hoodie.index.type": index})
+        self.index = {"hoodie.index.type": index}
+
+    def create(self):
+        self.table = WholeTable(
+            self.path,
+            TRIPS,
+            record_key="id",
+            partition_by="city",
+            ordering="ts",
+            table_type=self.table_type,
+            options=self.index,
+        )
+        return self.table
+
+
+def moved(ids, city, *, fare, ts):
+    return [row | {"city": city} for row in trips(ids, fare=fare, ts=ts)]
+
+
+@pytest.mark.parametrize(
+    ("table_type", "index"),
+    [("COPY_ON_WRITE", "GLOBAL_BLOOM"), ("MERGE_ON_READ", "GLOBAL_BLOOM"), ("MERGE_ON_READ", "GLOBAL_SIMPLE")],
+)
+def test_rows_move_to_and_fro_in_turns(hudi, tmp_path, table_type, index):
+    turns = GlobalTurns(hudi, tmp_path / "trips", table_type, index)
+    turns.create()
+    turns.we_upsert(trips(range(12), fare=1, ts=10))
+    turns.we_upsert(moved([1, 2, 3, 20], "Oslo", fare=2, ts=20))
+    turns.hudi_upserts(moved([2, 4, 21], "Bergen", fare=3, ts=30))
+    turns.we_upsert(moved([2, 4, 5], "Oslo", fare=4, ts=40))
+    turns.hudi_upserts(moved([2], "Bergen", fare=5, ts=50) + moved([1], "Bergen", fare=5, ts=1))
+    turns.we_upsert(moved([2, 6], "Oslo", fare=6, ts=60) + moved([4], "Bergen", fare=6, ts=2))
+    turns.we_delete(moved([2, 7, 999], "Bergen", fare=0, ts=0))
+    turns.hudi_upserts(moved([2, 7], "Oslo", fare=7, ts=70))
+    turns.we_compact()
+    turns.we_upsert(moved([2, 7, 8], "Bergen", fare=8, ts=80))
+    turns.hudi_upserts_and_cleans_up(moved([8, 9], "Oslo", fare=9, ts=90))
+    turns.we_upsert(moved([8, 9], "Bergen", fare=10, ts=100))
