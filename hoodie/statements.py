@@ -16,12 +16,13 @@ from hoodie.errors import OptionError
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions, WriteRequest
-from hoodie.storage.refusals import all_said_plainly
+from hoodie.storage.refusals import all_said_plainly, plain_errors
 from hoodie.verbs import TableVerbs
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     import hoodie.keyed
-    import hoodie.read.dataset
     import hoodie.sql.changes
     import hoodie.sql.merge
     import hoodie.sql.update
@@ -78,14 +79,15 @@ class Statements(TableVerbs["Rows"]):
             >>> table.update({"fare": "fare * 1.1", "seen": True}, where="city = 'rome'")
         """
         write = self._request_for(WriteOperation.UPSERT, options).write
-        hoodie.sql.update.check_columns(set, self._schema_to_change(), self.config.name)
-        moves = not {*hoodie.write.keys.key_columns(self.config)}.isdisjoint(set)
+        values = hoodie.sql.changes.checked_values(set)
+        hoodie.sql.update.check_columns(values, self._schema_to_change(), self.config.name)
+        moves = not {*hoodie.write.keys.key_columns(self.config)}.isdisjoint(values)
 
         def find() -> pa.RecordBatchReader:
             changes = self._changes(write, moves=moves, checks_arrivals=False)
             found = self.scan(changes.columns.names, where).to_batches()
             memory = write.memory_limit_bytes // 4
-            made = hoodie.sql.update.run_update(changes, found, set, uri=self.uri, memory_bytes=memory)
+            made = hoodie.sql.update.run_update(changes, found, values, uri=self.uri, memory_bytes=memory)
             return pa.RecordBatchReader.from_batches(changes.schema, made)
 
         return self._write_found(find, WriteOperation.UPSERT, write)
@@ -120,10 +122,14 @@ class Statements(TableVerbs["Rows"]):
             ...     .when_not_matched_insert_all()
             ...     .execute())
         """
-        if (text := on or predicate) is None:
-            raise OptionError(f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id"')
+        text = predicate if on is None else on
+        given: tuple[object, ...] = (text, source_alias, target_alias)
+        if not all(isinstance(each, str) and each for each in given):
+            raise OptionError(
+                f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id", not {text!r:.60}'
+            )
         write = self._request_for(WriteOperation.UPSERT, options).write
-        join = hoodie.sql.merge.Join(text, source_alias, target_alias)
+        join = hoodie.sql.merge.Join(str(text), source_alias, target_alias)
         held = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
         self._schema_to_change()
         return hoodie.sql.merge.Merge(partial(self._merge, held, join, write))
@@ -140,14 +146,15 @@ class Statements(TableVerbs["Rows"]):
         def find() -> pa.RecordBatchReader:
             checks = not merge.finds_keys(join, clauses, self.config)
             changes = self._changes(write, moves=merge.moves(clauses, self.config), checks_arrivals=checks)
-            target = hoodie.read.dataset.TableDataset(
-                lambda columns, where: self.scan(changes.columns.names if columns is None else columns, where)
-            )
+
+            def scan(columns: Sequence[str] | None, where: pc.Expression | None) -> Scan:
+                return self.scan(changes.columns.names if columns is None else columns, where)
+
             made = merge.run_merge(
                 changes,
                 join,
                 clauses,
-                target,
+                scan,
                 source,
                 config=self.config,
                 uri=self.uri,
@@ -155,7 +162,8 @@ class Statements(TableVerbs["Rows"]):
             )
             return pa.RecordBatchReader.from_batches(changes.schema, made)
 
-        return self._write_found(find, WriteOperation.UPSERT, write)
+        with plain_errors(self.uri):
+            return self._write_found(find, WriteOperation.UPSERT, write)
 
     def _changes(self, options: WriteOptions, *, moves: bool, checks_arrivals: bool) -> Changes:
         def stored(keys: pa.Table) -> pa.Table:

@@ -114,13 +114,13 @@ def test_what_are_no_keys_of_the_table(tmp_path):
 def test_rows_that_another_writer_moves_meanwhile_are_looked_for_again(tmp_path, monkeypatch):
     table = filled(tmp_path)
     other = hoodie.open_table(tmp_path / "t")
-    found, turns = type(table)._delete_found, []
+    scan, turns = type(table).scan, []
 
-    def beside(self, where, options, found_on):
+    def beside(self, *args, **more):
         if not turns:
             turns.append(other.upsert({"id": ["a"], "part": ["p2"], "n": [9]}))
-        return found(self, where, options, found_on)
+        return scan(self, *args, **more)
 
-    monkeypatch.setattr(type(table), "_delete_found", beside)
+    monkeypatch.setattr(type(table), "scan", beside)
     table.delete(["a"])
     assert "a" not in ids(table)

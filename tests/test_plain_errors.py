@@ -16,6 +16,7 @@ import pytest
 import hoodie
 from hoodie.cli.__main__ import MODULES, main, parser_of
 from hoodie.errors import HoodieError, StorageError
+from hoodie.sql.merge import Merge
 from tests.crash.actions import FIRST, MORE
 from tests.effort import in_shares
 from tests.failing_storage import ERRORS, FailingStorage
@@ -40,6 +41,9 @@ FITTING: dict[str, Any] = {
     "function": lambda old, new: new,
     "rows": 1,
     "to": "latest",
+    "set": {"val": 1},
+    "source": ROW,
+    "updates": {"val": "s.val"},
 }
 USERS_OWN = {("strategy", "TypeError")}
 """A function of the user's own that takes nothing fails as it does."""
@@ -68,6 +72,8 @@ def judge(tried: list[tuple[str, Any, Callable[[], Any]]]) -> list[str]:
             result = call()
             if isinstance(result, hoodie.Scan):
                 result.to_arrow()
+            elif isinstance(result, Merge):
+                result.when_matched_update_all().execute()
         except HoodieError:
             continue
         except Exception as exc:  # noqa: BLE001 - that is what is looked for
@@ -100,6 +106,19 @@ def test_a_wrong_argument_of_a_scan_or_a_consumer_is_an_error_of_ours(share):
         assert judge(share.of(calls(method, FITTING))) == []
 
 
+@in_shares(16, often=4)
+@pytest.mark.parametrize("name", [name for name in dir(Merge) if name.startswith("when_")])
+def test_a_wrong_argument_of_a_clause_is_an_error_of_ours(name, share):
+    storage, clock = new_table()
+    merge = opened(storage, clock).merge(ROW, on="t.id = s.id and t.part = s.part")
+
+    def run(call):
+        return lambda: call().execute()
+
+    tried = [(name, value, run(call)) for name, value, call in share.of(calls(getattr(merge, name), FITTING))]
+    assert judge(tried) == []
+
+
 ACTS: dict[str, Callable[[hoodie.HoodieTable], Any]] = {
     **{
         name: lambda t, name=name: getattr(t, name)()
@@ -111,6 +130,8 @@ ACTS: dict[str, Callable[[hoodie.HoodieTable], Any]] = {
     "bulk_insert": lambda t: t.bulk_insert(batch([Input("x", "a", 1, 9)])),
     "delete": lambda t: t.delete(where="val > 0"),
     "delete_partitions": lambda t: t.delete_partitions(["a"]),
+    "update": lambda t: t.update({"val": "val + 1"}),
+    "merge": lambda t: t.merge(ROW, on="t.id = s.id").when_matched_update_all().when_not_matched_insert_all().execute(),
     "batches": lambda t: list(t.scan().to_batches()),
     "reader": lambda t: t.scan(where="val > 0").to_reader().read_all(),
     "count": lambda t: t.scan().count(),

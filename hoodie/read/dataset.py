@@ -18,12 +18,14 @@ NewScan = Callable[[Sequence[str] | None, pc.Expression | None], Scan]
 class TableDataset(ds.Dataset):
     """Each query of it is a scan of its own: of the columns and rows that the query needs, with files pruned by the filter."""
 
-    def __new__(cls, scan: NewScan) -> TableDataset:
+    def __new__(cls, scan: NewScan, failed: list[Exception] | None = None) -> TableDataset:
         return ds.Dataset.__new__(cls)
 
-    def __init__(self, scan: NewScan) -> None:
+    def __init__(self, scan: NewScan, failed: list[Exception] | None = None) -> None:
+        """`failed` takes the errors that scans end with, of which other libraries keep no more than the text."""
         self._scan: NewScan
-        self.__dict__["_scan"] = scan  # pyarrow's class takes no attributes
+        self._failed: list[Exception] | None
+        self.__dict__.update(_scan=scan, _failed=failed)  # pyarrow's class takes no attributes
 
     @property
     def schema(self) -> pa.Schema:
@@ -36,7 +38,7 @@ class TableDataset(ds.Dataset):
         **_: Any,
     ) -> TableScanner:
         """`columns` are names; the other arguments of pyarrow's own datasets have no meaning here."""
-        return TableScanner(self._scan(None if columns is None else list(columns), filter))
+        return TableScanner(self._scan(None if columns is None else list(columns), filter), self._failed)
 
     def to_table(self, **query: Any) -> pa.Table:  # type: ignore[override]
         return self.scanner(**query).to_table()
@@ -57,8 +59,9 @@ class TableDataset(ds.Dataset):
 class TableScanner:
     """What takes the place of a pyarrow Scanner."""
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Scan, failed: list[Exception] | None = None) -> None:
         self._scan = scan
+        self._failed = failed
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -67,7 +70,16 @@ class TableScanner:
     dataset_schema = projected_schema
 
     def to_reader(self) -> pa.RecordBatchReader:
-        return self._scan.to_reader()
+        if self._failed is None:
+            return self._scan.to_reader()
+        return pa.RecordBatchReader.from_batches(self._scan.schema, self._noted(self._failed))
+
+    def _noted(self, failed: list[Exception]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._scan.to_batches()
+        except Exception as exc:
+            failed.append(exc)
+            raise
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         return self._scan.to_batches()

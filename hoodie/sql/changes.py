@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,13 @@ from hoodie.write.keys import key_columns, table_keys
 
 StoredKeys = Callable[[pa.Table], pa.Table]
 """Key columns of rows -> key and partition columns of the stored rows with these record keys."""
+
+
+def checked_values(values: object) -> dict[str, Any]:
+    """Raises OptionError for what are no values of columns."""
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+        raise OptionError(f'values of columns are {{"column": "expression"}}, not {values!r:.60}')
+    return dict(values)
 
 
 class Changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def connection(table: str, *, memory_bytes: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def connection(
+    table: str, *, memory_bytes: int, failed: Sequence[Exception] = ()
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that sees nothing but what is registered with it; beyond the memory limit it spills to a temporary folder.
 
     Args:
         table: where the table lies, for errors.
+        failed: gets the errors of streams that DuckDB reads, which are raised as they are.
 
     Raises:
         OptionError: duckdb is not installed, or DuckDB refuses the statement.
@@ -43,6 +46,8 @@ def connection(table: str, *, memory_bytes: int) -> Iterator[duckdb.DuckDBPyConn
             con.execute("SET TimeZone = 'UTC'")
             yield con
         except duckdb.Error as exc:
+            if failed:
+                raise failed[0] from None
             raise OptionError(f"table {table}: {exc}") from exc
         finally:
             con.close()

@@ -10,11 +10,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from hoodie.errors import DuplicateKeyError, OptionError
 from hoodie.options.table import TableConfig
-from hoodie.sql.changes import Changes
+from hoodie.read.dataset import NewScan, TableDataset
+from hoodie.sql.changes import Changes, checked_values
 from hoodie.sql.duck import assigned, connection, quoted
 from hoodie.write.keys import key_columns
 from hoodie.write.prepare import require_columns
@@ -80,14 +80,16 @@ class Merge(Generic[Result]):
                     f"a clause of this MERGE is never reached: the one before it takes all rows that are {case.value}; give that one "
                     "a condition, or put it last"
                 )
-        clause = Clause(case, predicate if condition is None else condition, **what)
+        if not isinstance(text := predicate if condition is None else condition, str | None):
+            raise OptionError(f"the condition of a clause is text of SQL, not {text!r:.60}")
+        clause = Clause(case, text, **what)
         return Merge(self._run, (*self._clauses, clause))
 
     def when_matched_update(
         self, updates: Mapping[str, Any], condition: str | None = None, *, predicate: str | None = None
     ) -> Merge[Result]:
         """Give columns of a stored row that has a partner new values."""
-        return self._and(Case.MATCHED, condition, predicate, updates=dict(updates))
+        return self._and(Case.MATCHED, condition, predicate, updates=checked_values(updates))
 
     def when_matched_update_all(self, condition: str | None = None, *, predicate: str | None = None) -> Merge[Result]:
         """Give all columns that the source has its values; the others stay."""
@@ -101,7 +103,7 @@ class Merge(Generic[Result]):
         self, updates: Mapping[str, Any], condition: str | None = None, *, predicate: str | None = None
     ) -> Merge[Result]:
         """Insert a row for one of the source that has no partner; columns that are not named are null."""
-        return self._and(Case.NOT_MATCHED, condition, predicate, updates=dict(updates))
+        return self._and(Case.NOT_MATCHED, condition, predicate, updates=checked_values(updates))
 
     def when_not_matched_insert_all(
         self, condition: str | None = None, *, predicate: str | None = None
@@ -113,7 +115,7 @@ class Merge(Generic[Result]):
         self, updates: Mapping[str, Any], condition: str | None = None, *, predicate: str | None = None
     ) -> Merge[Result]:
         """Give columns of a stored row without a partner new values."""
-        return self._and(Case.NOT_MATCHED_BY_SOURCE, condition, predicate, updates=dict(updates))
+        return self._and(Case.NOT_MATCHED_BY_SOURCE, condition, predicate, updates=checked_values(updates))
 
     def when_not_matched_by_source_delete(
         self, condition: str | None = None, *, predicate: str | None = None
@@ -171,7 +173,7 @@ def run_merge(
     changes: Changes,
     join: Join,
     clauses: Sequence[Clause],
-    target: ds.Dataset,
+    scan: NewScan,
     source: pa.Table,
     *,
     config: TableConfig,
@@ -186,8 +188,9 @@ def run_merge(
     parameters = _Parameters()
     query = _query(join, clauses, changes.columns, source.schema, config, parameters, table=uri)
     names, keys = changes.columns.names, key_columns(config)
-    with connection(uri, memory_bytes=memory_bytes) as con:
-        con.register(TARGET, target)
+    failed: list[Exception] = []
+    with connection(uri, memory_bytes=memory_bytes, failed=failed) as con:
+        con.register(TARGET, TableDataset(scan, failed))
         con.register(SOURCE, source)
         for batch in pa.RecordBatchReader.from_stream(con.sql(query, params=parameters or None)):
             rows = pa.Table.from_batches([batch])

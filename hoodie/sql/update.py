@@ -80,6 +80,6 @@ def _with(rows: pa.Table, name: str, column: pa.ChunkedArray | pa.Array) -> pa.T
 def _constant(value: Any, field: pa.Field, rows: int, uri: str) -> pa.Array:
     try:
         constant: pa.Array = pa.repeat(pa.scalar(value, field.type), rows)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as exc:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
         raise OptionError(f"column {field.name!r} of table {uri} is {field.type}, and {value!r} is not: {exc}") from exc
     return constant
