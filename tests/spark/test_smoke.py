@@ -133,7 +133,8 @@ def test_compactions_by_a_strategy_within_a_budget_and_a_bound_of_memory_run_on_
     rows = frame(spark, [(f"k{n:05}", "ab"[n % 2], n, 1) for n in numbers])
     rows.write.format("hoodie").options(**options_of(), **kind).save(path)
     table = HoodieTable.for_path(spark, path)
-    table._context = replace(table._context, tuning=replace(table._context.tuning, least_room_bytes=1))
+    core = table._core
+    core._opened = replace(core._opened, tuning=replace(core._opened.tuning, least_room_bytes=1))
     table.upsert(frame(spark, [(f"k{n:05}", "ab"[n % 2], n + 1, 2) for n in numbers]))
     cramped = {"hoodie.memory.compaction.max.size": "20000"}  # of the 40,000 bytes that the rows of a log take
     (first,) = table.compact(cramped, strategy=lambda slices: slices[:1], budget_s=60)

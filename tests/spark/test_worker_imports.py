@@ -65,6 +65,7 @@ ROOMS = {
     "errors",
     "filegroup",
     "format",
+    "hashes",
     "index",
     "keygen",
     "model",
