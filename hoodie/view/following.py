@@ -101,6 +101,8 @@ class PartitionChange:
     """What happened to the files of one partition, by names. In this order: undone, written, cleaned."""
 
     undone: set[str] = field(default_factory=set)
+    disarming: dict[str, int] = field(default_factory=dict)
+    """Logs that rollbacks wrote: name -> size. A later rollback takes one away with the slice in which it lies."""
     written: dict[str, int] = field(default_factory=dict)
     """Name -> size."""
     grown: dict[str, int] = field(default_factory=dict)
@@ -127,17 +129,17 @@ class PartitionChange:
 
     def applied(self, files: Files) -> Files | None:
         """The files after it; None where only a listing tells. To apply it twice changes nothing more."""
-        if self.unclear:
+        if self.unclear or not self.disarming.keys().isdisjoint(self.undone | self.cleaned):
             return None
         after = {name: size for name, size in files.items() if name not in self.undone}
-        for name, size in self.written.items():
+        for name, size in (*self.disarming.items(), *self.written.items()):
             after[name] = max(size, after.get(name, 0))
         for name, size in self.grown.items():
             if name in after:
                 after[name] = max(size, after[name])
         if not self.named <= after.keys():
             return None
-        if self.written and not any(name.startswith(PARTITION_METADATA) for name in after):
+        if (self.written or self.disarming) and not any(name.startswith(PARTITION_METADATA) for name in after):
             if files:
                 return None
             after[PARTITION_METADATA] = 0  # who writes into a partition first makes it one
@@ -170,7 +172,7 @@ class Changes:
         for each in partitions:
             change = self.of(each.partition_path)
             change.undone.update(map(name_of, each.deleted))
-            change.written.update({name_of(path): size for path, size in each.rollback_log_files.items()})
+            change.disarming.update({name_of(path): size for path, size in each.rollback_log_files.items()})
             change.grown.update({name_of(path): size for path, size in each.failed_log_files.items()})
             change.unclear |= bool(each.failed)
 

@@ -372,7 +372,9 @@ class SyncedListing:
         listed, is_kept = self._learn(look, whole=False)
         if not is_kept:
             return listed.files
-        return {path: _infos(path, self._files.find(path) or {}) for path in partition_paths}
+        found = {path: self._files.find(path) for path in partition_paths}
+        # One that was in doubt again at once is as it was listed: to be there now is enough for who began before.
+        return {path: listed.files[path] if files is None else _infos(path, files) for path, files in found.items()}
 
     def _learn(self, look: Callable[[], AllFiles], *, whole: bool) -> _Learned:
         """Take in a listing."""

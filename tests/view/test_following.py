@@ -160,6 +160,19 @@ def test_a_clean_comes_after_commits_and_a_rollback_before():
     assert change.applied(change.applied(before)) == change.applied(before)
 
 
+@pytest.mark.parametrize("later", ["a rollback", "a clean"])
+def test_a_log_of_a_rollback_that_has_gone_since_is_looked_for(later):
+    changes = Changes()
+    changes.add_rollback([RollbackPartition("p", rollback_log_files={f"t/p/{log_name(3, 2)}": 7})])
+    before = {MARK: 1, log_name(3, 1): 2}
+    assert changes.of("p").applied(before) == {**before, log_name(3, 2): 7}
+    if later == "a clean":
+        changes.add_clean([CleanedPartition("p", (log_name(3, 1), log_name(3, 2)), (), False)])
+    else:
+        changes.add_rollback([RollbackPartition("p", (f"t/p/{log_name(3, 1)}", f"t/p/{log_name(3, 2)}"))])
+    assert changes.of("p").applied(before) is None, "or it came again, by the same name"
+
+
 @pytest.mark.parametrize(
     "cleaned", [CleanedPartition("p", (), (base(1),), False), CleanedPartition("p", (base(1),), (), True)]
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import MissingFileError, OptionError
+from hoodie.model.enums import Action
 from hoodie.model.names import HOODIE, SET_ASIDE
 from hoodie.options.parse import parse_view_options
 from hoodie.options.values import ViewStore
@@ -88,6 +89,45 @@ def test_what_begins_or_is_completed_while_a_partition_is_listed_is_known():
     context.snapshot().view.latest_slices(["a"])
     assert begun.endswith(f"{context.synced.timeline.instants[-1]}")
     assert context.snapshot().view.latest_slices(["a"]) == [s for s in by_listing(storage) if s.group[0] == "a"]
+    check_followed(context)
+
+
+def test_what_is_undone_while_a_partition_is_listed_was_not_lost():
+    storage, clock, table = filled("COPY_ON_WRITE")
+    before = by_listing(storage)
+
+    class Overtaken(FaultStorage):
+        def list(self, folder, *, recursive=False):
+            found = super().list(folder, recursive=recursive)
+            if folder == "a" and len(table.timeline.commits) > 1:
+                opened(storage, clock).rollback(table.timeline.commits[-1].time)
+            return found
+
+    context = follower(Overtaken(storage))
+    view = context.snapshot().view
+    view.latest_slices(["b"])
+    assert view.latest_slices(["a"]) == [s for s in before if s.group[0] == "a"]
+    assert slices(context) == by_listing(storage)
+    check_followed(context)
+
+
+def test_a_log_that_a_rollback_wrote_goes_with_the_slice_that_the_next_one_takes_away():
+    storage, clock, table = filled()
+    compaction = table.schedule_compaction()
+    context, _ = counted(storage)
+
+    class Dies(FaultStorage):
+        def create_new(self, path, data, **options):
+            if path.endswith(".deltacommit"):
+                raise InjectedFault(path)
+            return super().create_new(path, data, **options)
+
+    with pytest.raises(InjectedFault):
+        opened(Dies(storage), clock).upsert(batch([Input("k", "a", 3, 3)]))
+    assert opened(storage, clock).rollback()
+    table.run_compaction()
+    table.rollback(compaction)
+    assert [i.action for i in table.timeline][-2:] == [Action.ROLLBACK] * 2
     check_followed(context)
 
 
