@@ -144,7 +144,7 @@ class Statements(TableVerbs["Rows"]):
             )
 
         def find() -> pa.RecordBatchReader:
-            checks = not merge.finds_keys(join, clauses, self.config)
+            checks = not merge.finds_keys(join, clauses, self._schema_to_change(), source, self.config, write)
             changes = self._changes(write, moves=merge.moves(clauses, self.config), checks_arrivals=checks)
 
             def scan(columns: Sequence[str] | None, where: pc.Expression | None) -> Scan:

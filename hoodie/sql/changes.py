@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import DuplicateKeyError, OptionError
+from hoodie.errors import DuplicateKeyError, KeyFieldError, OptionError
 from hoodie.keygen.generator import KeyGenerator
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
@@ -17,6 +17,8 @@ from hoodie.options.write import WriteOptions
 from hoodie.view.context import TableContext
 from hoodie.write.fit import fit
 from hoodie.write.keys import key_columns, table_keys
+from hoodie.write.placement import is_global
+from hoodie.write.prepare import require_columns
 
 StoredKeys = Callable[[pa.Table], pa.Table]
 """Key columns of rows -> key and partition columns of the stored rows with these record keys."""
@@ -29,10 +31,23 @@ def checked_values(values: object) -> dict[str, Any]:
     return dict(values)
 
 
+def require_whole_columns(names: Iterable[str], schema: pa.Schema, *, what: str, table: str, says: str) -> None:
+    """Raises KeyFieldError for what is no column of the table, or is a field inside of one."""
+    wanted = list(names)
+    require_columns(schema.names, wanted, what=what, table=table, fix="name a column of the table", says=says)
+    for name in wanted:
+        if name not in schema.names:
+            raise KeyFieldError(
+                f"{what} {name!r} is a field inside of column {name.split('.')[0]!r} of table {table!r}\n"
+                "  fix:     give an expression for the whole struct, such as struct_pack(...)"
+            )
+
+
 class Changes:
     """Collects what a statement makes of stored rows, batch by batch, and gives it as rows of one upsert.
 
-    A row whose partition path changes is a delete there and an insert here, in the same commit.
+    A row whose partition path changes is a delete there and an insert here, in the same commit. Where keys are unique in the whole
+    table it is an insert alone: the write takes it from where it is.
 
     Args:
         moves: the statement may change partition paths, or add rows: who arrives must meet nobody.
@@ -47,6 +62,7 @@ class Changes:
             raise OptionError(f"table {context.config.name!r} has no columns yet: nothing in it can be changed")
         self._table = context.config.name
         self._generated = context.config.generates_keys
+        self._by_key_alone = is_global(context.config, options)
         self._keys = key_columns(context.config)
         self._stored = stored
         self._moves = moves
@@ -88,6 +104,7 @@ class Changes:
                 )
             moved = pc.not_equal(before.column(PARTITION_PATH), after.column(PARTITION_PATH))
             if pc.any(moved).as_py():
+                self._checks_arrivals = True
                 self._gone.append(self._fitting(old).select(self._keys).filter(moved))
                 self._arrived.append(new.select(self._keys).filter(moved))
         yield from self._flagged(new, gone=False)
@@ -95,7 +112,7 @@ class Changes:
     def inserted(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """New rows."""
         rows = self._fitting(rows)
-        if self._checks_arrivals and rows.num_rows:
+        if rows.num_rows:
             self._arrived.append(rows.select(self._keys))
         yield from self._flagged(rows, gone=False)
 
@@ -106,13 +123,14 @@ class Changes:
             DuplicateKeyError: two rows would have one key in one partition.
         """
         gone = self._fitting(pa.concat_tables(self._gone)) if self._gone else None
-        left = None if gone is None else _texts(self._places(gone))
+        left = None if gone is None else self._texts(self._places(gone))
         if self._arrived:
             rows = pa.concat_tables(self._arrived)
             places = self._places(self._fitting(rows))
-            arrived = _texts(places)
+            arrived = self._texts(places)
             self._refuse(places, _again(arrived), "two rows")
-            there = _texts(self._places(self._fitting(self._stored(rows))))
+            stored = self._stored(rows) if self._checks_arrivals else rows.slice(0, 0)
+            there = self._texts(self._places(self._fitting(stored)))
             stay = there if left is None else there.filter(pc.invert(pc.is_in(there, value_set=left)))
             self._refuse(places, pc.is_in(arrived, value_set=stay), "a row that is stored, and one more,")
             if left is not None and gone is not None:
@@ -123,9 +141,10 @@ class Changes:
     def _refuse(self, places: pa.Table, bad: pa.Array | pa.ChunkedArray, who: str) -> None:
         if pc.any(bad).as_py():
             at = pc.index(bad, True).as_py()
+            where = "" if self._by_key_alone else f" in partition {places.column(PARTITION_PATH)[at].as_py()!r}"
             raise DuplicateKeyError(
-                f"{who} would have the key {places.column(RECORD_KEY)[at].as_py()!r} in partition "
-                f"{places.column(PARTITION_PATH)[at].as_py()!r} of table {self._table!r}; nothing was written"
+                f"{who} would have the key {places.column(RECORD_KEY)[at].as_py()!r}{where} of table {self._table!r}; nothing was "
+                "written"
             )
 
     def _fitting(self, rows: pa.Table) -> pa.Table:
@@ -137,16 +156,16 @@ class Changes:
             return rows.select([RECORD_KEY, PARTITION_PATH])
         return pa.table({RECORD_KEY: self._keygen.keys(rows), PARTITION_PATH: self._keygen.partitions(rows)})
 
+    def _texts(self, places: pa.Table) -> pa.Array:
+        """One text for each place that one row may have."""
+        keys, paths = places.column(RECORD_KEY).cast(pa.string()), places.column(PARTITION_PATH).cast(pa.string())
+        texts = keys if self._by_key_alone else pc.binary_join_element_wise(paths, keys, "\0")
+        one: pa.Array = texts.combine_chunks()
+        return one
+
     def _flagged(self, rows: pa.Table, *, gone: bool) -> Iterator[pa.RecordBatch]:
         flags = pa.repeat(pa.scalar(gone), rows.num_rows)
         yield from pa.table([*rows.columns, flags], schema=self.schema).to_batches()
-
-
-def _texts(places: pa.Table) -> pa.Array:
-    """One text for each place."""
-    keys, paths = places.column(RECORD_KEY).cast(pa.string()), places.column(PARTITION_PATH).cast(pa.string())
-    joined: pa.Array = pc.binary_join_element_wise(paths, keys, "\0").combine_chunks()
-    return joined
 
 
 def _again(texts: pa.Array) -> pa.Array:

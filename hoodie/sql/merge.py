@@ -11,13 +11,15 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import DuplicateKeyError, OptionError
+from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
+from hoodie.keygen.generator import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, key_generator
 from hoodie.options.table import TableConfig
+from hoodie.options.write import WriteOptions
 from hoodie.read.dataset import NewScan, TableDataset
-from hoodie.sql.changes import Changes, checked_values
+from hoodie.sql.changes import Changes, checked_values, require_whole_columns
 from hoodie.sql.duck import assigned, connection, quoted
 from hoodie.write.keys import key_columns
-from hoodie.write.prepare import require_columns
+from hoodie.write.placement import is_global
 
 Result = TypeVar("Result")
 TARGET, SOURCE = "hoodie_target", "hoodie_source"
@@ -128,8 +130,10 @@ class Merge(Generic[Result]):
 
         Raises:
             OptionError: there is no clause; an expression cannot be understood; a record key would change.
-            DuplicateKeyError: several rows of the source are for one stored row; an inserted row, or one that moves to another
-                partition, has the key of one that is stored there.
+            DuplicateKeyError: several rows of the source are for one stored row, or for one new key; an inserted row, or one
+                that moves to another partition, has the key of one that is stored there.
+            KeyFieldError: a clause names no column of the table. SchemaError: a value does not fit its column, or the source has a
+                column of the table in another case.
             CommitConflictError: others changed the same rows, or inserted into the same partitions, ten times in a row.
         """
         if not self._clauses:
@@ -148,7 +152,14 @@ def moves(clauses: Sequence[Clause], config: TableConfig) -> bool:
     )
 
 
-def finds_keys(join: Join, clauses: Sequence[Clause], config: TableConfig) -> bool:
+def finds_keys(
+    join: Join,
+    clauses: Sequence[Clause],
+    schema: pa.Schema,
+    source: pa.Table,
+    config: TableConfig,
+    options: WriteOptions,
+) -> bool:
     """Whether the join pairs a row of the source with any stored row that has its key: so that what it inserts is new."""
     found = set()
     for term in re.split(r"\s+and\s+", join.on.strip(), flags=re.IGNORECASE):
@@ -160,13 +171,32 @@ def finds_keys(join: Join, clauses: Sequence[Clause], config: TableConfig) -> bo
             return False
         found.add(left)
     keys = {*key_columns(config)}
+    # Of times that a path is made of, and of structs with a key inside, several make one key. No partition tells of a key that is
+    # unique in the whole table.
+    by_path = key_generator(config, options.key_settings).timestamps is None and not is_global(config, options)
+    telling = {*config.record_key_fields, *(config.partition_fields if by_path else ())}
     plain = all(
         (clause.updates or {}).get(name) == f"{join.source_alias}.{name}"
         for clause in clauses
         if clause.case is Case.NOT_MATCHED and not clause.all_columns
         for name in keys
     )
-    return bool(found) and found <= keys and plain
+    return (
+        bool(found) and found <= telling and plain and all(_is_compared_as_key(name, schema, source) for name in found)
+    )
+
+
+def _is_compared_as_key(name: str, schema: pa.Schema, source: pa.Table) -> bool:
+    """Whether values of the column that SQL finds unequal never make equal keys or paths."""
+    if name not in schema.names or name not in source.column_names:
+        return False
+    column, kind = source.column(name), schema.field(name).type
+    if column.null_count:
+        return False
+    if pa.types.is_string(kind) and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        others = pa.array(["", NULL_KEY, EMPTY_KEY, DEFAULT_PARTITION], column.type)
+        return not pc.any(pc.is_in(column, value_set=others)).as_py()
+    return bool(column.type == kind or (pa.types.is_integer(column.type) and pa.types.is_integer(kind)))
 
 
 def run_merge(
@@ -186,8 +216,9 @@ def run_merge(
         OptionError, DuplicateKeyError: as `Merge.execute`.
     """
     parameters = _Parameters()
-    query = _query(join, clauses, changes.columns, source.schema, config, parameters, table=uri)
     names, keys = changes.columns.names, key_columns(config)
+    given = _given(clauses, changes.columns, source.schema, join, parameters, table=uri)
+    query = _query(join, clauses, changes.columns, given, keys)
     failed: list[Exception] = []
     with connection(uri, memory_bytes=memory_bytes, failed=failed) as con:
         con.register(TARGET, TableDataset(scan, failed))
@@ -203,8 +234,12 @@ def run_merge(
                 fitting = rows.filter(pc.equal(rows.column(_CLAUSE), number))
                 if not fitting.num_rows:
                     continue
-                new = fitting.select(range(2, 2 + len(names))).rename_columns(names)
-                old = fitting.select(range(2 + len(names), fitting.num_columns)).rename_columns(keys)
+                values = [
+                    fitting.column(_given_as(number, at) if (number, at) in given else f"*{at}")
+                    for at in range(len(names))
+                ]
+                new = pa.table(values, names)
+                old = fitting.select([f"*old {at}" for at in range(len(keys))]).rename_columns(keys)
                 if clause.deletes:
                     yield from changes.deleted(old)
                 elif clause.case is Case.NOT_MATCHED:
@@ -218,25 +253,15 @@ def _query(
     join: Join,
     clauses: Sequence[Clause],
     schema: pa.Schema,
-    source: pa.Schema,
-    config: TableConfig,
-    parameters: _Parameters,
-    *,
-    table: str,
+    given: Mapping[tuple[int, int], str],
+    keys: Sequence[str],
 ) -> str:
-    """Columns: those of the table, the stored values of key and partition columns, the number of the clause, and how many rows
-    of the source are for the stored row.
+    """Columns: the number of the clause, how many rows of the source are for the stored row, the stored values of all columns,
+    those of key and partition columns, and what clauses give.
+
+    Each clause has columns of its own: in one column the values of all of them, and the stored ones, would get one type.
     """
     t, s = quoted(join.target_alias), quoted(join.source_alias)
-    for clause in clauses:
-        require_columns(
-            schema.names,
-            clause.updates or (),
-            what="MERGE's",
-            table=table,
-            fix="name a column of the table",
-            says="the MERGE",
-        )
     paired = {
         Case.MATCHED: f"{t}.{quoted(_IN_TARGET)} AND {s}.{quoted(_IN_SOURCE)}",
         Case.NOT_MATCHED: f"{t}.{quoted(_IN_TARGET)} IS NULL",
@@ -247,20 +272,16 @@ def _query(
         for number, clause in enumerate(clauses)
     )
     picked = quoted(_CLAUSE)
-    columns = [
-        f"CASE {picked} "
-        + " ".join(
-            f"WHEN {number} THEN {_value(clause, field, t, s, source, parameters)}"
-            for number, clause in enumerate(clauses)
-        )
-        + f" END AS {quoted(f'*{at}')}"
-        for at, field in enumerate(schema)
+    columns = [f"{t}.{quoted(field.name)} AS {quoted(f'*{at}')}" for at, field in enumerate(schema)]
+    columns += [f"{t}.{quoted(name)} AS {quoted(f'*old {at}')}" for at, name in enumerate(keys)]
+    columns += [
+        f"CASE WHEN {picked} = {number} THEN {value} END AS {quoted(_given_as(number, at))}"
+        for (number, at), value in given.items()
     ]
-    kept = [f"{t}.{quoted(name)} AS {quoted(f'*old {at}')}" for at, name in enumerate(key_columns(config))]
     pairs = f"CASE WHEN {paired[Case.MATCHED]} THEN count(*) OVER (PARTITION BY {t}.{quoted(_ROW)}) ELSE 1 END"
     how = _how(clauses)
     return (
-        f"SELECT CASE {whens} END AS {picked}, {pairs} AS {quoted(_PAIRS)}, {', '.join([*columns, *kept])} "
+        f"SELECT CASE {whens} END AS {picked}, {pairs} AS {quoted(_PAIRS)}, {', '.join(columns)} "
         f"FROM (SELECT *, true AS {quoted(_IN_TARGET)}, row_number() OVER () AS {quoted(_ROW)} FROM {TARGET}) AS {t} {how} JOIN "
         f"(SELECT *, true AS {quoted(_IN_SOURCE)} FROM {SOURCE}) AS {s} ON {join.on} WHERE {picked} IS NOT NULL"
     )
@@ -274,17 +295,46 @@ def _how(clauses: Sequence[Clause]) -> str:
     return "RIGHT" if Case.NOT_MATCHED in cases else "INNER"
 
 
-def _value(clause: Clause, field: pa.Field, t: str, s: str, source: pa.Schema, parameters: _Parameters) -> str:
-    stored = "NULL" if clause.case is Case.NOT_MATCHED else f"{t}.{quoted(field.name)}"
-    if clause.deletes:
-        return stored
-    if clause.all_columns:
-        return f"{s}.{quoted(field.name)}" if field.name in source.names else stored
-    updates = clause.updates or {}
-    if field.name not in updates:
-        return stored
-    value = updates[field.name]
-    return assigned(value if isinstance(value, str) else parameters.take(value), field)
+def _given(
+    clauses: Sequence[Clause], schema: pa.Schema, source: pa.Schema, join: Join, parameters: _Parameters, *, table: str
+) -> dict[tuple[int, int], str]:
+    """(Number of a clause, number of a column) -> the expression that the clause has for it.
+
+    Raises:
+        KeyFieldError: a clause names no column of the table. SchemaError: the source has a column in another case.
+    """
+    t, s = quoted(join.target_alias), quoted(join.source_alias)
+    given: dict[tuple[int, int], str] = {}
+    for number, clause in enumerate(clauses):
+        updates = clause.updates or {}
+        require_whole_columns(updates, schema, what="MERGE's", table=table, says="the MERGE")
+        if clause.all_columns:
+            _require_case(schema, source, table)
+        for at, field in enumerate(schema):
+            if clause.all_columns and field.name in source.names:
+                given[number, at] = f"{s}.{quoted(field.name)}"
+            elif field.name in updates:
+                value = updates[field.name]
+                text = assigned(value if isinstance(value, str) else parameters.take(value), field)
+                zoned = pa.types.is_timestamp(field.type) and field.type.tz is not None
+                # A text becomes a time beside one.
+                given[number, at] = f"CASE WHEN true THEN {text} ELSE {t}.{quoted(field.name)} END" if zoned else text
+    return given
+
+
+def _given_as(number: int, at: int) -> str:
+    return f"*{number} {at}"
+
+
+def _require_case(schema: pa.Schema, source: pa.Schema, table: str) -> None:
+    named = {name.lower(): name for name in schema.names}
+    for name in source.names:
+        known = named.get(name.lower(), name)
+        if name != known:
+            raise SchemaError(
+                f"column {name!r} of the source is {known!r} in table {table}\n"
+                "  fix:     write both alike: case matters in names of columns"
+            )
 
 
 class _Parameters(dict[str, Any]):

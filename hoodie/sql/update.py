@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie.errors import OptionError
-from hoodie.sql.changes import Changes
+from hoodie.sql.changes import Changes, require_whole_columns
 from hoodie.sql.duck import assigned, connection, quoted
-from hoodie.write.prepare import require_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,8 +59,7 @@ def check_columns(names: Iterable[str], schema: pa.Schema, table: str) -> None:
     """Raises KeyFieldError for a column that the table does not have."""
     if not (wanted := list(names)):
         raise OptionError(f'update of table {table!r} changes no column: give set={{"column": "expression"}}')
-    fix = "name a column of the table; a field of a struct is changed by an expression for the whole struct"
-    require_columns(schema.names, wanted, what="updated", table=table, fix=fix, says="the update")
+    require_whole_columns(wanted, schema, what="updated", table=table, says="the update")
 
 
 def _query(con: duckdb.DuckDBPyConnection, texts: Mapping[str, str], schema: pa.Schema) -> str:

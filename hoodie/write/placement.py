@@ -112,6 +112,11 @@ def _index_of(config: TableConfig, said: IndexType) -> IndexType:
     return said if PLACEMENTS[said].is_global and PLACEMENTS[config.index].is_global else config.index
 
 
+def is_global(config: TableConfig, options: WriteOptions) -> bool:
+    """Whether the write takes a record key for unique in the whole table."""
+    return PLACEMENTS[_index_of(config, options.index.type)].is_global
+
+
 def placement_of(config: TableConfig, rules: OperationRules, options: WriteOptions) -> Placement:
     """The placement that the table's index asks for.
 

@@ -1,5 +1,8 @@
 """UPDATE and MERGE without Spark: rows are computed from stored and given ones, and land in one commit."""
 
+from datetime import UTC, datetime
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -198,3 +201,100 @@ def test_an_empty_table_says_so(tmp_path):
         empty.update({"n": 1})
     with pytest.raises(OptionError, match="no columns yet"):
         empty.merge(SOURCE, on="t.id = s.id")
+
+
+def test_stored_values_do_not_take_the_type_of_another_clauses_values(tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("price", pa.decimal128(30, 4)), ("seen", pa.int64())])
+    kept = {"id": 1, "n": 2**53 + 1, "price": Decimal("12345678901234567890.1234")}
+    table = hoodie.create_table(tmp_path / "t", schema, record_key="id")
+    table.insert(pa.Table.from_pylist([kept | {"seen": 1}], schema))
+    source = pa.table({"id": [1, 2], "n": [1.0, 2.0], "price": [1.5, 2.5], "seen": [5, 6]})  # as pandas has numbers
+    table.merge(source, "t.id = s.id").when_matched_update({"seen": "s.seen"}).when_not_matched_insert_all().execute()
+    new = {"id": 2, "n": 2, "price": Decimal("2.5000"), "seen": 6}
+    assert sorted(table.scan().to_arrow().to_pylist(), key=str) == sorted([kept | {"seen": 5}, new], key=str)
+
+
+K = pa.struct([("a", pa.int64()), ("b", pa.int64())])
+BY_DAY = {
+    "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "keys", "stored", "given", "on"),
+    [
+        (pa.string(), {"record_key": "id", "partition_by": "x"}, None, None, "t.id = s.id and t.x = s.x"),
+        (pa.string(), {"record_key": "id", "partition_by": "x"}, None, "", "t.id = s.id and t.x = s.x"),
+        (pa.string(), {"record_key": ["id", "x"]}, None, None, "t.x = s.x and t.id = s.id"),
+        (K, {"record_key": "x.a"}, {"a": 1, "b": 1}, {"a": 1, "b": 2}, "t.x = s.x"),
+        (pa.int64(), {"record_key": "id", "partition_by": "x", "options": BY_DAY}, 10, 20, "t.id = s.id and t.x = s.x"),
+        (pa.float32(), {"record_key": "x"}, 0.1, 0.1, "t.x = s.x"),
+    ],
+    ids=["null", "empty and null", "null in a key", "a field of a struct", "times of one day", "floats"],
+)
+def test_keys_are_equal_where_sql_finds_no_equal_values(column, keys, stored, given, on, tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("x", column), ("n", pa.int64())])
+    table = hoodie.create_table(tmp_path / "t", schema, **keys)
+    table.insert(pa.Table.from_pylist([{"id": 1, "x": stored, "n": 1}], schema))
+    kind = pa.float64() if column == pa.float32() else column
+    source = pa.table({"id": [1], "x": pa.array([given], kind), "n": [2]})
+    with pytest.raises(DuplicateKeyError, match="that is stored"):
+        table.merge(source, on).when_not_matched_insert_all().execute()
+    assert table.scan(["n"]).to_arrow().to_pylist() == [{"n": 1}]
+
+
+def test_two_new_rows_of_one_key_are_refused(table):
+    before = rows(table)
+    with pytest.raises(DuplicateKeyError, match="two rows would have the key '9'"):
+        merge(table, [SOURCE[2], SOURCE[2] | {"n": 5}]).when_not_matched_insert_all().execute()
+    assert rows(table) == before
+
+
+def test_a_field_inside_of_a_column_is_not_set(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.insert([{"id": 1, "x": {"a": 1}}])
+    with pytest.raises(KeyFieldError, match=r"'x\.a' is a field inside of column 'x'"):
+        table.update({"x.a": 2})
+    with pytest.raises(KeyFieldError, match=r"'x\.a' is a field inside of column 'x'"):
+        table.merge([{"id": 1}], "t.id = s.id").when_matched_update({"x.a": "2"}).execute()
+
+
+def test_a_column_of_the_source_in_another_case_is_not_passed_over(table):
+    source = pa.table({"id": [1, 9], "city": ["rome", "rome"], "Name": ["a", "b"]})
+    for clause in ("when_matched_update_all", "when_not_matched_insert_all"):
+        with pytest.raises(SchemaError, match="'Name' of the source is 'name'"):
+            getattr(merge(table, source), clause)().execute()
+    merge(table, source).when_matched_update({"name": "s.Name"}).execute()
+    assert rows(table)[1, "rome"] == (10, "a")
+
+
+def test_a_text_becomes_a_time_beside_one(tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+    table = hoodie.create_table(tmp_path / "t", schema, record_key="id")
+    table.insert(pa.table({"id": [1], "at": pa.array([0], schema.field("at").type)}, schema))
+    builder = table.merge([{"id": 1}, {"id": 2}], "t.id = s.id").when_matched_update({"at": "'2026-01-02 03:04:05'"})
+    builder.when_not_matched_insert({"id": "s.id", "at": "NULL"}).execute()
+    found = table.scan().to_arrow().sort_by("id").column("at").to_pylist()
+    assert found == [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), None]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_rows_move_where_keys_are_unique_in_the_whole_table(kind, tmp_path):
+    table = hoodie.create_table(
+        tmp_path / "t",
+        record_key="id",
+        partition_by="city",
+        table_type=kind,
+        options={"hoodie.index.type": "GLOBAL_BLOOM"},
+    )
+    table.insert([{"id": n, "city": "rome", "n": n, "name": "old"} for n in range(4)])
+    table.update({"city": "'bern'"}, where="id = 1")
+    moved = [{"id": 2, "city": "oslo", "n": 5, "name": "new"}, {"id": 7, "city": "oslo", "n": 7, "name": "new"}]
+    table.merge(moved, "t.id = s.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    expected = {(0, "rome"): 0, (1, "bern"): 1, (2, "oslo"): 5, (3, "rome"): 3, (7, "oslo"): 7}
+    assert {key: n for key, (n, _) in rows(table).items()} == expected
+    with pytest.raises(DuplicateKeyError, match="one more, would have the key '2' of table"):
+        merge(table, [moved[0] | {"city": "bern"}]).when_not_matched_insert_all().execute()
+    assert {key: n for key, (n, _) in rows(table).items()} == expected
