@@ -15,10 +15,12 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
+from hoodie.read.condition import Among
 from hoodie.view.context import TableContext
 from hoodie.write.fit import fit
 from hoodie.write.keys import table_keys
 from hoodie.write.operation_rules import OperationRules
+from hoodie.write.prepare import require_columns
 from hoodie.write.schema import reconcile, storable
 from hoodie.write.stage import leave_of
 
@@ -60,6 +62,7 @@ def keys_of(config: TableConfig, data: Any) -> Any:
 def read_keys(config: TableConfig, reader: pa.RecordBatchReader) -> pa.Table:
     """The key columns of what was given."""
     names = record_key_columns(config)
+    require_columns(reader.schema.names, names, what="record key", table=config.name)
     schema = pa.schema([reader.schema.field(name) for name in names])
     return pa.Table.from_batches((batch.select(names) for batch in reader), schema)
 
@@ -75,7 +78,7 @@ def key_types(context: TableContext, schema: pa.Schema) -> pa.Schema:
         return pa.schema([pa.field(RECORD_KEY, pa.string())])
     stored = context.snapshot().schema
     if stored is None:
-        raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
+        raise OptionError(f"table {config.name!r} is empty: no row of it has a key")
     given = storable(pa.schema([schema.field(name) for name in record_key_columns(config)]))
     leave = leave_of(context, OperationRules.of(WriteOperation.DELETE, WriteOptions()), WriteOptions())
     found = reconcile(stored, given, table_name=config.name, leave=leave)
@@ -91,10 +94,10 @@ def where_keys(context: TableContext, keys: pa.Table, options: WriteOptions) -> 
     config = context.config
     fitting = fit(keys, key_types(context, keys.schema), table=config.name)
     if config.generates_keys:
-        return pc.field(RECORD_KEY).isin(_distinct(fitting.column(RECORD_KEY)))
+        return Among(RECORD_KEY, _distinct(fitting.column(RECORD_KEY)))
     if config.populate_meta_fields:
         made = table_keys(context, context.snapshot(), options).keys(fitting)
-        return pc.field(RECORD_KEY).isin(_distinct(made))
+        return Among(RECORD_KEY, _distinct(made))
     (name, *others) = record_key_columns(config)
     if others or pa.types.is_nested(fitting.column(name).type):
         raise KeyFieldError(

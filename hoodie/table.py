@@ -233,6 +233,31 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         options = ReadOptions(query=kind, as_of=at, where=where, columns=parse_columns(columns))
         return hoodie.read.scan.Scan(self._context, options, meta_columns=meta_columns)
 
+    def lookup(
+        self, keys: Rows | Collection[object], columns: Sequence[str] | None = None, *, meta_columns: bool = False
+    ) -> Scan:
+        """Query the rows with these record keys, in whatever partition they are.
+
+        Bounds and bloom filters say which files may have one of up to 2,000 keys; the others are not opened for their rows.
+
+        Args:
+            keys: the key columns, in any form that `upsert` takes, or a list of bare keys.
+            columns, meta_columns: as `scan` has them.
+
+        Returns:
+            A query that has not run yet.
+
+        Raises:
+            OptionError: the table is empty. KeyFieldError, SchemaError: these are no keys of the table.
+
+        Example:
+            >>> table.lookup(["a", "b"], columns=["fare"]).to_pandas()
+        """
+        reader = hoodie.write.inputs.reader_of(self._keys(keys), lambda: self.schema)
+        given = hoodie.keyed.read_keys(self.config, reader)
+        where = hoodie.keyed.where_keys(self._context, given, WriteOptions())
+        return self.scan(columns, where, meta_columns=meta_columns)
+
     def dataset(self) -> TableDataset:
         """The table as a pyarrow Dataset, for duckdb and others that push columns and filters down into it.
 

@@ -107,7 +107,7 @@ def test_what_are_no_keys_of_the_table(tmp_path):
     with pytest.raises(SchemaError, match="text \"id = 'a'\": a condition goes into where="):
         table.delete("id = 'a'")
     empty = hoodie.create_table(tmp_path / "e", record_key="id", partition_by="part")
-    with pytest.raises(OptionError, match="is empty: there is nothing to delete"):
+    with pytest.raises(OptionError, match="is empty: no row of it has a key"):
         empty.delete(["a"])
 
 

@@ -4,6 +4,7 @@
 2. Statistics of commits: our writer states the bounds of columns of every file that it writes (`format/column_stats.py`).
 3. Statistics of a metadata table, which Apache Hudi keeps, of base files that have no such ones.
 4. Parquet footers of the base files that are left: read by threads.
+5. Bloom filters in footers, where only rows of a few record keys can fulfil the filter (`read/by_keys.py`).
 
 A row may come from the base file, from each log, and where records are merged field by field its columns from several of
 them. So a slice is left out only where no mixture of the values in its files can fulfil the filter; a log of which nothing
@@ -31,6 +32,7 @@ from hoodie.model.meta_fields import PARTITION_PATH, with_meta_fields
 from hoodie.model.plans import ReadContext
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.read.bounds import may_match
+from hoodie.read.by_keys import keys_asked_for, may_hold
 from hoodie.read.condition import Condition
 from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
 from hoodie.read.where import Where, condition_of, parse_filter
@@ -102,6 +104,7 @@ class _Pruner:
         if not open_columns or not in_partitions:
             return Pruned(self.kept, Pruning(total, in_partitions, in_partitions))
         unknown, footers = self._by_files(open_columns, of_partitions)
+        self._by_keys()
         return Pruned(self.kept, Pruning(total, in_partitions, int(self.kept.sum()), unknown, footers))
 
     def _by_files(self, columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]) -> tuple[int, int]:
@@ -130,6 +133,13 @@ class _Pruner:
         self._judge(known, columns, of_partitions)
         self._judge(files.with_footers(to_read), columns, of_partitions)
         return unknown, footers
+
+    def _by_keys(self) -> None:
+        """Where only rows of a few keys can fulfil the filter: the candidates whose files have one of them, or may."""
+        left = np.flatnonzero(self.kept).tolist()
+        keys = keys_asked_for(self.where, self.context.config, self.schema)
+        if keys is not None and 1 < len(left) <= MAX_FOOTERS:
+            self.kept[left] = may_hold(self.context, self.snapshot, [self.candidates[at] for at in left], keys)
 
     def _judge(
         self, found: dict[int, Gathered], columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]

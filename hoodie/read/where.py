@@ -52,8 +52,8 @@ _COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
 }
 _LIST_OPS = {"=": Op.EQ, "==": Op.EQ, "!=": Op.NE, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 
-Where: TypeAlias = str | pc.Expression | Sequence[Any]
-"""Text; a pyarrow expression; or [(column, op, value), …], all of which hold, or [[…], […]], of which one list does."""
+Where: TypeAlias = str | pc.Expression | Among | Sequence[Any]
+"""Text; a pyarrow expression; [(column, op, value), …], all of which hold, or [[…], […]], of which one list does; a set of keys."""
 
 
 def parse_filter(where: Where | None, schema: pa.Schema) -> RowFilter | None:
@@ -125,6 +125,9 @@ class _Binder:
             return self._of_text(where)
         if isinstance(where, list | tuple):
             return self._of_list(where)
+        if isinstance(where, Among):  # by who looks rows up by their keys
+            self.used[where.column] = None
+            return where
         raise OptionError(_foreign(where))
 
     def _of_text(self, text: str) -> Condition:

@@ -1,0 +1,120 @@
+"""Which file slices may hold the record keys that a filter asks for: by the bloom filters in the footers of base files.
+
+A filter that only rows of a few keys can fulfil (`id = 'x'`, `id IN (…)`, a look-up by keys) says nothing to bounds where keys are
+random: each file has keys below and above. Its bloom filter says which files do not have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.engine.local import LocalEngine
+from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.format.base_file import read_footer
+from hoodie.format.bloom import BloomFilter
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.options.table import TableConfig
+from hoodie.options.values import KeyGeneratorType
+from hoodie.read.condition import Among, Compared, Condition, Joined, Op
+from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache, Kind
+from hoodie.view.context import Snapshot, TableContext
+
+MAX_KEYS = 2_000
+"""More keys are in most files anyway, and each is hashed for each file."""
+_THREADS = 16
+_PLAIN = (KeyGeneratorType.SIMPLE, KeyGeneratorType.NON_PARTITION, KeyGeneratorType.TIMESTAMP)
+"""Their keys of one column are the texts of its values."""
+
+
+class _Kept(NamedTuple):
+    bloom: BloomFilter | None
+    """None where the file has none that can be read: whoever reads the file says what is wrong with it."""
+    size_bytes: int
+
+
+_FILTERS: Kind[_Kept] = Kind("bloom filters of base files")
+
+
+def keys_asked_for(where: object, config: TableConfig, schema: pa.Schema) -> pa.Array | None:
+    """The record keys, texts, one of which a row must have to fulfil the filter; None where it may have any, or very many."""
+    columns = {RECORD_KEY} if config.populate_meta_fields else set()
+    if config.keygen in _PLAIN and len(config.record_key_fields) == 1:
+        name = config.record_key_fields[0]
+        kind = schema.field(name).type if name in schema.names else pa.null()
+        if pa.types.is_string(kind) or pa.types.is_integer(kind):
+            columns.add(name)
+    keys = _asked(where, columns) if isinstance(where, Condition) else None
+    return None if keys is None or len(keys) > MAX_KEYS or not config.populate_meta_fields else keys
+
+
+def _asked(condition: Condition, columns: set[str]) -> pa.Array | None:
+    match condition:
+        case Compared(column, Op.EQ, value) if column in columns:
+            return _texts(pa.array([value.as_py()], value.type))
+        case Among(column, values) if column in columns:
+            return _texts(values)
+        case Joined(every, parts):
+            found = [_asked(part, columns) for part in parts]
+            known = [keys for keys in found if keys is not None]
+            if every:
+                return min(known, key=len, default=None)
+            if known and len(known) == len(found):
+                return _texts(pc.unique(pa.concat_arrays(known)))
+    return None
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    texts: pa.Array = values.cast(pa.string())
+    return texts
+
+
+def may_hold(
+    context: TableContext, snapshot: Snapshot, candidates: Sequence[Sequence[FileSlice]], keys: pa.Array
+) -> npt.NDArray[np.bool_]:
+    """For each candidate, which is some slices of one file group, whether one of them may have one of the keys."""
+    view = snapshot.view
+    judged = [
+        all(each.base is not None and not (each.logs and view.logs_before_base(each)) for each in slices)
+        for slices in candidates
+    ]
+    files = {
+        each.base.path: each.base
+        for slices, has_all_keys in zip(candidates, judged, strict=True)
+        if has_all_keys
+        for each in slices
+        if each.base is not None
+    }
+    look = partial(_may_hold, context.storage, context.cache, keys)
+    flags = dict(zip(files, LocalEngine(_THREADS).run(look, list(files.values()), label="bloom filters"), strict=True))
+    return np.array(
+        [
+            not has_all_keys or any(flags[each.base.path] for each in slices if each.base is not None)
+            for slices, has_all_keys in zip(candidates, judged, strict=True)
+        ],
+        np.bool_,
+    )
+
+
+def _may_hold(storage: Storage, cache: Cache, keys: pa.Array, base: BaseFile) -> bool:
+    name = (storage.identity, base.path, base.size_bytes)
+    bloom = cache.get(_FILTERS, name, partial(_filter_of, storage, base), lambda kept: kept.size_bytes).bloom
+    return bloom is None or bool(bloom.might_contain(keys).any())
+
+
+def _filter_of(storage: Storage, base: BaseFile) -> _Kept:
+    try:
+        with open_base_file(storage, base) as (_, metadata):
+            footer = read_footer(metadata, path=base.path)
+            return _Kept(footer.bloom(), len(footer.bloom_base64 or ""))
+    except (CorruptFileError, UnsupportedTableError, pa.ArrowException):
+        return _Kept(None, 0)
