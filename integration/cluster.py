@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from typing import Self, TypeVar
 import pyspark
 
 from tests.servers.java import SHORT_LIVED
+from tests.servers.ports import free_ports
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +51,7 @@ class Cluster:
         self._count = workers
         self._memory = memory
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._port, self._ui_port = _free_ports(2)
+        self._port, self._ui_port = free_ports(2)
         self.url = f"spark://{HOST}:{self._port}"
 
     def __enter__(self) -> Self:
@@ -316,14 +316,3 @@ def opened_in(pid: int, folder: Path) -> list[Path]:
                 if target.is_relative_to(folder):
                     found.append(target)
     return found
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.servers.s3 import free_port
+from tests.servers.ports import free_port
 from tests.servers.started import wait_for
 
 SCRIPT = Path(os.environ.get("HOODIE_AZURITE", "build/azurite/node_modules/azurite/dist/src/blob/main.js"))

@@ -25,7 +25,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from tests.servers.s3 import free_port
+from tests.servers.ports import free_port
 from tests.servers.started import wait_for
 
 BINARY = Path(os.environ.get("HOODIE_GCS", "build/bin/fake-gcs-server"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from tests.servers.java import SHORT_LIVED
+from tests.servers.ports import free_ports
 
 JARS = Path(os.environ.get("HOODIE_HDFS_JARS", "build/jars/hdfs"))
 PATIENCE_S = 120.0
@@ -33,7 +33,7 @@ class Hdfs:
     """One NameNode with one DataNode, which this process started and ends by their ids."""
 
     def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
-        rpc, http, data, data_http, data_ipc = _free_ports(5)
+        rpc, http, data, data_http, data_ipc = free_ports(5)
         self.uri = f"hdfs://127.0.0.1:{rpc}"
         self.http = f"http://127.0.0.1:{http}"
         self._folder = folder
@@ -137,12 +137,3 @@ def _write_settings(path: Path, settings: Mapping[str, str]) -> None:
         f"<property><name>{name}</name><value>{value}</value></property>\n" for name, value in settings.items()
     )
     path.write_text(f"<configuration>\n{rows}</configuration>\n")
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.servers.java import SHORT_LIVED
-from tests.servers.zookeeper import free_ports, jars_folder
+from tests.servers.ports import free_ports
+from tests.servers.zookeeper import jars_folder
 
 PATIENCE_S = 120.0
 _MAIN = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import boto3
+
+from tests.servers.ports import free_port
 
 BUCKET = "lake"
 _PATIENCE_S = 60.0
@@ -40,12 +41,6 @@ class S3Server(NamedTuple):
     def new_uri(self) -> str:
         """Of a folder that nobody else has."""
         return f"s3://{BUCKET}/tables/{secrets.token_hex(8)}"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.s3 import S3Server, free_port, make_bucket
+from tests.servers.ports import free_port
+from tests.servers.s3 import S3Server, make_bucket
 from tests.servers.started import wait_for
 
 BINARY = Path(os.environ.get("HOODIE_VERSITYGW", "build/bin/versitygw"))

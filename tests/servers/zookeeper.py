@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.servers.java import SHORT_LIVED
+from tests.servers.ports import free_ports
 
 _JAVA = ("-Xmx128m", *SHORT_LIVED, "-Dzookeeper.jmx.log4j.disable=true")
 PATIENCE_S = 60.0
@@ -107,15 +108,6 @@ def jars_folder() -> Path:
     assert package is not None, "the tests of ZooKeeper take its jars from pyspark: pip install pyspark"
     assert package.origin is not None
     return Path(package.origin).parent / "jars"
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def _is_needed(jar: str) -> bool:
