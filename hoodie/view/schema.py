@@ -45,8 +45,9 @@ def table_schema(
     )
     newest = next(schemas, None)
     if newest is not None:
-        _require_kin(*newest, schemas, properties)
-        return _with_columns_of_folders(newest[1], properties)
+        found = _with_columns_of_folders(newest[1], properties)
+        _require_kin(newest[0], found, schemas, properties)
+        return found
     if properties.get(CREATE_SCHEMA):
         return _columns_of(properties[CREATE_SCHEMA])
     text = _schema_json_of_files(active, commits)
