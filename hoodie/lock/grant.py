@@ -6,7 +6,7 @@ A provider is a `Grant` (ask once, does it stand, release) and a `GrantedLock` t
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
@@ -60,7 +60,7 @@ class Grant(Held):
         self.release()
 
 
-class GrantedLock:
+class GrantedLock(ABC):
     """`Lock` by the grants of a provider."""
 
     is_leased = True
@@ -71,9 +71,9 @@ class GrantedLock:
         self._longest_pause_s = longest_pause_s
         self._grant: Grant | None = None
 
+    @abstractmethod
     def _new_grant(self) -> Grant:
         """A grant that nobody has been asked for yet."""
-        raise NotImplementedError
 
     def acquire(self, timeout_s: float) -> None:
         self._acquired(timeout_s)

@@ -22,7 +22,7 @@ from hoodie.view.listing import AllFiles, Listing
 
 log = logging.getLogger("hoodie")
 
-_SAID: Kind[bool] = Kind("metadata tables that were found wanting")
+_SAID: Kind[bool] = Kind("metadata tables that gave no answer")
 _WRONG: Kind[bool] = Kind("metadata tables that named files which are not there")
 _BYTES = 64
 

@@ -74,7 +74,7 @@ def decode_files(values: Any, schema: str) -> list[FileSizes]:
             raise CorruptFileError(f"a record of {len(value)} bytes does not decode: {exc!r}") from exc
         has_other = any(branch for name, branch in record.items() if name.startswith(_OTHER))
         if stream.tell() != len(value) or record["type"] not in _KINDS[FILES] or has_other:
-            raise CorruptFileError(f"a record of {len(value)} bytes is none of files")
+            raise CorruptFileError(f"a record of {len(value)} bytes is not a record of files")
         found.append(sizes)
     return found
 
@@ -188,7 +188,7 @@ def _checked(found: pa.Table, partition: str) -> pa.Table:
     is_kind = pc.is_in(found["type"], value_set=pa.array(_KINDS[partition], pa.int32()))
     others = [name for name in found.column_names if name.startswith(_OTHER)]
     if not (pc.all(is_kind).as_py() and all(_all_equal(found[name], 0) for name in others)):
-        raise CorruptFileError(f"a record is none of {partition}")
+        raise CorruptFileError(f"a record is not one of {partition}")
     return found
 
 

@@ -322,7 +322,7 @@ def _bloom(type_code: str, text: bytes) -> BloomFilter:
     try:
         return parse_bloom(type_code, base64.b64decode(text, validate=True))
     except binascii.Error as exc:
-        raise CorruptFileError(f"a bloom filter is no base64 text: {exc}") from exc
+        raise CorruptFileError(f"a bloom filter is not base64 text: {exc}") from exc
 
 
 def _names(text: str) -> frozenset[str]:

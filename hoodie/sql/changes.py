@@ -100,7 +100,7 @@ class Changes:
                 at = pc.index(other, True).as_py()
                 raise OptionError(
                     f"the record key of a row of table {self._table!r} would become {after.column(RECORD_KEY)[at].as_py()!r} and is "
-                    f"{before.column(RECORD_KEY)[at].as_py()!r}: record keys are for good; delete the row and insert another one"
+                    f"{before.column(RECORD_KEY)[at].as_py()!r}: a record key does not change; delete the row and insert another one"
                 )
             moved = pc.not_equal(before.column(PARTITION_PATH), after.column(PARTITION_PATH))
             if pc.any(moved).as_py():

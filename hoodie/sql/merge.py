@@ -24,7 +24,6 @@ from hoodie.write.placement import is_global
 Result = TypeVar("Result")
 TARGET, SOURCE = "hoodie_target", "hoodie_source"
 _IN_TARGET, _IN_SOURCE, _CLAUSE, _PAIRS, _ROW = "*target", "*source", "*clause", "*pairs", "*row"
-_BATCH_ROWS = 100_000
 
 
 class Case(Enum):
@@ -144,11 +143,13 @@ class Merge(Generic[Result]):
 
 
 def moves(clauses: Sequence[Clause], config: TableConfig) -> bool:
-    """Whether a clause may change where a row is."""
+    """Whether a clause may change where a row is, or a row may be inserted where one is deleted."""
     keys = {*key_columns(config)}
+    inserts = any(clause.case is Case.NOT_MATCHED for clause in clauses)
     return any(
-        (clause.all_columns or keys & {*(clause.updates or ())}) and clause.case is not Case.NOT_MATCHED
+        (clause.deletes and inserts) or (clause.all_columns or keys & {*(clause.updates or ())})
         for clause in clauses
+        if clause.case is not Case.NOT_MATCHED
     )
 
 

@@ -6,6 +6,7 @@ the partition where its key is stored, whatever its columns say. These are the i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +34,7 @@ _SHARE_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
-class ByGlobalKey(ByKey):
+class ByGlobalKey(ByKey, ABC):
     options: WriteOptions
     partial: bool
     is_global: ClassVar = True
@@ -43,9 +44,9 @@ class ByGlobalKey(ByKey):
         return cls(**vars(ByKey.of(config, rules, options)), options=options, partial=rules.partial)
 
     @staticmethod
+    @abstractmethod
     def moves(index: IndexOptions) -> bool:
         """Whether rows go to the partitions that they say."""
-        raise NotImplementedError
 
     def locate(
         self,

@@ -165,6 +165,19 @@ def test_an_insert_meets_no_stored_row(table):
     assert rows(table) == before
 
 
+def test_a_row_is_inserted_where_one_is_deleted(table):
+    """The join is by names, so that one statement takes a key away and gives it anew."""
+    table.merge(
+        [
+            {"id": 0, "city": "rome", "ts": 2, "n": 1, "name": "fresh"},
+            {"id": 9, "city": "rome", "ts": 2, "n": 9, "name": "rome0"},
+        ],
+        on="t.name = s.name",
+    ).when_matched_delete().when_not_matched_insert_all().execute()
+    assert rows(table)[0, "rome"] == (1, "fresh")
+    assert (9, "rome") not in rows(table)
+
+
 def test_what_a_merge_cannot_be(table):
     with pytest.raises(OptionError, match="no clause"):
         merge(table, SOURCE).execute()
