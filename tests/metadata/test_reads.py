@@ -8,6 +8,7 @@ import pytest
 import hoodie
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.log_block import encode_block
+from hoodie.metadata.table import MetadataTable
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
@@ -236,3 +237,18 @@ def test_a_writer_drops_it_while_a_query_is_planned(name, work, tmp_path, caplog
         is_done = storage.calls < at
     assert at > 10
     assert "does not fit" not in caplog.text
+
+
+def test_one_that_leaves_a_committed_file_out_makes_queries_list(tmp_path, monkeypatch):
+    path = golden("v6_mdt_cow", tmp_path)
+    expected = newest(path)
+    whole = MetadataTable.files
+
+    def short(self, partition_paths):
+        found = whole(self, partition_paths)
+        return None if found is None else [each[1:] for each in found]
+
+    monkeypatch.setattr(MetadataTable, "files", short)
+    monkeypatch.setattr(MetadataTable, "all_files", lambda self: {})
+    table = opened(LocalStorage(str(path)), cache=Cache())
+    assert rows_of(table.scan().to_arrow()) == expected

@@ -78,3 +78,16 @@ def test_a_write_elsewhere_disturbs_nobody(table, meanwhile):
     table.update({"n": "n + 1"}, where="city = 'rome' and id = 0")
     assert len(turns) == 1
     assert rows(table)[0, "rome"] == 1
+
+
+def test_a_row_that_would_have_been_a_partner_came_meanwhile(tmp_path, meanwhile):
+    """It stands in a file group of its own, under another key: only its partition says that the two writes meet."""
+    options = {"hoodie.parquet.small.file.limit": "0"}
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="city", options=options)
+    table.insert(FIRST)
+    other = hoodie.open_table(table.uri)
+    turns = meanwhile(lambda: other.insert([{"id": 9, "city": "rome", "ts": 1, "n": 50}], options))
+    source = [{"id": 8, "city": "rome", "ts": 1, "n": 50}]
+    table.merge(source, on="t.n = s.n", options=options).when_not_matched_insert_all().execute()
+    assert len(turns) == 2
+    assert (8, "rome") not in rows(table)

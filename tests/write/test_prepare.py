@@ -111,6 +111,21 @@ def chunks(batches, *, storage=None, **more):
     return list(run_prepare(replace(preparation(), **more), storage, "rows" if storage else None, batches))
 
 
+def test_deletes_beside_the_columns_take_their_ordering_values_away_and_may_lack_any_column():
+    schema = pa.schema(
+        [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("v", pa.int64(), nullable=False)]
+    )
+    wanted = replace(preparation(schema), ordering_fields=("v",))
+    given = rows(("a", "p", 1), ("b", "q", 2)).append_column(DELETED, pa.array([True, False]))
+    found = prepare_rows(given, wanted)
+    assert found["v"].to_pylist() == [None, 2]
+    assert found[DELETED].to_pylist() == [True, False]
+    lacking = rows(("a", "p", None), ("b", "q", 2)).append_column(DELETED, pa.array([True, False]))
+    assert prepare_rows(lacking, wanted)["v"].to_pylist() == [None, 2]
+    with pytest.raises(SchemaError, match="1 of 2 rows"):
+        prepare_rows(rows(("a", "p", 1), ("b", "q", None)).append_column(DELETED, pa.array([True, False])), wanted)
+
+
 def test_a_batch_is_cut_into_chunks_at_their_size():
     batches = rows(*((str(n), "p", n) for n in range(40))).to_batches(max_chunksize=4)
     found = chunks(batches, chunk_bytes=batches[0].nbytes * 3 - 1)
