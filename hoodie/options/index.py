@@ -13,16 +13,17 @@ INDEX_TYPE = key(
     one_of(
         IndexType,
         known=(
-            *("INMEMORY", "FLINK_STATE", "HBASE"),
+            *("FLINK_STATE", "HBASE"),
             *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
         ),
     ),
     "BLOOM",
 )
-"""How keys are found in files. SIMPLE is served by the same look-up as BLOOM. GLOBAL_BLOOM and GLOBAL_SIMPLE look in all partitions:
-a key is unique in the whole table, and an upsert moves its row to another partition. BUCKET is a layout: the hash of a key names its
-file group. BUCKET and the global ones are chosen when the table is created (or written first), and later writes need no option. For
-a table that Apache Hudi made, each write says GLOBAL_BLOOM or GLOBAL_SIMPLE."""
+"""How keys are found in files. SIMPLE and INMEMORY are served by the same look-up as BLOOM (with Apache Hudi's INMEMORY a new process
+knows nothing of what others wrote). GLOBAL_BLOOM and GLOBAL_SIMPLE look in all partitions: a key is unique in the whole table, and an
+upsert moves its row to another partition. BUCKET is a layout: the hash of a key names its file group. BUCKET and the global ones are
+chosen when the table is created (or written first), and later writes need no option. For a table that Apache Hudi made, each write
+says GLOBAL_BLOOM or GLOBAL_SIMPLE."""
 BUCKET_COUNT = key("hoodie.bucket.index.num.buckets", whole(1), None)
 """With index type BUCKET: file groups of a partition; it cannot be changed later. Unset: 256 in a new table (Apache Hudi's
 default), in one that Apache Hudi wrote as its files say."""

@@ -97,6 +97,7 @@ PLACEMENTS: Mapping[IndexType, type[Placement]] = {
     IndexType.GLOBAL_BLOOM: ByGlobalBloom,
     IndexType.GLOBAL_SIMPLE: ByGlobalSimple,
     IndexType.BUCKET: ByBucket,
+    IndexType.INMEMORY: ByKey,
 }
 
 
