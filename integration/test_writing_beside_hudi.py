@@ -188,5 +188,8 @@ def unnamed_base_files(table: hoodie.HoodieTable) -> set[str]:
     stored = {str(file.relative_to(folder)) for file in folder.glob("*/*.parquet")}
     context = TableContext.open(LocalStorage(folder), LocalEngine())
     older = [instant for instant in table.archived_instants() if instant.action in WRITES]
-    commits = [*context.archived().read_commits(older).values(), *map(context.active.read_commit, table.timeline.commits)]
+    commits = [
+        *context.archived().read_commits(older).values(),
+        *map(context.active.read_commit, table.timeline.commits),
+    ]
     return stored - {stat.path for commit in commits for stat in commit.stats()}
