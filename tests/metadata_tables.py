@@ -19,6 +19,7 @@ from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.enums import BlockKind, HeaderKey
+from hoodie.model.files import FileSlice
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.options.table import METADATA
@@ -170,3 +171,13 @@ def stats(
         "isTightBound": tight,
     }
     return {"type": 3, "ColumnStatsMetadata": filled}
+
+
+def counted(slices: Iterable[FileSlice]) -> list[FileSlice]:
+    """Without the logs of writes that are pending or were rolled back, which folders have."""
+    found = []
+    for piece in slices:
+        logs = tuple(log for log in piece.logs if log.committed_bytes)
+        if piece.base is not None or logs:
+            found.append(piece._replace(logs=logs))
+    return found

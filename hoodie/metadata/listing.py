@@ -120,7 +120,8 @@ class MetadataFiles:
 def has_metadata(context: TableContext) -> bool:
     """Whether queries ask a metadata table for the files."""
     config = context.config
-    if context.view_options.metadata is False or not can_read(config) or FILES not in finished_partitions(config.raw):
+    is_wanted = context.view_options.metadata is not False and not context.lists_folders
+    if not is_wanted or not can_read(config) or FILES not in finished_partitions(config.raw):
         return False
     return not _files(context).is_wrong
 

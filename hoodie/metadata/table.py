@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,7 @@ from hoodie.metadata.keys import (
     stats_keys,
 )
 from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_locations, decode_stats
-from hoodie.metadata.slices import Found, Layer, all_keys, every, layers_of, newest
+from hoodie.metadata.slices import Found, Layer, Written, all_keys, every, layers_of, newest
 from hoodie.metadata.visible import as_seen, unknown_times, why_not
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantTime
@@ -77,6 +77,14 @@ _LOCATION: Mapping[str, pa.DataType] = {
 }
 
 
+class OpenedMetadata(NamedTuple):
+    """A metadata table as a table of its own."""
+
+    storage: Storage
+    active: ActiveTimeline
+    own: Timeline
+
+
 class MetadataTable:
     """For one snapshot; not shared between threads. Files that were opened stay open for further questions."""
 
@@ -87,6 +95,7 @@ class MetadataTable:
         self._cache = cache
         self._available = available
         self._view: FileSystemView | None = None
+        self._opened: OpenedMetadata | None = None
         self._slices: dict[str, Sequence[FileSlice]] = {}
         self._layers: dict[tuple[str, int], Sequence[Layer]] = {}
         self.reasons: dict[str, str] = {}
@@ -95,13 +104,24 @@ class MetadataTable:
         """It was dropped since the table was opened."""
 
     @classmethod
-    def open(cls, storage: Storage, config: TableConfig, timeline: Timeline, cache: Cache) -> MetadataTable:
-        """The metadata table of the table at the storage's root, for a snapshot of that with this timeline."""
+    def open(
+        cls,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        cache: Cache,
+        *,
+        undone: Collection[InstantTime] = (),
+    ) -> MetadataTable:
+        """The metadata table of the table at the storage's root, for a snapshot of that with this timeline.
+
+        `undone`: instants that whoever opens it is about to take back, and that are on no timeline any more.
+        """
         table = cls(storage, cache, finished_partitions(config.raw))
         table.reasons.update(dict.fromkeys(_names(config.raw.get(_INFLIGHT, "")), "it is still being made"))
         if table._available:
             try:
-                table._view = table._opened(timeline, config)
+                table._open(timeline, config, undone)
             except (HoodieError, FileNotFoundError) as exc:
                 table.is_gone = not table._is_named(FILES)
                 table._refuse(table._available, str(exc))
@@ -124,8 +144,7 @@ class MetadataTable:
         """Partition path -> its files, of the whole table."""
 
         def ask() -> Mapping[str, Sequence[FileInfo]]:
-            keys = all_keys(self._group(FILES, 0)).cast(pa.binary()).cast(pa.string()).to_pylist()
-            found = dict(zip(keys, self._listed(keys), strict=True))
+            found = dict(self.all_entries())
             there = found.pop(ALL_PARTITIONS, {})
             return {partition_of(key): _infos(partition_of(key), found.get(key, {})) for key in sorted(there)}
 
@@ -178,7 +197,24 @@ class MetadataTable:
         self._answer(partition, lambda: [self._group(partition, at) for at in range(len(self._pieces(partition)))])
         return self.reasons.get(partition)
 
-    def _opened(self, timeline: Timeline, config: TableConfig) -> FileSystemView:
+    @property
+    def opened(self) -> OpenedMetadata:
+        """For who writes it, where `problem_of` has found none."""
+        if self._opened is None:
+            raise UnsupportedTableError("there is no metadata table")
+        return self._opened
+
+    def one_slice(self, partition: str) -> tuple[FileSlice, str]:
+        """The file slice of a partition with one file group, and the schema of its newest records."""
+        (piece,) = self._pieces(partition)
+        return piece, next(each.schema for each in reversed(self._group(partition, 0)) if isinstance(each, Written))
+
+    def all_entries(self) -> Mapping[str, Mapping[str, int]]:
+        """Key of a record -> what is in it, of the whole partition of files; raises where `all_files` gives None."""
+        keys = all_keys(self._group(FILES, 0)).cast(pa.binary()).cast(pa.string()).to_pylist()
+        return dict(zip(keys, self._listed(keys), strict=True))
+
+    def _open(self, timeline: Timeline, config: TableConfig, undone: Collection[InstantTime]) -> None:
         path = f"{self._storage.uri}/{PROPERTIES}"
         properties = parse_properties_file(self._storage.read(PROPERTIES), path=path)
         version = properties.get(_VERSION, "")
@@ -190,15 +226,16 @@ class MetadataTable:
         history = join(HOODIE, properties.get(_ARCHIVE, "") or "archived")
         active = ActiveTimeline(self._storage, self._cache, layout=layout, history=history)
         own = active.load()
-        archived: frozenset[InstantTime] = frozenset()
-        if unknown_times(timeline, own):
+        archived = frozenset(undone)
+        if not archived.issuperset(unknown_times(timeline, own)):
             past = ArchivedTimeline(self._table, config.history_folder, layout=config.layout, cache=self._cache)
-            archived = frozenset(each.time for each in past.instants)
+            archived |= {each.time for each in past.instants}
         reason = why_not(timeline, own, archived)
         if reason is not None:
             raise CorruptFileError(reason)
         own_past = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
-        return FileSystemView(StorageListing(self._storage), active, as_seen(timeline, own, archived), own_past)
+        self._view = FileSystemView(StorageListing(self._storage), active, as_seen(timeline, own, archived), own_past)
+        self._opened = OpenedMetadata(self._storage, active, own)
 
     def _answer(self, partition: str, ask: Callable[[], T]) -> T | None:
         if partition not in self._available:

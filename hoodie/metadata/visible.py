@@ -52,7 +52,7 @@ def unknown_times(table: Timeline, metadata: Timeline) -> list[InstantTime]:
     return [
         each.time
         for each in metadata.commits
-        if _is_write(each) and each.time <= latest and not (each.time in known or _is_before(each, table))
+        if is_write(each) and each.time <= latest and not (each.time in known or _is_before(each, table))
     ]
 
 
@@ -61,7 +61,7 @@ def as_seen(table: Timeline, metadata: Timeline, archived: Collection[InstantTim
     latest, known = table.latest_time or InstantTime(""), _known(table)
 
     def counts(commit: Instant) -> bool:
-        if not _is_write(commit):
+        if not is_write(commit):
             return _table_time(commit) <= latest
         return known.get(commit.time, commit.time in archived or _is_before(commit, table))
 
@@ -87,7 +87,7 @@ def _is_before(commit: Instant, table: Timeline) -> bool:
     return table.start is not None and commit.time < table.start
 
 
-def _is_write(commit: Instant) -> bool:
+def is_write(commit: Instant) -> bool:
     """Whether it is the delta commit of an instant of the table."""
     return len(commit.time) <= _TIME_DIGITS and not commit.time.startswith(_BEGINNING)
 

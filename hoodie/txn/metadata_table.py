@@ -8,13 +8,16 @@ Apache Hudi has `hoodie.metadata.enable=false`. A later writer of Apache Hudi th
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import NamedTuple
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.format.properties import format_properties, parse_properties_file
-from hoodie.model.names import METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
-from hoodie.storage.base import Storage
+from hoodie.metadata.keys import FILES
+from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
+from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import together
 
 log = logging.getLogger("hoodie")
@@ -24,7 +27,28 @@ _KEYS = "hoodie.table.metadata.partitions"
 """Of this key and `….inflight`: readers go by them, not by the folder."""
 
 
-def drop_metadata_table(storage: Storage, *, with_record_index: bool = False) -> bool:
+_KEPT = (HOODIE, FILES)
+"""Folders in that of the metadata table."""
+
+
+class MetadataState(NamedTuple):
+    """What a table says of its metadata table, and what is there of it."""
+
+    properties: Mapping[str, str]
+    left_behind: Sequence[FileInfo]
+
+
+def look_at_metadata_table(storage: Storage) -> MetadataState:
+    """Raises FileNotFoundError: there are no properties, nor a backup of them."""
+    (path, data), left_behind = together(
+        storage, partial(_read_properties, storage), partial(storage.list, METADATA_TABLE)
+    )
+    return MetadataState(parse_properties_file(data, path=f"{path} of table {storage.uri}"), left_behind)
+
+
+def drop_metadata_table(
+    storage: Storage, found: MetadataState | None = None, *, with_record_index: bool = False
+) -> bool:
     """Take the table's word that it has a metadata table back, then delete that; False when there was none.
 
     Call it under the table lock, before anything is published. The properties go first: a crash in between leaves a
@@ -34,25 +58,15 @@ def drop_metadata_table(storage: Storage, *, with_record_index: bool = False) ->
         UnsupportedTableError: it holds a record index, and not `with_record_index`.
         FileNotFoundError: there are no properties, nor a backup of them.
     """
-    (path, data), left_behind = together(
-        storage, partial(_read_properties, storage), partial(storage.list, METADATA_TABLE)
-    )
-    properties = parse_properties_file(data, path=f"{path} of table {storage.uri}")
+    properties, left_behind = look_at_metadata_table(storage) if found is None else found
     named = [key for key in properties if key.startswith(_KEYS)]
     announced = any(properties[key].strip() for key in named)
-    if not with_record_index and _RECORD_INDEX in properties.get(_KEYS, "").split(","):
-        # Somebody asked for it; without it Apache Hudi's writers with that index would take every key for a new one.
-        raise UnsupportedTableError(
-            f"the metadata table of {storage.uri} holds a record index, which this release does not keep up to date: nothing was "
-            "written; a write by Apache Hudi with hoodie.metadata.enable=false drops that table"
-        )
+    if not with_record_index:
+        _refuse_record_index(storage, properties)
     if not announced and not left_behind:
         return False
     if announced:
-        now = datetime.now(UTC)
-        comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
-        kept = {key: value for key, value in properties.items() if key not in named}
-        storage.replace(PROPERTIES, format_properties(kept, comment=comment).encode())
+        _replace_properties(storage, {key: value for key, value in properties.items() if key not in named})
     storage.delete_folder(METADATA_TABLE)
     log.warning(
         "dropped the metadata table of %s (%s), which this release does not keep up to date; readers list the files instead",
@@ -60,6 +74,42 @@ def drop_metadata_table(storage: Storage, *, with_record_index: bool = False) ->
         ", ".join(properties[key] for key in named if properties[key]) or "left behind",
     )
     return True
+
+
+def keep_files_alone(storage: Storage, found: MetadataState) -> MetadataState:
+    """Drop all partitions but `files`, which is there, as `drop_metadata_table` drops all of it; gives what is left.
+
+    Raises:
+        UnsupportedTableError: as there.
+    """
+    _refuse_record_index(storage, found.properties)
+    named = {key: found.properties[key] for key in found.properties if key.startswith(_KEYS)}
+    others = [info for info in found.left_behind if info.is_folder and info.name not in _KEPT]
+    if others or named.pop(_KEYS) != FILES or any(named.values()):
+        kept = {key: value for key, value in found.properties.items() if key not in named} | {_KEYS: FILES}
+        if kept != found.properties:
+            _replace_properties(storage, kept)
+        for info in others:
+            storage.delete_folder(info.path)
+        dropped = ", ".join(info.name for info in others)
+        log.warning("dropped %s of the metadata table of %s, which are not kept up to date", dropped, storage.uri)
+        return MetadataState(kept, [info for info in found.left_behind if info not in others])
+    return found
+
+
+def _refuse_record_index(storage: Storage, properties: Mapping[str, str]) -> None:
+    if _RECORD_INDEX in properties.get(_KEYS, "").split(","):
+        # Somebody asked for it; without it Apache Hudi's writers with that index would take every key for a new one.
+        raise UnsupportedTableError(
+            f"the metadata table of {storage.uri} holds a record index, which this release does not keep up to date: nothing was "
+            "written; a write by Apache Hudi with hoodie.metadata.enable=false drops that table"
+        )
+
+
+def _replace_properties(storage: Storage, properties: Mapping[str, str]) -> None:
+    now = datetime.now(UTC)
+    comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+    storage.replace(PROPERTIES, format_properties(properties, comment=comment).encode())
 
 
 def _read_properties(storage: Storage) -> tuple[str, bytes]:

@@ -6,13 +6,23 @@ chooses.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
+from hoodie.errors import HoodieError
+from hoodie.metadata.keys import FILES
+from hoodie.metadata.table import can_read, finished_partitions
+from hoodie.metadata.writer import MetadataWriter
 from hoodie.model.change import Change
 from hoodie.model.enums import Action
+from hoodie.options.table import parse_table_config
 from hoodie.timeline.timeline import WRITES
-from hoodie.txn.metadata_table import drop_metadata_table
+from hoodie.txn.metadata_table import drop_metadata_table, keep_files_alone, look_at_metadata_table
 from hoodie.view.context import TableContext
+
+log = logging.getLogger("hoodie")
 
 
 class Participant(Protocol):
@@ -37,22 +47,53 @@ class Participant(Protocol):
         ...
 
 
-class NoMetadataTable:
-    """Nobody shall list files through a metadata table that we do not write."""
+@dataclass(frozen=True)
+class KeptMetadataTable:
+    """Of Apache Hudi's metadata table the partition `files` is kept up, and the others are dropped, which Apache Hudi's next writer
+    builds anew. Where that cannot be, all of it is dropped: nobody shall list files by one that is behind.
+    """
+
+    is_known: bool
+    """The table had one when it was opened."""
 
     def before_plan(self, context: TableContext) -> None:
-        drop_metadata_table(context.storage)
+        found = look_at_metadata_table(context.storage)
+        if _can_keep(context, found.properties):
+            keep_files_alone(context.storage, found)
+        else:
+            drop_metadata_table(context.storage, found)
 
     def takes_part(self, action: Action) -> bool:
-        return action in WRITES
+        return action in WRITES or (self.is_known and action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE))
 
     def before_completion(self, context: TableContext, change: Change) -> None:
-        drop_metadata_table(context.storage)  # a writer of Apache Hudi may have made one meanwhile
+        # A writer of Apache Hudi may have made one, or have dropped it.
+        found = look_at_metadata_table(context.storage)
+        if _can_keep(context, found.properties):
+            found = keep_files_alone(context.storage, found)
+            try:
+                config = parse_table_config(found.properties, uri=context.storage.uri)
+                undone, timeline = [time for time, _ in change.undone], context.active.load()
+                writer = MetadataWriter.open(context, config, timeline, undone)
+                if not undone and writer.is_due(timeline):
+                    writer.compact()
+                    writer = MetadataWriter.open(context, config, timeline, undone)
+                writer.apply(change)
+            except (HoodieError, FileNotFoundError) as exc:
+                log.warning("the metadata table of %s is not kept up: %s", context.storage.uri, exc)
+            else:
+                return
+        drop_metadata_table(context.storage, found)
+
+
+def _can_keep(context: TableContext, properties: Mapping[str, str]) -> bool:
+    is_wanted = context.view_options.metadata is not False and can_read(context.config)
+    return is_wanted and FILES in finished_partitions(properties)
 
 
 def participants_of(context: TableContext) -> tuple[Participant, ...]:
     """Who takes part in what is done to a table, in the order in which they are called."""
-    return (NoMetadataTable(),)
+    return (KeptMetadataTable(bool(context.config.metadata_partitions)),)
 
 
 def takes_part(context: TableContext, action: Action) -> bool:

@@ -52,7 +52,6 @@ T = TypeVar("T")
 _ASKED_AGAIN = 5
 """Times that a question is put anew beside a table that changes all the time."""
 _FOUND: Kind[Found] = Kind("what a view found")
-_ON_STORAGE = ViewOptions(metadata=False)
 _GROUP_BYTES = 1280
 """What a listing takes for each file group; so no view of more than fifty thousand groups is kept."""
 
@@ -113,6 +112,8 @@ class TableContext:
     """A timeline server, which views ask before these."""
     catalogue: Catalogue | None = None
     """What a query asks before a listing."""
+    lists_folders: bool = False
+    """No query through it gets a catalogue."""
 
     def __getstate__(self) -> dict[str, Any]:
         """What this process follows stays here: another one has its own."""
@@ -194,7 +195,8 @@ class TableContext:
 
     def on_storage(self) -> TableContext:
         """The same table with views that ask the storage: for who judges what stands there, or relies on it."""
-        return replace(self, view_options=_ON_STORAGE, synced=None, remote=None, catalogue=None)
+        options = VIEW if self.view_options.metadata is None else ViewOptions(metadata=self.view_options.metadata)
+        return replace(self, view_options=options, synced=None, remote=None, catalogue=None, lists_folders=True)
 
     def listing_under(self, timeline: Timeline) -> Listing:
         """What a view under this timeline asks for files."""

@@ -147,7 +147,7 @@ def test_damage_makes_queries_list_and_is_said_once(pattern, damage, tmp_path, c
 def test_a_stale_one_put_back_from_a_copy_is_not_used(tmp_path):
     path = golden("v6_mdt_cow", tmp_path)
     shutil.copytree(path / HOODIE, tmp_path / "copy")
-    table = hoodie.open_table(path)
+    table = hoodie.open_table(path, options=BY_FOLDERS)
     old = table.scan().to_arrow()
     table.delete(old.slice(0, 1))
     assert not (path / METADATA_TABLE).exists()

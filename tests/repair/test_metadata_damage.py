@@ -28,7 +28,7 @@ def lose(path, pattern):
 
 def go_stale(path):
     shutil.copytree(path / HOODIE, path.parent / "copy")
-    table = opened(LocalStorage(str(path)), cache=Cache())
+    table = opened(LocalStorage(str(path)), options=BY_FOLDERS, cache=Cache())
     table.delete(table.scan().to_arrow().slice(0, 1))
     shutil.copytree(path.parent / "copy" / "metadata", path / METADATA_TABLE)
     shutil.copy(path.parent / "copy" / "hoodie.properties", path / PROPERTIES)

@@ -1,0 +1,96 @@
+"""hoodie and Apache Hudi write one table in turns, and both keep up its metadata table, whose only partition is `files`."""
+
+import pytest
+
+import hoodie
+from hoodie.model.names import METADATA_TABLE
+from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, rows
+from integration.test_metadata_table_of_hudi import check
+from tests.rows import rows_of
+
+FILES_ALONE = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    "hoodie.metadata.keep.min.commits": "6",
+    "hoodie.metadata.keep.max.commits": "8",
+}
+BY_METADATA = {"hoodie.metadata.enable": "true"}
+
+
+class Turns(Recipe):
+    """Each step is followed by a look at the metadata table, by both."""
+
+    def _note(self, step):
+        super()._note(step)
+        self.look()
+
+    def look(self):
+        check(self.path, indexes=False)
+        by_metadata = self.hudi.read(self.path, options=BY_METADATA).rows
+        assert by_metadata == self.hudi.read(self.path).rows
+        assert by_metadata == rows_of(hoodie.open_table(self.path).scan(meta_columns=True).to_arrow())
+
+    def ours(self):
+        return hoodie.open_table(self.path, options={"hoodie.clean.automatic": "false"})
+
+    def instants(self):
+        return sorted(file.name for file in (self.path / METADATA_TABLE / ".hoodie").glob("2*commit"))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_writing_in_turns(hudi, tmp_path, table_type):
+    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE)
+    turns.write(rows(range(12), turn=1), "insert")
+    turns.ours().upsert(rows(range(3, 15), turn=2))
+    turns.look()
+    turns.write(rows(range(2, 7), turn=3))
+    for turn in range(4, 8):
+        turns.ours().upsert(rows(range(turn, turn + 4), turn=turn))
+        turns.look()
+    turns.write(rows([1, 30], turn=8))
+    compacted = [name for name in turns.instants() if name.endswith("001.commit")]
+    assert compacted
+    turns.ours().delete(rows([4, 5], turn=9))
+    turns.look()
+    if table_type == "MERGE_ON_READ":
+        turns.ours().compact()
+        turns.look()
+        turns.write(rows(range(3), turn=10), more=COMPACT)
+    turns.ours().insert_overwrite(rows([40], turn=11, part="b"))
+    turns.look()
+    turns.write(rows(range(6), turn=12), more=CLEAN | KEEP_ONE)
+    turns.ours().clean(retain_commits=1)
+    turns.look()
+    turns.ours().upsert(rows(range(5), turn=13))
+    turns.ours().rollback(turns.ours().timeline.commits[-1].time)
+    turns.look()
+    turns.write(rows(range(9), turn=14))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_builds_the_partitions_anew_that_we_drop(hudi, tmp_path, table_type):
+    more = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.bloom.filter.enable": "true"}
+    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE | more)
+    for turn in range(1, 5):
+        turns.write(rows(range(turn, turn + 9), turn=2 * turn))
+        named = hoodie.open_table(turns.path).config.metadata_partitions
+        assert sorted(named) == ["bloom_filters", "column_stats", "files"]
+        turns.ours().upsert(rows(range(3, 9), turn=2 * turn + 1))
+        assert hoodie.open_table(turns.path).config.metadata_partitions == ("files",)
+        turns.look()
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_goes_on_after_our_compaction(hudi, tmp_path, table_type):
+    seldom = FILES_ALONE | {"hoodie.metadata.compact.max.delta.commits": "30"}
+    turns = Turns(hudi, tmp_path / table_type / "table", table_type, seldom)
+    turns.write(rows(range(12), turn=1), "insert")
+    for turn in range(2, 14):
+        turns.ours().upsert(rows(range(turn, turn + 4), turn=turn))
+    assert any(name.endswith("001.commit") for name in turns.instants())
+    turns.look()
+    turns.write(rows(range(3, 8), turn=20))
+    turns.write(rows(range(3), turn=21), "delete")
+    turns.ours().upsert(rows(range(5), turn=22))
+    turns.look()
