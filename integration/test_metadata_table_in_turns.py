@@ -94,3 +94,42 @@ def test_hudi_goes_on_after_our_compaction(hudi, tmp_path, table_type):
     turns.write(rows(range(3), turn=21), "delete")
     turns.ours().upsert(rows(range(5), turn=22))
     turns.look()
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_goes_on_with_one_that_we_built(hudi, tmp_path, table_type):
+    path = tmp_path / table_type / "table"
+    Recipe(hudi, path, table_type, {"hoodie.metadata.enable": "false"}).write(rows(range(12), turn=1), "insert")
+    hoodie.open_table(path, options=BY_METADATA).upsert(rows(range(3, 15), turn=2))
+    turns = Turns(hudi, path, table_type, FILES_ALONE)
+    turns.look()
+    turns.steps.append("written before")
+    first = turns.instants()[0]
+    turns.write(rows(range(2, 7), turn=3))
+    turns.ours().upsert(rows(range(4), turn=4))
+    turns.look()
+    turns.write(rows(range(3), turn=5), "delete")
+    for turn in range(6, 10):
+        turns.write(rows(range(turn, turn + 4), turn=turn))
+    assert first in turns.instants()  # it was not built anew
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_goes_on_after_our_restore_and_our_archiving(hudi, tmp_path, table_type):
+    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE)
+    turns.write(rows(range(12), turn=1), "insert")
+    saved = turns.ours().savepoint()
+    turns.ours().upsert(rows(range(4), turn=2))
+    turns.ours().restore(saved)
+    turns.look()
+    turns.ours().drop_savepoint(saved)
+    turns.write(rows(range(3, 8), turn=3))
+    often = {"hoodie.keep.min.commits": "12", "hoodie.keep.max.commits": "15", "hoodie.clean.commits.retained": "3"}
+    for turn in range(4, 60):
+        hoodie.open_table(turns.path, options=often).upsert(rows([turn % 9], turn=turn))
+    turns.look()
+    assert list((turns.path / METADATA_TABLE / ".hoodie" / "archived").glob(".commits*"))
+    for turn in range(60, 64):
+        turns.write(rows(range(5), turn=turn))
+    turns.ours().upsert(rows(range(5), turn=64))
+    turns.look()

@@ -11,12 +11,14 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from hoodie.engine.local import LocalEngine
 from hoodie.format.commit_json import encode_commit
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_deletes
 from hoodie.format.properties import format_properties
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
+from hoodie.metadata.listing import MetadataListing
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice
@@ -27,9 +29,13 @@ from hoodie.storage.cache import Cache
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.context import load_config
+from hoodie.view.context import TableContext, load_config
+from hoodie.view.view import FileSystemView
+from tests.followed import Counting
 from tests.golden_tables import FOLDER
 from tests.hfiles import hfile as hfile_of
+from tests.memory_tables import FakeClock, opened
+from tests.rows import rows_of
 
 FIRST = "00000000000000010"
 Record = Mapping[str, Any]
@@ -181,3 +187,62 @@ def counted(slices: Iterable[FileSlice]) -> list[FileSlice]:
         if piece.base is not None or logs:
             found.append(piece._replace(logs=logs))
     return found
+
+
+# -- metadata tables that we keep up -----------------------------------------------------------------------------------
+
+BY_FOLDERS = {"hoodie.metadata.enable": "false"}
+
+
+class NoFolders:
+    uri = "no folders"
+
+    def files(self, partition_paths):
+        raise AssertionError(f"listed {partition_paths}")
+
+    def all_files(self):
+        raise AssertionError("listed all")
+
+
+def check(path):
+    check_storage(LocalStorage(str(path)))
+
+
+def check_storage(storage):
+    """The metadata table is there, and shows what the folders show."""
+    context = TableContext.open(storage, LocalEngine(), cache=Cache())
+    snapshot = context.snapshot()
+    table = MetadataTable.open(context.storage, context.config, snapshot.timeline, Cache())
+    assert table.partitions() is not None, table.reasons
+    view = FileSystemView(MetadataListing(table, NoFolders()), context.active, snapshot.timeline, snapshot.archived)
+    assert set(view.partitions()) <= set(snapshot.view.partitions())
+    assert counted(view.latest_slices()) == counted(snapshot.view.latest_slices())
+    counting = Counting(storage)
+    rows = rows_of(opened(counting, cache=Cache()).scan().to_arrow())
+    assert counting.listed == []
+    assert rows == rows_of(opened(storage, options=BY_FOLDERS, cache=Cache()).scan().to_arrow())
+
+
+def changed(rows, count):
+    """Newer versions of the first rows."""
+    part = rows.slice(0, count)
+    ts = part.schema.get_field_index("ts")
+    newer = pa.array([(value or 0) + 1000 for value in part["ts"].to_pylist()], part.schema.field(ts).type)
+    return part.set_column(ts, part.schema.field(ts), newer)
+
+
+def loaded(name):
+    """A golden table in memory."""
+    root, storage = FOLDER / name / "table", MemoryStorage(clock=FakeClock(1_796_000_000.0))
+    for file in sorted(each for each in root.rglob("*") if each.is_file()):
+        storage.create_new(file.relative_to(root).as_posix(), file.read_bytes())
+    return storage
+
+
+def read(storage, options=None):
+    return rows_of(opened(storage, options=options, cache=Cache()).scan().to_arrow())
+
+
+def wrote(storage, rows):
+    clock = getattr(storage, "_inner", storage).clock
+    opened(storage, clock, cache=Cache()).upsert(rows)

@@ -6,6 +6,7 @@ import io
 import json
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import fastavro
@@ -45,7 +46,7 @@ def encode_entries(records: Mapping[str, Entries], schema: str, *, is_base: bool
 
     `is_base`: with what Apache Hudi's base files have besides: least and greatest key, and a bloom filter of their own form.
     """
-    parsed = fastavro.parse_schema(json.loads(schema))
+    parsed = _parsed(schema)
     out = io.BytesIO()
     writer = HFileWriter(out, HFileOptions(bloom_rate=None))
     keys = sorted(records, key=str.encode)
@@ -61,6 +62,11 @@ def encode_entries(records: Mapping[str, Entries], schema: str, *, is_base: bool
     writer.add_info(b"schema", schema.encode())
     writer.finish()
     return out.getvalue()
+
+
+@lru_cache(4)
+def _parsed(schema: str) -> Any:
+    return fastavro.parse_schema(json.loads(schema))
 
 
 def _encoded(entries: Entries, kind: int, schema: Any) -> bytes:

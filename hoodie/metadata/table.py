@@ -83,6 +83,8 @@ class OpenedMetadata(NamedTuple):
     storage: Storage
     active: ActiveTimeline
     own: Timeline
+    history: str
+    """The folder of its archive."""
 
 
 class MetadataTable:
@@ -199,15 +201,34 @@ class MetadataTable:
 
     @property
     def opened(self) -> OpenedMetadata:
-        """For who writes it, where `problem_of` has found none."""
+        """For who writes it."""
         if self._opened is None:
             raise UnsupportedTableError("there is no metadata table")
         return self._opened
 
-    def one_slice(self, partition: str) -> tuple[FileSlice, str]:
-        """The file slice of a partition with one file group, and the schema of its newest records."""
-        (piece,) = self._pieces(partition)
-        return piece, next(each.schema for each in reversed(self._group(partition, 0)) if isinstance(each, Written))
+    def one_slice(self, partition: str) -> FileSlice:
+        """The file slice of a partition with one file group, for who writes it. No record is read.
+
+        Raises:
+            CorruptFileError, UnsupportedTableError: it cannot be trusted, or has another form.
+        """
+        if partition not in self._available:
+            raise CorruptFileError(self.reasons.get(partition, "there is no such partition"))
+        pieces = self._pieces(partition)
+        if len(pieces) != 1:
+            raise UnsupportedTableError(f"its partition {partition} has {len(pieces)} file groups")
+        return pieces[0]
+
+    def schema_of(self, partition: str) -> str:
+        """The schema of the newest records of a partition with one file group.
+
+        Raises:
+            CorruptFileError, MissingFileError, FileNotFoundError: a file is damaged or gone.
+        """
+        written = [each.schema for each in self._group(partition, 0) if isinstance(each, Written)]
+        if not written:
+            raise CorruptFileError(f"its partition {partition} has no record")
+        return written[-1]
 
     def all_entries(self) -> Mapping[str, Mapping[str, int]]:
         """Key of a record -> what is in it, of the whole partition of files; raises where `all_files` gives None."""
@@ -235,7 +256,7 @@ class MetadataTable:
             raise CorruptFileError(reason)
         own_past = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
         self._view = FileSystemView(StorageListing(self._storage), active, as_seen(timeline, own, archived), own_past)
-        self._opened = OpenedMetadata(self._storage, active, own)
+        self._opened = OpenedMetadata(self._storage, active, own, history)
 
     def _answer(self, partition: str, ask: Callable[[], T]) -> T | None:
         if partition not in self._available:

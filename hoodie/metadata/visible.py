@@ -16,6 +16,8 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.timeline.timeline import WRITES, Timeline
 
 _BEGINNING = "0" * 14
+FIRST_STATE = InstantTime(f"{_BEGINNING}010")
+"""The first instant of a metadata table whose table had no commit."""
 _TIME_DIGITS = 17
 _RESTORE = "003"
 _CHANGES_FILES = WRITES | {Action.CLEAN, Action.ROLLBACK, Action.RESTORE}

@@ -11,12 +11,13 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.errors import UnsupportedTableError
 from hoodie.format.commit_json import encode_commit
 from hoodie.format.log_block import encode_block
 from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.metadata.keys import FILES
 from hoodie.metadata.records import Entries, encode_entries, entries_of
+from hoodie.metadata.services import COMPACTED_AFTER, archive, clean, end_compactions
 from hoodie.metadata.table import MetadataTable, OpenedMetadata
 from hoodie.metadata.visible import is_write
 from hoodie.model.change import Change
@@ -26,16 +27,46 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import BaseFileName, LogFileName, format_base_file, format_log_file, join, parse_log_file
 from hoodie.model.payloads import CommitMetadata, CompactionOperation, CompactionPlan, WriteStat
 from hoodie.options.table import TableConfig
+from hoodie.storage.cache import Kind
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
 
 _TOKEN = "0-0-0"
-_COMPACTED_AFTER = 10
-"""Delta commits, as by Apache Hudi's default."""
+_SCHEMA: Kind[str] = Kind("schemas of metadata tables")
 _MOST_INSTANTS = 300
-"""On the timeline of the metadata table, which Apache Hudi's next writer archives."""
+"""On the timeline of the metadata table, where an instant of the table that stays pending keeps it from being compacted."""
+
+
+class ListingNeededError(UnsupportedTableError):
+    """What an instant took back is not known from its metadata alone: the metadata table has to be built anew."""
+
+
+def keep_up(
+    context: TableContext, config: TableConfig, timeline: Timeline, change: Change, *, is_new: bool = False
+) -> None:
+    """Write what an instant of the table changes, before that is completed. The caller holds the table's lock.
+
+    `config` and `timeline`: of the table, as they are now. `is_new`: the metadata table was built for this instant.
+
+    Raises:
+        ListingNeededError: the instant is a restore, and the metadata table was not built since.
+        CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: it cannot be kept up.
+    """
+    if change.instant.action is Action.RESTORE and not is_new:
+        # Who carries one on does not know which files are gone already.
+        raise ListingNeededError("a restore has taken instants back")
+    undone = [time for time, _ in change.undone]
+    writer = MetadataWriter.open(context, config, timeline, undone)
+    if end_compactions(writer.opened):
+        writer = MetadataWriter.open(context, config, timeline, undone)
+    if not undone and writer.is_due(timeline):
+        clean(writer.opened, writer.piece.base_instant, writer.latest_write())
+        writer.compact()
+        writer = MetadataWriter.open(context, config, timeline, undone)
+        archive(writer.opened, timeline, context.clock)
+    writer.apply(change)
 
 
 @dataclass(frozen=True)
@@ -58,57 +89,44 @@ class MetadataWriter:
             CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: it cannot be kept up.
         """
         table = MetadataTable.open(context.storage, config, timeline, context.cache, undone=undone)
-        if (why := table.problem_of(FILES)) is not None:
-            raise CorruptFileError(why)
-        opened = table.opened
-        pending = [each for each in opened.own if not each.is_completed and each.action not in _OTHERS_WORK]
-        if any(each.action is Action.COMPACTION for each in pending):
-            raise UnsupportedTableError("a compaction of it is pending, which Apache Hudi's next writer completes")
+        piece, opened = table.one_slice(FILES), table.opened
         if len(opened.own.instants) > _MOST_INSTANTS:
+            pending = next((f": {each} is pending since" for each in timeline if not each.is_completed), "")
             raise UnsupportedTableError(
-                f"its timeline has {len(opened.own.instants)} instants that nobody has archived"
+                f"its timeline has {len(opened.own.instants)} instants, none of which can be archived{pending}"
             )
-        piece, schema = table.one_slice(FILES)
+        schema = context.cache.find(_SCHEMA, context.storage.identity)
+        if schema is None:  # of later writes of a process none reads a record
+            schema = table.schema_of(FILES)
+            context.cache.put(_SCHEMA, context.storage.identity, schema, len(schema))
         return cls(table, opened, piece, schema)
 
     def apply(self, change: Change) -> None:
-        """Complete the delta commit of an instant.
+        """Complete the delta commit of an instant, after those of dead writers, and of instants that it took back, are withdrawn.
 
-        Raises:
-            UnsupportedTableError: what the instant took back cannot be taken back here.
+        Files that an instant took back are in its change as removed, so that it does not matter whether they were compacted.
         """
         instant = change.instant
-        if instant.action is Action.RESTORE:
-            raise UnsupportedTableError("a restore lists all folders, which is left to Apache Hudi's next writer")
         gone = {time for time, _ in change.undone}
-        self._check_undone(gone)
         for each in self.opened.own:
             is_dead = not each.is_completed and each.action is Action.DELTACOMMIT
             if each.action is Action.DELTACOMMIT and (is_dead or each.time in gone or each.time == instant.time):
                 self.withdraw(each.time)
         self._delta_commit(instant.time, change)
 
-    def _check_undone(self, gone: Collection[InstantTime]) -> None:
-        own = self.opened.own
-        compacted = max((each.time for each in own.commits if each.action is Action.COMMIT), default=InstantTime(""))
-        for time in gone:
-            if time <= compacted and any(each.time == time for each in own.commits):
-                raise UnsupportedTableError(f"it was compacted at {compacted}, after instant {time} that is taken back")
-
     def withdraw(self, time: InstantTime) -> None:
-        """Take a delta commit back, with the log file that it wrote. What another process has taken back is no error."""
+        """Take a delta commit back, with the log file that it wrote. What another process has taken back is no error.
+
+        One of several partitions leaves its log: without its completed file no block of it counts.
+        """
         active, storage = self.opened.active, self.opened.storage
         completed = Instant(time, Action.DELTACOMMIT, State.COMPLETED)
         written: list[str] = []
         if active.exists(completed):
             written = [stat.path for stat in active.read_commit(completed).stats() if stat.path]
-            if len(written) > 1:
-                raise UnsupportedTableError(
-                    f"its delta commit {time} wrote {len(written)} files, and is to be taken back"
-                )
             active.remove(completed)
-        for path in written:
-            storage.delete(path)
+        if len(written) == 1:
+            storage.delete(written[0])
         for state in (State.INFLIGHT, State.REQUESTED):
             active.remove(Instant(time, Action.DELTACOMMIT, state))
 
@@ -116,15 +134,16 @@ class MetadataWriter:
         """Whether to compact, by Apache Hudi's rule: so many delta commits since the last time, and no older instant of the table
         is pending, for what is merged counts in any case.
         """
-        latest = self._latest_write()
-        since = [each for each in self.opened.own.commits if each.time > self.piece.base_instant]
+        latest, own = self.latest_write(), self.opened.own
+        since = [each for each in own.commits if each.time > self.piece.base_instant]
         settled = all(each.is_completed or each.time > latest for each in timeline)
-        return bool(latest) and len(since) >= _COMPACTED_AFTER and settled
+        is_free = settled and not own.pending(Action.LOGCOMPACTION)
+        return bool(latest) and len(since) >= COMPACTED_AFTER and is_free
 
     def compact(self) -> None:
         """Merge all logs into a base file: instant T001 after delta commit T."""
         active, storage, group = self.opened.active, self.opened.storage, self.piece.group
-        time = InstantTime(f"{self._latest_write()}001")
+        time = InstantTime(f"{self.latest_write()}001")
         base = None if self.piece.base is None else self.piece.base.name
         logs = tuple(each.name for each in self.piece.logs)
         operation = CompactionOperation(FILES, group.file_id, self.piece.base_instant, base, logs)
@@ -153,7 +172,8 @@ class MetadataWriter:
         metadata = CommitMetadata(WriteOperation.COMPACT, {FILES: (stat,)}, self.schema, compacted=True)
         active.create(Instant(time, Action.COMPACTION, State.COMPLETED), encode_commit(metadata))
 
-    def _latest_write(self) -> InstantTime:
+    def latest_write(self) -> InstantTime:
+        """The last delta commit of an instant of the table; empty where there is none."""
         times = (each.time for each in self.opened.own.commits if is_write(each))
         return max(times, default=InstantTime(""))
 
@@ -199,7 +219,3 @@ class MetadataWriter:
             if each is not None and (each.file_id, each.base_instant) == (group.file_id, self.piece.base_instant)
         )
         return max(mine, default=0) + 1
-
-
-_OTHERS_WORK = frozenset({Action.CLEAN, Action.ROLLBACK})
-"""Work that Apache Hudi has begun in the metadata table, and goes on with."""

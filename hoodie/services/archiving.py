@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from hoodie.errors import CommitConflictError, LockError
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
 from hoodie.format.archive_entries import StateFile
+from hoodie.metadata.services import last_compaction
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.files import FileGroupId
@@ -25,17 +26,17 @@ from hoodie.model.names import COMPLETES_AS, MARKERS, folder_of, name_of, parse_
 from hoodie.model.results import ArchiveResult
 from hoodie.options.fits import check_version
 from hoodie.options.write import WriteOptions
-from hoodie.services.archive_plan import (
+from hoodie.services.clean_scope import CHECKPOINT, last_clean
+from hoodie.services.consumer_needs import needed_by_consumers
+from hoodie.storage.base import Storage
+from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.archive_plan import (
     Hold,
     held_by_pending,
     held_for_compaction,
     leaving_commits,
     leaving_others,
 )
-from hoodie.services.clean_scope import CHECKPOINT, last_clean
-from hoodie.services.consumer_needs import needed_by_consumers
-from hoodie.storage.base import Storage
-from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_writer import ArchiveWriter, archive_writer_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import under_lock
@@ -150,6 +151,10 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
         kept = last and (last.earliest or last.extra.get(CHECKPOINT))
         if kept:
             yield Hold(InstantTime(kept), "the next clean")
+    compacted = last_compaction(context.storage)
+    if compacted is not None:
+        # Apache Hudi counts what its metadata table has in logs by the instants of both timelines.
+        yield Hold(compacted or timeline.commits[0].time, "the metadata table, which was not compacted since")
     need = needed_by_consumers(context, timeline, hours=options.cleaning.consumer_hours)
     if need is not None:
         yield Hold(need.time, f"consumer {need.name!r}, which has not read it")

@@ -1,8 +1,8 @@
-"""Drop a metadata table that Apache Hudi made: commits of ours would be invisible to whoever lists files through it.
+"""What a table's properties say of its metadata table: it is announced, partitions of it are dropped, or all of it is.
 
 Apache Hudi's writers make one by default, also on tables that had none, and its default readers then take its word for
-which files there are. This release does not write it, so it goes before we publish anything, as it does when a writer of
-Apache Hudi has `hoodie.metadata.enable=false`. A later writer of Apache Hudi that wants it builds it again from a listing.
+which files there are. What is not kept up to date goes before we publish anything, as it does when a writer of Apache Hudi
+has `hoodie.metadata.enable=false`. A later writer that wants it builds it again from a listing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ def look_at_metadata_table(storage: Storage) -> MetadataState:
 
 
 def drop_metadata_table(
-    storage: Storage, found: MetadataState | None = None, *, with_record_index: bool = False
+    storage: Storage,
+    found: MetadataState | None = None,
+    *,
+    with_record_index: bool = False,
+    why: str = "which cannot be kept up to date",
 ) -> bool:
     """Take the table's word that it has a metadata table back, then delete that; False when there was none.
 
@@ -69,11 +73,20 @@ def drop_metadata_table(
         _replace_properties(storage, {key: value for key, value in properties.items() if key not in named})
     storage.delete_folder(METADATA_TABLE)
     log.warning(
-        "dropped the metadata table of %s (%s), which this release does not keep up to date; readers list the files instead",
+        "dropped the metadata table of %s (%s), %s; readers list the files instead",
         storage.uri,
         ", ".join(properties[key] for key in named if properties[key]) or "left behind",
+        why,
     )
     return True
+
+
+def announce_files(storage: Storage) -> MetadataState:
+    """Say that there is a metadata table whose only partition is `files`; under the lock, when that is whole."""
+    properties, _ = look_at_metadata_table(storage)
+    named = {**properties, _KEYS: FILES, f"{_KEYS}.inflight": ""}
+    _replace_properties(storage, named)
+    return look_at_metadata_table(storage)
 
 
 def keep_files_alone(storage: Storage, found: MetadataState) -> MetadataState:

@@ -11,15 +11,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import pyarrow as pa
+
 from hoodie.errors import HoodieError
+from hoodie.metadata.initial import build_files
 from hoodie.metadata.keys import FILES
 from hoodie.metadata.table import can_read, finished_partitions
-from hoodie.metadata.writer import MetadataWriter
+from hoodie.metadata.writer import ListingNeededError, keep_up
 from hoodie.model.change import Change
 from hoodie.model.enums import Action
 from hoodie.options.table import parse_table_config
 from hoodie.timeline.timeline import WRITES
-from hoodie.txn.metadata_table import drop_metadata_table, keep_files_alone, look_at_metadata_table
+from hoodie.txn.metadata_table import (
+    MetadataState,
+    announce_files,
+    drop_metadata_table,
+    keep_files_alone,
+    look_at_metadata_table,
+)
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
@@ -49,41 +58,48 @@ class Participant(Protocol):
 
 @dataclass(frozen=True)
 class KeptMetadataTable:
-    """Of Apache Hudi's metadata table the partition `files` is kept up, and the others are dropped, which Apache Hudi's next writer
-    builds anew. Where that cannot be, all of it is dropped: nobody shall list files by one that is behind.
+    """Of a metadata table the partition `files` is kept up, and the others are dropped, which Apache Hudi's next writer builds anew.
+    Where that cannot be, all of it is dropped: nobody shall list files by one that is behind. Who has
+    `hoodie.metadata.enable=true` gets one where there is none.
     """
-
-    is_known: bool
-    """The table had one when it was opened."""
 
     def before_plan(self, context: TableContext) -> None:
         found = look_at_metadata_table(context.storage)
         if _can_keep(context, found.properties):
             keep_files_alone(context.storage, found)
-        else:
-            drop_metadata_table(context.storage, found)
+            return
+        drop_metadata_table(context.storage, found)
+        if context.view_options.metadata and can_read(context.config) and build_files(context):
+            announce_files(context.storage)
 
     def takes_part(self, action: Action) -> bool:
-        return action in WRITES or (self.is_known and action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE))
+        return action in WRITES or action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 
     def before_completion(self, context: TableContext, change: Change) -> None:
-        # A writer of Apache Hudi may have made one, or have dropped it.
+        # Another writer may have made one since the table was opened, or have dropped it.
         found = look_at_metadata_table(context.storage)
         if _can_keep(context, found.properties):
             found = keep_files_alone(context.storage, found)
             try:
-                config = parse_table_config(found.properties, uri=context.storage.uri)
-                undone, timeline = [time for time, _ in change.undone], context.active.load()
-                writer = MetadataWriter.open(context, config, timeline, undone)
-                if not undone and writer.is_due(timeline):
-                    writer.compact()
-                    writer = MetadataWriter.open(context, config, timeline, undone)
-                writer.apply(change)
-            except (HoodieError, FileNotFoundError) as exc:
+                _keep_up(context, found, change)
+            except (HoodieError, FileNotFoundError, pa.ArrowInvalid) as exc:
                 log.warning("the metadata table of %s is not kept up: %s", context.storage.uri, exc)
+                found = look_at_metadata_table(context.storage)
             else:
                 return
         drop_metadata_table(context.storage, found)
+
+
+def _keep_up(context: TableContext, found: MetadataState, change: Change) -> None:
+    timeline = context.active.load()
+    try:
+        keep_up(context, parse_table_config(found.properties, uri=context.storage.uri), timeline, change)
+    except ListingNeededError as exc:
+        drop_metadata_table(context.storage, found, why=f"to build it anew: {exc}")
+        if not build_files(context, ignored={change.instant.time, *(time for time, _ in change.undone)}):
+            return
+        config = parse_table_config(announce_files(context.storage).properties, uri=context.storage.uri)
+        keep_up(context, config, timeline, change, is_new=True)
 
 
 def _can_keep(context: TableContext, properties: Mapping[str, str]) -> bool:
@@ -93,7 +109,7 @@ def _can_keep(context: TableContext, properties: Mapping[str, str]) -> bool:
 
 def participants_of(context: TableContext) -> tuple[Participant, ...]:
     """Who takes part in what is done to a table, in the order in which they are called."""
-    return (KeptMetadataTable(bool(context.config.metadata_partitions)),)
+    return (KeptMetadataTable(),)
 
 
 def takes_part(context: TableContext, action: Action) -> bool:

@@ -1,63 +1,20 @@
 """What we do to a table is in its metadata table, by the records and blocks that Apache Hudi has in it."""
 
-import pyarrow as pa
 import pytest
 
-from hoodie.engine.local import LocalEngine
-from hoodie.metadata.listing import MetadataListing
-from hoodie.metadata.table import MetadataTable
-from hoodie.model.names import METADATA_TABLE
+from hoodie.format.plan_avro import encode_compaction_plan
+from hoodie.format.properties import parse_properties
+from hoodie.model.names import METADATA_TABLE, PROPERTIES
+from hoodie.model.payloads import CompactionPlan
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.memory import MemoryStorage
-from hoodie.view.context import TableContext
-from hoodie.view.view import FileSystemView
-from tests.followed import Counting
-from tests.golden_tables import FOLDER, copy_golden
-from tests.memory_tables import FakeClock, opened
-from tests.metadata_tables import counted
-from tests.rows import rows_of
+from hoodie.timeline.timeline import Timeline
+from tests.golden_tables import copy_golden
+from tests.memory_tables import opened
+from tests.metadata_tables import BY_FOLDERS, changed, check, check_storage, loaded, read, wrote
 
-BY_FOLDERS = {"hoodie.metadata.enable": "false"}
 GOLDEN = ("v6_mdt_cow", "v6_mdt_mor")
-
-
-class NoFolders:
-    uri = "no folders"
-
-    def files(self, partition_paths):
-        raise AssertionError(f"listed {partition_paths}")
-
-    def all_files(self):
-        raise AssertionError("listed all")
-
-
-def check(path):
-    check_storage(LocalStorage(str(path)))
-
-
-def check_storage(storage):
-    """The metadata table is there, and shows what the folders show."""
-    context = TableContext.open(storage, LocalEngine(), cache=Cache())
-    snapshot = context.snapshot()
-    table = MetadataTable.open(context.storage, context.config, snapshot.timeline, Cache())
-    assert table.partitions() is not None, table.reasons
-    view = FileSystemView(MetadataListing(table, NoFolders()), context.active, snapshot.timeline, snapshot.archived)
-    assert set(view.partitions()) <= set(snapshot.view.partitions())
-    assert counted(view.latest_slices()) == counted(snapshot.view.latest_slices())
-    counting = Counting(storage)
-    rows = rows_of(opened(counting, cache=Cache()).scan().to_arrow())
-    assert counting.listed == []
-    assert rows == rows_of(opened(storage, options=BY_FOLDERS, cache=Cache()).scan().to_arrow())
-
-
-def changed(rows, count):
-    """Newer versions of the first rows."""
-    part = rows.slice(0, count)
-    ts = part.schema.get_field_index("ts")
-    newer = pa.array([(value or 0) + 1000 for value in part["ts"].to_pylist()], part.schema.field(ts).type)
-    return part.set_column(ts, part.schema.field(ts), newer)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -82,27 +39,10 @@ def test_each_action_is_in_it(name, tmp_path):
     check(path)
 
 
-def loaded(name):
-    """A golden table in memory."""
-    root, storage = FOLDER / name / "table", MemoryStorage(clock=FakeClock(1_796_000_000.0))
-    for file in sorted(each for each in root.rglob("*") if each.is_file()):
-        storage.create_new(file.relative_to(root).as_posix(), file.read_bytes())
-    return storage
-
-
-def read(storage, options=None):
-    return rows_of(opened(storage, options=options, cache=Cache()).scan().to_arrow())
-
-
-def wrote(storage, rows):
-    clock = getattr(storage, "_inner", storage).clock
-    opened(storage, clock, cache=Cache()).upsert(rows)
-
-
 @pytest.mark.parametrize("name", GOLDEN)
-@pytest.mark.parametrize("writes_before", [0, 7])
+@pytest.mark.parametrize("writes_before", [0, 7, pytest.param(27, marks=pytest.mark.long)])
 def test_a_writer_that_dies_at_any_call_leaves_the_old_rows_or_the_new_ones(name, writes_before):
-    """After seven writes the metadata table is compacted by the next one."""
+    """After seven writes the metadata table is compacted by the next one, and after 27 it is cleaned, too."""
     storage = loaded(name)
     rows = opened(storage, cache=Cache()).scan().to_arrow()
     for _ in range(writes_before):
@@ -129,8 +69,7 @@ def test_a_writer_that_dies_at_any_call_leaves_the_old_rows_or_the_new_ones(name
         wrote(storage, changed(rows, 1))
         after = read(storage)
         assert after == read(storage, BY_FOLDERS), fault
-        if not is_compacted:  # one that died in a compaction is dropped by the next
-            check_storage(storage)
+        check_storage(storage)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -142,4 +81,130 @@ def test_it_is_compacted_after_ten_delta_commits(name):
         wrote(storage, changed(rows, 1 + turn % 3))
         compacted = [each for each in storage.names(f"{METADATA_TABLE}/.hoodie") if each.endswith("001.commit")]
     assert len(compacted) == 1
+    check_storage(storage)
+
+
+OFTEN = {
+    **{"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3"},
+    **{"hoodie.archive.automatic": "true", "hoodie.keep.min.commits": "12", "hoodie.keep.max.commits": "15"},
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_it_is_cleaned_and_archived_as_it_is_compacted(name):
+    """Its timeline and its folder stay short, however many writes there are; the table is archived behind its compactions."""
+    storage = loaded(name)
+    rows = opened(storage, cache=Cache()).scan().to_arrow()
+    table = opened(storage, storage.clock, OFTEN, cache=Cache())
+    for turn in range(50):
+        table.upsert(changed(rows, 1 + turn % 3))
+    own = Timeline.from_file_names(storage.names(f"{METADATA_TABLE}/.hoodie"))
+    assert len(own.commits) <= 45
+    assert any(each.time.endswith("002") for each in own)
+    bases = [each for each in storage.names(f"{METADATA_TABLE}/files") if each.endswith(".hfile")]
+    assert 2 <= len(bases) <= 3
+    assert own.commits[0].time <= table.timeline.start
+    assert storage.names(f"{METADATA_TABLE}/.hoodie/archived")
+    assert storage.names(".hoodie/history")
+    check_storage(storage)
+
+
+def left_pending(storage, log_since=None):
+    """A compaction of the metadata table whose process died when it had written the base file."""
+    own = Timeline.from_file_names(storage.names(f"{METADATA_TABLE}/.hoodie"))
+    time = f"{own.latest_time}001"
+    data = encode_compaction_plan(CompactionPlan(()))
+    storage.create_new(f"{METADATA_TABLE}/.hoodie/{time}.compaction.requested", data)
+    storage.create_new(f"{METADATA_TABLE}/.hoodie/{time}.compaction.inflight", b"")
+    storage.create_new(f"{METADATA_TABLE}/files/files-0000-0_0-0-0_{time}.hfile", b"half")
+    if log_since:
+        storage.create_new(f"{METADATA_TABLE}/files/.files-0000-0_{time}.log.1_0-0-0", b"")
+    return time
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_compaction_whose_process_died_is_taken_back(name):
+    storage = loaded(name)
+    rows = opened(storage, cache=Cache()).scan().to_arrow()
+    time = left_pending(storage)
+    wrote(storage, changed(rows, 2))
+    assert not [each for each in storage.list(METADATA_TABLE, recursive=True) if time in each.name]
+    check_storage(storage)
+
+
+def test_one_on_which_logs_were_written_since_is_not(caplog):
+    storage = loaded("v6_mdt_cow")
+    rows = opened(storage, cache=Cache()).scan().to_arrow()
+    left_pending(storage, log_since=True)
+    wrote(storage, changed(rows, 2))
+    assert not storage.exists(METADATA_TABLE)
+    assert [each.getMessage() for each in caplog.records if "is not kept up" in each.getMessage()]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("writes_after", [0, 9])
+def test_a_restore_builds_it_anew(name, writes_after):
+    """Also where what is taken back was compacted."""
+    storage = loaded(name)
+    table = opened(storage, storage.clock, cache=Cache())
+    rows = table.scan().to_arrow()
+    table.upsert(changed(rows, 2))
+    saved = table.savepoint()
+    old = read(storage)
+    for _ in range(1 + writes_after):
+        table.upsert(changed(rows, 1))
+    table.restore(saved)
+    assert read(storage) == old
+    check_storage(storage)
+    table.upsert(changed(rows, 2))
+    check_storage(storage)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_restore_that_dies_at_any_call_is_carried_on(name):
+    storage = loaded(name)
+    table = opened(storage, storage.clock, cache=Cache())
+    rows = table.scan().to_arrow()
+    saved = table.savepoint()
+    table.upsert(changed(rows, 2))
+    begin, old = storage.snapshot(), read(storage)
+    faulty = FaultStorage(storage)
+    opened(faulty, storage.clock, cache=Cache()).restore(saved)
+    new = read(storage)
+    concerned = [each for each in faulty.trace if METADATA_TABLE in each.path or "restore" in each.path]
+    concerned += [each for each in faulty.trace if each.path == PROPERTIES]
+    for fault in crash_points(concerned):
+        storage.restore(begin)
+        faulty.revive([fault])
+        with pytest.raises(InjectedFault):
+            opened(faulty, storage.clock, cache=Cache()).restore(saved)
+        faulty.revive()
+        found = read(storage)
+        assert found == read(storage, BY_FOLDERS), fault
+        assert found in (old, new), fault
+        storage.clock.sleep(3600)
+        wrote(storage, changed(rows, 1))
+        assert read(storage) == read(storage, BY_FOLDERS), fault
+        if "metadata.partitions=files" in storage.read(PROPERTIES).decode():
+            check_storage(storage)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_rollback_of_what_was_compacted_is_in_it(name):
+    storage = loaded(name)
+    table = opened(storage, storage.clock, cache=Cache())
+    rows = table.scan().to_arrow()
+    for _ in range(12):
+        compacted = any(each.endswith("001.commit") for each in storage.names(f"{METADATA_TABLE}/.hoodie"))
+        if compacted:
+            break
+        before = table.timeline.latest_commit.time
+        table.upsert(changed(rows, 2))
+    # The last write came after the compaction; the one before it is in the base file.
+    table.rollback(table.timeline.latest_commit.time)
+    assert table.timeline.latest_commit.time == before
+    table.rollback(before)
+    assert parse_properties(storage.read(PROPERTIES).decode())["hoodie.table.metadata.partitions"] == "files"
+    check_storage(storage)
+    table.upsert(changed(rows, 1))
     check_storage(storage)

@@ -3,7 +3,7 @@
 import pytest
 
 from hoodie.model.enums import Action
-from hoodie.services.archive_plan import (
+from hoodie.timeline.archive_plan import (
     Hold,
     held_by_pending,
     held_for_compaction,
