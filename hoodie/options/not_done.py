@@ -49,9 +49,9 @@ class NotDone:
 
 NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
-        "the metadata table and the indexes in it are not written; one that is there is dropped",
+        "of the metadata table only the partition `files` is written; others that are there are dropped",
         (
-            *("hoodie.metadata.enable", "hoodie.metadata.index.async", "hoodie.metadata.index.bloom.filter.enable"),
+            *("hoodie.metadata.index.async", "hoodie.metadata.index.bloom.filter.enable"),
             *("hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.expression.enable"),
             *("hoodie.metadata.index.secondary.enable", "hoodie.metadata.record.level.index.enable"),
             "hoodie.metadata.global.record.level.index.enable",

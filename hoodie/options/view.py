@@ -84,8 +84,9 @@ class ViewOptions:
     """With a remote type."""
     checkpoint: str | None = shared(_CHECKPOINT)
     metadata: bool | None = option("hoodie.metadata.enable", boolean(), None)
-    """Unset or true: a query takes a table's files, and bounds of columns, from the metadata table that Apache Hudi keeps, where
-    there is one. false: it lists the folders. A write does not keep it up: it drops it, and true is a warning at each."""
+    """Unset or true: a query takes a table's files, and bounds of columns, from the metadata table where there is one, and a write
+    keeps its partition `files` up and drops the others. true: a write builds one of `files` where there is none, from a listing of
+    all folders. false: a query lists the folders, and a write drops it. It is an option of the open table, not of one write."""
 
     @property
     def store(self) -> ViewStore:

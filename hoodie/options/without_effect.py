@@ -35,7 +35,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("hoodie.datasource.hive_sync.", "hoodie.meta.sync.", "hoodie.datasource.partition_extractor_class"),
         "hoodie.table.partition_extractor_class",
     ),
-    "there is no metadata table": (
+    "a metadata table is built, compacted, cleaned and archived by rules of its own": (
         *("hoodie.metadata.", "_hoodie.metadata.", "hoodie.file.index.", "hoodie.enable.data.skipping"),
         *("hoodie.index.name", "hoodie.expression.index.", "hoodie.functional.index.", "hoodie.record.index."),
         *(

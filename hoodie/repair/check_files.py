@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hoodie.errors import HoodieError, UnsupportedTableError
+from hoodie.metadata.keys import FILES
 from hoodie.model.enums import Action, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.findings import RepairKind
@@ -210,11 +211,14 @@ def metadata_damage(look: Look) -> Iterator[Hit]:
 
 
 def metadata_table(look: Look) -> Iterator[Hit]:
-    """A metadata table that goes."""
+    """Partitions of a metadata table that go, or all of one that the properties do not name."""
     context = look.context
-    made = context.config.metadata_partitions or context.storage.list(METADATA_TABLE)
-    if look.is_written and made:
-        yield Hit("Apache Hudi has made a metadata table, which the next write by hoodie drops", METADATA_TABLE)
+    named = context.config.metadata_partitions
+    going = [name for name in named if name != FILES]
+    if look.is_written and going:
+        yield Hit(f"the next write by hoodie drops {', '.join(going)} of the metadata table", METADATA_TABLE)
+    elif look.is_written and not named and context.storage.list(METADATA_TABLE):
+        yield Hit("the properties name no metadata table: the next write by hoodie drops its folder", METADATA_TABLE)
 
 
 def properties_backup(look: Look) -> Iterator[Hit]:

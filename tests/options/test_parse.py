@@ -377,7 +377,7 @@ def test_every_option_of_what_is_not_done_is_one_of_apache_hudi_and_no_check_of_
     for each in NOT_DONE:
         for name in each.names:
             assert newest_names()[name.lower()] == name.lower()
-            assert name not in OURS or name == "hoodie.metadata.enable"
+            assert name not in OURS
 
 
 def test_mergers_of_apache_hudi_are_what_the_merge_mode_says_anyway():

@@ -70,3 +70,19 @@ def test_one_that_is_right_is_let_alone(name, tmp_path):
     path = (copy_golden if name.startswith("v6_mdt") else public_table)(name, tmp_path).path
     assert "metadata-damage" not in found(path)
     assert not opened(LocalStorage(str(path)), cache=Cache()).repair("metadata-table").repairs
+
+
+def test_the_doctor_says_what_the_next_write_drops(tmp_path):
+    """Of a metadata table whose only partition is `files` that is nothing."""
+    path = copy_golden("v6_mdt_cow", tmp_path).path
+
+    def noted():
+        findings = opened(LocalStorage(str(path)), cache=Cache()).doctor().findings
+        return [each.what for each in findings if each.kind == "metadata-table"]
+
+    assert noted() == []
+    text = (path / PROPERTIES).read_text()
+    (path / PROPERTIES).write_text(text.replace("partitions=files", "partitions=files,bloom_filters"))
+    assert ["bloom_filters" in each for each in noted()] == [True]
+    (path / PROPERTIES).write_text(text.replace("metadata.partitions=files", "metadata.partitions="))
+    assert ["no metadata table" in each for each in noted()] == [True]
