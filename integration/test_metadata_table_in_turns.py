@@ -5,7 +5,7 @@ import pytest
 import hoodie
 from hoodie.model.names import METADATA_TABLE
 from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, rows
-from integration.test_metadata_table_of_hudi import check
+from integration.metadata_tables import check
 from tests.rows import rows_of
 
 FILES_ALONE = {

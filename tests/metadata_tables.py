@@ -195,6 +195,8 @@ BY_FOLDERS = {"hoodie.metadata.enable": "false"}
 
 
 class NoFolders:
+    """A listing that must not be asked."""
+
     uri = "no folders"
 
     def files(self, partition_paths):

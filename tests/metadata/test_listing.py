@@ -13,19 +13,8 @@ from hoodie.storage.local import LocalStorage
 from hoodie.view.context import TableContext
 from hoodie.view.view import FileSystemView
 from tests.golden_tables import copy_golden
+from tests.metadata_tables import NoFolders
 from tests.public_tables import public_table
-
-
-class NoFolders:
-    """A listing that must not be asked."""
-
-    uri = "no folders"
-
-    def files(self, partition_paths):
-        raise AssertionError(f"listed {partition_paths}")
-
-    def all_files(self):
-        raise AssertionError("listed all")
 
 
 def viewed(path, folders=None):
