@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pyarrow as pa
 
 from hoodie.errors import OptionError
+from hoodie.metadata.listing import by_metadata
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
+from hoodie.model.names import is_partition_path
 from hoodie.model.results import CommitResult, History
 from hoodie.options.arguments import append_options, parse_options, parse_partitions
 from hoodie.options.option import option_name
@@ -75,15 +77,26 @@ class TableVerbs(ABC, Generic[Data]):
 
     def partitions(self) -> tuple[str, ...]:
         """The paths of the partitions that have rows, sorted; one empty path where the table is not partitioned."""
-        return self._context.snapshot().view.partitions()
+        return by_metadata(self._context).snapshot().view.partitions()
 
-    def files(self) -> list[FileSlice]:
+    def files(self, partition: str | None = None) -> list[FileSlice]:
         """The newest file slice of each file group: its base file, and the log files that were written since.
+
+        Args:
+            partition: the path of one partition, whose folder alone is listed then; None: of all.
+
+        Raises:
+            OptionError: `partition` is no path of a partition.
 
         Example:
             >>> sum(piece.size_bytes for piece in table.files())
         """
-        return self._context.ask(lambda snapshot: snapshot.view.counted_slices())
+        if partition is not None and not (type(partition) is str and is_partition_path(partition)):
+            raise OptionError(
+                f"files(partition={partition!r:.200}): give the path of a partition, as partitions() has it"
+            )
+        paths = None if partition is None else [partition]
+        return by_metadata(self._context).ask(lambda snapshot: snapshot.view.counted_slices(paths))
 
     def archived_instants(self) -> tuple[Instant, ...]:
         """The completed instants that were moved off the active timeline, oldest first."""

@@ -27,6 +27,8 @@ _OLD_DEFAULT_PARTITION = "default"
 """What writers before 0.12 made of null."""
 _RECORD_INDEX = "record_index"
 _CODE = re.compile("%([0-9A-F]{2})", re.ASCII)
+_AFTER_SLASH = "0"
+"""The character after `/` in the order of texts."""
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
@@ -45,6 +47,66 @@ def ranges_of_paths(
             if _is_plain(config, at):
                 found[name] = [_range_of(parts[at], name, kinds[name], config) if parts else UNKNOWN for parts in split]
     return found
+
+
+def judged_levels(config: TableConfig, kinds: Mapping[str, pa.DataType], schema: pa.Schema) -> int:
+    """How many levels of folders say something about these columns: as deep as `ranges_below` is worth asking for."""
+    levels = [at + 1 for name in kinds if (at := _level_of(config, name, schema)) is not None]
+    if PARTITION_PATH in kinds and config.populate_meta_fields:
+        levels.append(max(1, len(config.partition_fields)))
+    return max(levels, default=0)
+
+
+def ranges_below(
+    config: TableConfig, kinds: Mapping[str, pa.DataType], schema: pa.Schema, folders: Sequence[str]
+) -> dict[str, list[ValueRange]]:
+    """The same of all partitions that are one of these folders, or lie below it. `schema` is that of the table.
+
+    A text may go on below its folder, as `asia/india` does. It still begins as the folder says, and every text that begins with
+    `asia/` or `asia-` lies before `asia0`.
+    """
+    found: dict[str, list[ValueRange]] = {}
+    if PARTITION_PATH in kinds and config.populate_meta_fields:
+        found[PARTITION_PATH] = [ValueRange(path, path + _AFTER_SLASH, 0) for path in folders]
+    for name in kinds:
+        at = _level_of(config, name, schema)
+        if at is None:
+            continue
+        alone = len(config.partition_fields) == 1
+        segments = [[path] if alone else path.split("/") for path in folders]
+        found[name] = [
+            _and_below(_range_of(parts[at], name, kinds[name], config)) if len(parts) > at else UNKNOWN
+            for parts in segments
+        ]
+    return found
+
+
+def _and_below(known: ValueRange) -> ValueRange:
+    return known._replace(high=known.high + _AFTER_SLASH) if isinstance(known.high, str) else known
+
+
+def _level_of(config: TableConfig, name: str, schema: pa.Schema) -> int | None:
+    """The level of folders that has the column's value for certain, from 0; None where a value before it may take several."""
+    if name not in config.partition_fields or not _says_values(config):
+        return None
+    at = config.partition_fields.index(name)
+    before = config.partition_fields[:at]
+    fits = all(
+        each in schema.names and _is_one_folder(config, number, schema.field(each).type)
+        for number, each in enumerate(before)
+    )
+    return at if fits and _is_plain(config, at) else None
+
+
+def _is_one_folder(config: TableConfig, at: int, kind: pa.DataType) -> bool:
+    """Whether each value of the column is one folder: no value has a slash, or it is encoded."""
+    if not _is_plain(config, at):
+        return False
+    if _is_text(kind):
+        return config.url_encode
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind)) or (
+        pa.types.is_date32(kind) and not config.key_settings.slash_dates
+    )
 
 
 def _says_values(config: TableConfig) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
-from hoodie.view.listing import AllFiles, Listing
+from hoodie.view.listing import AllFiles, Choice, Chosen, Listing
 
 log = logging.getLogger("hoodie")
 
@@ -55,6 +56,15 @@ class MetadataListing:
         if found is None:
             self.complain(FILES)
         return self.folders.all_files() if found is None else AllFiles(tuple(found), found)
+
+    def chosen_files(self, choice: Choice) -> Chosen:
+        partitions = self.table.partitions()
+        if partitions is None:
+            self.complain(FILES)
+            return self.folders.chosen_files(choice)
+        wanted = tuple(compress(partitions, choice.wants(partitions)))
+        found = AllFiles(wanted, dict(zip(wanted, self.files(wanted), strict=True)))
+        return Chosen(found, len(partitions) - len(wanted))
 
 
 class MetadataFiles:

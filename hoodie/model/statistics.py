@@ -52,9 +52,12 @@ class Pruning(NamedTuple):
     """How many file slices a plan considered, and how many were left after each step."""
 
     total: int = 0
+    """Of the partitions that were listed."""
     after_partitions: int = 0
     after_statistics: int = 0
     without_statistics: int = 0
     """Of those after partitions: nothing was known of their columns, so they are read."""
     footers: int = 0
     """Parquet footers that were read for it."""
+    unlisted: int = 0
+    """Partitions, or folders of several, that were left out by their paths before anybody looked into them."""

@@ -21,10 +21,11 @@ from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
 from hoodie.read.changes import in_order, plan_changes
-from hoodie.read.prune import prune
+from hoodie.read.prune import choice_of, prune
 from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
 from hoodie.read.where import column_named, parse_filter
 from hoodie.timeline.pending import being_written
+from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.undone import refuse_undone
 from hoodie.view.columns import column_history
 from hoodie.view.context import Snapshot, TableContext
@@ -54,11 +55,19 @@ def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *,
         return _plan_changes(context, snapshot, options, meta_columns=meta_columns)
     if options.query is QueryType.INCREMENTAL:
         return _plan_incremental(context, snapshot, options, meta_columns=meta_columns)
-    until, slices = _state(context, snapshot, options.as_of)
+    until = options.as_of
+    then = None if until is None else _timeline_as_of(context, snapshot, until)
+    of = _context_of(
+        context, snapshot, options, until=until, visible=snapshot.timeline.visible(until), meta_columns=meta_columns
+    )
+    choice = choice_of(context, of[0], options.where)
+    partitions = None if choice is None else snapshot.view.list_chosen(choice)
+    slices = snapshot.view.latest_slices(partitions, until=then)
     if options.query is QueryType.READ_OPTIMIZED:
         slices = [s._replace(logs=()) for s in slices if s.base is not None]
-    chosen = _Chosen(slices, snapshot.timeline.visible(until), until)
-    return _plan(context, snapshot, chosen, options, meta_columns=meta_columns)
+    return _plan(
+        context, snapshot, _Chosen(slices, unlisted=0 if partitions is None else partitions.left_out), options, of
+    )
 
 
 def _reads_at(snapshot: Snapshot, options: ReadOptions) -> InstantTime | None:
@@ -95,11 +104,12 @@ def _plan_incremental(
         snapshot, options.begin, options.end, fallback=options.full_scan_fallback, table=context.storage.uri
     )
     # An incremental answer has the newest columns, whatever its end: its consumer goes on from there (as Hudi's does).
-    chosen = _Chosen(found.slices, found.visible, span=found.rows, wholes=found.wholes)
+    chosen = _Chosen(found.slices, span=found.rows, wholes=found.wholes)
     if not context.config.populate_meta_fields:
         require_own_rows(snapshot, found, options.begin, table=context.storage.uri)
-        chosen = _Chosen(found.slices, found.visible)
-    return _plan(context, snapshot, chosen, options, meta_columns=meta_columns)
+        chosen = _Chosen(found.slices)
+    of = _context_of(context, snapshot, options, until=None, visible=found.visible, meta_columns=meta_columns)
+    return _plan(context, snapshot, chosen, options, of)
 
 
 def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOptions, *, meta_columns: bool) -> ReadPlan:
@@ -137,21 +147,22 @@ class _Chosen(NamedTuple):
     """What a query is about, before its filter."""
 
     slices: Sequence[FileSlice]
-    visible: VisibleInstants
-    until: InstantTime | None = None
-    """Whose columns are given; None: the newest ones."""
     span: InstantRange | None = None
     """Only rows that were committed in it."""
     wholes: Sequence[WholeSlice | None] = ()
     """By the slices, as `ReadTask` has them."""
+    unlisted: int = 0
+    """As `Pruning` has it."""
 
 
 def _plan(
-    context: TableContext, snapshot: Snapshot, chosen: _Chosen, options: ReadOptions, *, meta_columns: bool
+    context: TableContext,
+    snapshot: Snapshot,
+    chosen: _Chosen,
+    options: ReadOptions,
+    of: tuple[ReadContext, Sequence[str]],
 ) -> ReadPlan:
-    read_context, columns = _context_of(
-        context, snapshot, options, until=chosen.until, visible=chosen.visible, meta_columns=meta_columns
-    )
+    read_context, columns = of
     slices, wholes = chosen.slices, chosen.wholes
     tasks = [
         ReadTask(file_slice, tuple(columns), chosen.span, whole)
@@ -161,7 +172,8 @@ def _plan(
     candidates = [[task.slice] if task.whole is None else [task.slice, task.whole.slice] for task in tasks]
     found = prune(context, snapshot, read_context, options.where, candidates)
     output = pa.schema([read_context.schema.field(name) for name in columns])
-    return ReadPlan(tuple(compress(tasks, found.kept)), read_context, output, found.counts)
+    counts = found.counts._replace(unlisted=chosen.unlisted)
+    return ReadPlan(tuple(compress(tasks, found.kept)), read_context, output, counts)
 
 
 def _context_of(
@@ -221,12 +233,8 @@ def require_readable(context: TableContext) -> None:
         )
 
 
-def _state(
-    context: TableContext, snapshot: Snapshot, as_of: InstantTime | None
-) -> tuple[InstantTime | None, list[FileSlice]]:
-    """The slices of the newest state, or of the one as of an instant: between two commits it is the state after the earlier."""
-    if as_of is None:
-        return None, snapshot.view.latest_slices()
+def _timeline_as_of(context: TableContext, snapshot: Snapshot, as_of: InstantTime) -> Timeline:
+    """The timeline of the state as of an instant: between two commits it is that after the earlier."""
     timeline, table = snapshot.timeline, context.storage.uri
     if not timeline.commits:
         raise InstantNotFoundError(timeline.not_found(as_of, table=table))
@@ -249,7 +257,7 @@ def _state(
         )
     then = timeline.as_of(as_of)
     refuse_cleaned(snapshot, then, as_of, table=table)
-    return as_of, snapshot.view.latest_slices(until=then)
+    return then
 
 
 def _columns(wanted: Sequence[str] | None, schema: pa.Schema, default: Sequence[str]) -> Sequence[str]:

@@ -13,7 +13,7 @@ is known keeps its slice. Where a function of the user's own merges rows, its va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
@@ -24,13 +24,14 @@ import pyarrow.compute as pc
 
 from hoodie.errors import OptionError
 from hoodie.format.column_stats import has_bounds
-from hoodie.keygen.partition_values import ranges_of_paths
+from hoodie.keygen.partition_values import judged_levels, ranges_below, ranges_of_paths
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import PARTITION_PATH, with_meta_fields
-from hoodie.model.plans import ReadContext
+from hoodie.model.plans import ReadContext, RowFilter
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
+from hoodie.options.table import TableConfig
 from hoodie.read.bounds import may_match
 from hoodie.read.by_keys import keys_asked_for, may_hold
 from hoodie.read.condition import Condition
@@ -62,14 +63,20 @@ def prune(
     if where is None or read_context.filter is None or not candidates:
         count = len(candidates)
         return Pruned(np.ones(count, np.bool_), Pruning(count, count, count))
-    schema = read_context.schema
-    kinds = {
-        name: schema.field(name).type
-        for name in read_context.filter.columns
-        if has_bounds(schema.field(name).type) and _keeps_its_name(read_context.history, name)
+    schema, kinds = read_context.schema, _kinds_of(read_context, read_context.filter)
+    return _Pruner(context, snapshot, _tree_of(where, schema), schema, kinds, candidates).run()
+
+
+def _kinds_of(read_context: ReadContext, row_filter: RowFilter) -> dict[str, pa.DataType]:
+    """Columns that bounds can say something about."""
+    fields = {name: read_context.schema.field(name).type for name in row_filter.columns}
+    return {
+        name: kind for name, kind in fields.items() if has_bounds(kind) and _keeps_its_name(read_context.history, name)
     }
-    tree = where if isinstance(where, pc.Expression) else condition_of(where, schema)
-    return _Pruner(context, snapshot, tree, schema, kinds, candidates).run()
+
+
+def _tree_of(where: Where, schema: pa.Schema) -> pc.Expression | Condition:
+    return where if isinstance(where, pc.Expression) else condition_of(where, schema)
 
 
 @dataclass
@@ -166,6 +173,41 @@ def _keeps_its_name(history: ColumnHistory | None, name: str) -> bool:
     return number is not None and all(
         (column.id == number) == (column.name == name) for _, columns in history.versions for column in columns
     )
+
+
+# -- Partitions by their paths, before they are listed.
+
+
+@dataclass(frozen=True)
+class PathChoice:
+    """`Choice` of the partitions in which rows may fulfil a filter."""
+
+    config: TableConfig
+    where: pc.Expression | Condition
+    schema: pa.Schema
+    kinds: Mapping[str, pa.DataType]
+    """Columns that the filter asks about, and whose values may stand in paths."""
+    levels: int
+
+    def leads(self, folders: Sequence[str]) -> Sequence[bool]:
+        return self._judged(ranges_below(self.config, self.kinds, self.schema, folders), len(folders))
+
+    def wants(self, paths: Sequence[str]) -> Sequence[bool]:
+        return self._judged(ranges_of_paths(self.config, self.kinds, paths), len(paths))
+
+    def _judged(self, ranges: Mapping[str, Sequence[ValueRange]], count: int) -> Sequence[bool]:
+        single = {name: [(value_range,) for value_range in each] for name, each in ranges.items()}
+        found: list[bool] = may_match(self.where, self.schema, single, count).tolist() if count else []
+        return found
+
+
+def choice_of(context: TableContext, read_context: ReadContext, where: Where | None) -> PathChoice | None:
+    """Which partitions a query has to look into; None where paths say nothing of its filter."""
+    if where is None or read_context.filter is None:
+        return None
+    schema, kinds = read_context.schema, _kinds_of(read_context, read_context.filter)
+    levels = judged_levels(context.config, kinds, schema)
+    return PathChoice(context.config, _tree_of(where, schema), schema, kinds, levels) if levels else None
 
 
 # -- Partitions by a condition on the columns that make them.

@@ -266,7 +266,8 @@ class Scan:
             what = f"file groups: {found.total:,} touched by the range"
         else:
             what = f"changes of file groups by commits of the range: {found.total:,} total"
-        return f"{what} -> {found.after_partitions:,} after partitions -> {found.after_statistics:,} after statistics"
+        where = f" in the partitions that fit ({found.unlisted:,} not listed)" if found.unlisted else ""
+        return f"{what}{where} -> {found.after_partitions:,} after partitions -> {found.after_statistics:,} after statistics"
 
     def _unknown(self) -> list[str]:
         """What the statistics cost, and where there are none."""

@@ -24,7 +24,7 @@ from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import Snapshot, TableContext
-from hoodie.view.listing import AllFiles
+from hoodie.view.listing import AllFiles, Listing
 from hoodie.view.view import FileSystemView
 
 BYTES = "hoodie.python.clean.bytes"
@@ -108,7 +108,7 @@ def _scheduled(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, 
     return found
 
 
-class _Listing:
+class _Listing(Listing):
     """A listing that keeps what it has seen, for leftovers; on a cluster its workers list."""
 
     def __init__(self, context: TableContext) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, compress
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -40,6 +40,40 @@ class AllFiles(NamedTuple):
         return cls(tuple(sorted(marked)), by_folder)
 
 
+class Choice(Protocol):
+    """Which partitions a question is about, told by their paths."""
+
+    @property
+    def levels(self) -> int:
+        """How many levels of folders it is worth asking `leads` about."""
+        ...
+
+    def leads(self, folders: Sequence[str]) -> Sequence[bool]:
+        """For each of these folders: whether a wanted partition may be the folder itself, or lie below it."""
+        ...
+
+    def wants(self, paths: Sequence[str]) -> Sequence[bool]:
+        """For each of these paths of partitions."""
+        ...
+
+
+class Chosen(NamedTuple):
+    """The files of the partitions of a choice at one moment."""
+
+    found: AllFiles
+    left_out: int
+    """Partitions, or folders with all partitions below, that are not among them."""
+
+    @classmethod
+    def of(cls, choice: Choice, found: AllFiles, left_out: int = 0) -> Chosen:
+        """The wanted ones of these folders."""
+        folders = list(found.files)
+        wanted = set(compress(folders, choice.wants(folders)))
+        partitions = tuple(path for path in found.partitions if path in wanted)
+        files = {folder: files for folder, files in found.files.items() if folder in wanted}
+        return cls(AllFiles(partitions, files), left_out + len(found.partitions) - len(partitions))
+
+
 class Listing(Protocol):
     """Files as they are at each call: what it has answered, it does not keep. Thread-safe.
 
@@ -58,6 +92,10 @@ class Listing(Protocol):
     def all_files(self) -> AllFiles:
         """Partitions and files of the whole table: whoever wants the partitions mostly wants the files next."""
         ...
+
+    def chosen_files(self, choice: Choice) -> Chosen:
+        """The same of the partitions of a choice; others are not looked into where their paths say so."""
+        return Chosen.of(choice, self.all_files())
 
 
 class Catalogue(Protocol):
@@ -93,6 +131,17 @@ class StorageListing:
 
     def all_files(self) -> AllFiles:
         return AllFiles.of(self._data_files())
+
+    def chosen_files(self, choice: Choice) -> Chosen:
+        folders, files, left_out = [""], [], 0
+        for _ in range(choice.levels):
+            listed = list(chain.from_iterable(self.storage.each(self.storage.list, folders)))
+            files += [info for info in listed if not info.is_folder]
+            below = [info.path for info in listed if info.is_folder and info.path != HOODIE]
+            folders = list(compress(below, choice.leads(below)))
+            left_out += len(below) - len(folders)
+        files += chain.from_iterable(self.storage.each(partial(self.storage.list, recursive=True), folders))
+        return Chosen.of(choice, AllFiles.of(files), left_out)
 
     def _data_files(self) -> Iterable[FileInfo]:
         tops = self.storage.list("")

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import compress
 from threading import RLock
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.view.committed import CommittedFiles
 from hoodie.view.file_store import Files, FileStore
 from hoodie.view.following import UNDOING, Changes, completed, counted_files, has_files_of, lost_track
-from hoodie.view.listing import AllFiles, Listing
+from hoodie.view.listing import AllFiles, Choice, Chosen, Listing
 
 log = logging.getLogger("hoodie")
 
@@ -163,7 +164,7 @@ class SyncedListing:
         self._active = active
         self._list_archive = list_archive
         self._list_set_aside = list_set_aside
-        self._at_once = at_once
+        self.at_once = at_once
         self._committed: CommittedFiles | None = None
         """Of the timeline after the last listing."""
         self._committed_on: tuple[Instant, ...] = ()
@@ -199,7 +200,7 @@ class SyncedListing:
     def only_listed(self, partition_paths: Sequence[str] | None) -> Listing | None:
         """What to ask for these partitions (None: for all) as long as nothing is followed."""
         files = self._files
-        if self._at_once:
+        if self.at_once:
             return None
         with files.lock:
             again = (
@@ -235,6 +236,19 @@ class SyncedListing:
             paths = sorted({*self._files.store.partitions(), *self._files.doubted, *unsettled})
             found = self.files_under(timeline, paths, unsettled)
             return AllFiles.of(info for infos in found for info in infos if not info.is_folder)
+
+    def chosen_files_under(self, timeline: Timeline, choice: Choice, unsettled: frozenset[str] | None) -> Chosen:
+        """Where not all of the table is known, the storage is asked: what is wanted is less than what following would list."""
+        with self._files.lock:
+            if self._files.is_whole:
+                self._sync(timeline)
+            if unsettled is None or not self._files.is_whole:
+                return self._listing.chosen_files(choice)
+            paths = sorted({*self._files.store.partitions(), *self._files.doubted, *unsettled})
+            wanted = list(compress(paths, choice.wants(paths)))
+            found = self.files_under(timeline, wanted, unsettled)
+            files = AllFiles.of(info for infos in found for info in infos if not info.is_folder)
+            return Chosen.of(choice, files, len(paths) - len(wanted))
 
     # -- following -----------------------------------------------------------------------------------------------------
 
@@ -423,6 +437,11 @@ class _Under:
     def all_files(self) -> AllFiles:
         listing = self.synced.only_listed(None)
         return listing.all_files() if listing else self.synced.all_files_under(self.timeline, self._unsettled)
+
+    def chosen_files(self, choice: Choice) -> Chosen:
+        if self.synced.at_once:
+            return Chosen.of(choice, self.all_files())
+        return self.synced.chosen_files_under(self.timeline, choice, self._unsettled)
 
 
 def _state(infos: Iterable[FileInfo]) -> FolderState:

@@ -6,7 +6,8 @@ a write goes on with what was listed before (`following`); reads list anew.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from itertools import compress
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.build import as_written, build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
 from hoodie.view.committed import CommittedFiles, FoldedCommits
-from hoodie.view.listing import Listing
+from hoodie.view.listing import AllFiles, Choice, Listing
 
 NOTHING_GONE: Mapping[str, Collection[str]] = MappingProxyType({})
 
@@ -38,6 +39,15 @@ class Found(NamedTuple):
     partitions: tuple[str, ...] | None
     compactions: Mapping[InstantTime, CompactionPlan] | None
     clusterings: Mapping[FileGroupId, str] | None
+
+
+class ChosenPartitions(NamedTuple):
+    """The partitions of a choice."""
+
+    paths: tuple[str, ...]
+    marked: frozenset[str]
+    """Those whose folders say that they are partitions, perhaps with others."""
+    left_out: int
 
 
 class FileSystemView:
@@ -56,6 +66,8 @@ class FileSystemView:
         self._archived = archived
         self.committed = CommittedFiles(timeline, active.read_commits)
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
+        self._listed: dict[str, Sequence[FileInfo]] = {}
+        """The files of partitions of which nobody has asked for the file groups."""
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
         self._partitions: tuple[str, ...] | None = None
         self._compactions: Mapping[InstantTime, CompactionPlan] | None = None
@@ -199,20 +211,24 @@ class FileSystemView:
         if self._partitions is None:
             found = self._listing.all_files()
             self._partitions = found.partitions
-            folders = filter(is_partition_path, found.files)
-            for folder in sorted({*self._partitions, *self.committed.partitions, *folders} - self._groups.keys()):
-                self._groups[folder] = self._build(folder, found.files.get(folder, ()))
+            self._keep_listed(found)
         return self._partitions
+
+    def _keep_listed(self, found: AllFiles) -> None:
+        """Their file groups are made when somebody asks for them."""
+        for folder in {*found.partitions, *filter(is_partition_path, found.files)} - self._groups.keys():
+            self._listed[folder] = found.files.get(folder, ())
 
     def every_partition(self) -> tuple[str, ...]:
         """The same with those into which commits wrote, and of which nothing may be left; and with folders that hold files of
         commits, archived ones among them, and have lost the file that makes them partitions.
         """
         partitions = {*self.partitions(), *self.committed.partitions}
-        return tuple(sorted({*partitions, *filter(self._holds_rows, self._groups.keys() - partitions)}))
+        others = {*self._groups, *self._listed} - partitions
+        return tuple(sorted({*partitions, *filter(self._holds_rows, others)}))
 
     def _holds_rows(self, folder: str) -> bool:
-        slices = (each for group in self._groups[folder] for each in group.slices)
+        slices = (each for group in self.file_groups(folder) for each in group.slices)
         return any(each.base is not None or any(map(self._is_counted, each.logs)) for each in slices)
 
     def file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
@@ -226,20 +242,45 @@ class FileSystemView:
 
     def _list(self, partition_paths: Iterable[str]) -> None:
         """Those that were not listed yet, at the same time."""
-        unknown = [path for path in partition_paths if path not in self._groups]
-        for path, files in zip(unknown, self._listing.files(unknown) if unknown else (), strict=True):
-            self._groups[path] = self._build(path, files)
+        missing = [path for path in partition_paths if path not in self._groups]
+        unknown = [path for path in missing if path not in self._listed]
+        self._listed.update(zip(unknown, self._listing.files(unknown) if unknown else (), strict=True))
+        for path in missing:
+            self._groups[path] = self._build(path, self._listed[path])
+            del self._listed[path]
+
+    def list_chosen(self, choice: Choice) -> ChosenPartitions:
+        """The partitions of a choice, as `every_partition` has those of the table; their files are listed for it, and no others."""
+        committed = self.committed.partitions
+        if self._partitions is None:
+            found, left_out = self._listing.chosen_files(choice)
+            self._keep_listed(found)
+            there = {*found.partitions, *compress(committed, choice.wants(committed))}
+            others = {folder for folder in filter(is_partition_path, found.files) if folder not in there}
+            paths = tuple(sorted({*there, *filter(self._holds_rows, others)}))
+            return ChosenPartitions(paths, frozenset(found.partitions), left_out)
+        every = self.every_partition()
+        paths = tuple(compress(every, choice.wants(every)))
+        return ChosenPartitions(paths, frozenset(self._partitions), len(every) - len(paths))
 
     def latest_slices(
-        self, partition_paths: Iterable[str] | None = None, *, until: InstantTime | Timeline | None = None
+        self,
+        partition_paths: Iterable[str] | ChosenPartitions | None = None,
+        *,
+        until: InstantTime | Timeline | None = None,
     ) -> list[FileSlice]:
         """The slice of each live file group that a reader as of `until` (None: now) sees, merged over pending compactions.
 
         Raises:
             MissingFileError: a file of one of them is gone, or the file that makes a folder a partition.
         """
-        chosen = self.every_partition() if partition_paths is None else sorted(set(partition_paths))
-        marked = chosen if partition_paths is not None else self.partitions()
+        marked: Container[str]
+        if isinstance(partition_paths, ChosenPartitions):
+            chosen, marked = partition_paths.paths, partition_paths.marked
+        elif partition_paths is None:
+            chosen, marked = self.every_partition(), frozenset(self.partitions())
+        else:
+            chosen = marked = tuple(sorted(set(partition_paths)))
         then = self._then(until)
         found = []
         self._list(chosen)
@@ -258,11 +299,12 @@ class FileSystemView:
                 found.append(file_slice)
         return found
 
-    def counted_slices(self) -> list[FileSlice]:
+    def counted_slices(self, partition_paths: Iterable[str] | None = None) -> list[FileSlice]:
         """As `latest_slices`, without file groups of which no commit counts: what a write that was undone, or has not been completed,
         left of them is logs. For those who show what there is; writers go on in such a group.
         """
-        return [each for each in self.latest_slices() if each.base is not None or any(map(self._is_counted, each.logs))]
+        slices = self.latest_slices(partition_paths)
+        return [each for each in slices if each.base is not None or any(map(self._is_counted, each.logs))]
 
     def _is_counted(self, log: LogFile) -> bool:
         return log.committed_bytes is not None or self.timeline.sees(log.base_instant)

@@ -12,7 +12,7 @@ import hoodie
 from hoodie.errors import KeyFieldError
 from hoodie.format.column_stats import as_array
 from hoodie.keygen.generator import key_generator
-from hoodie.keygen.partition_values import ranges_of_paths
+from hoodie.keygen.partition_values import judged_levels, ranges_below, ranges_of_paths
 from hoodie.model.statistics import UNKNOWN, ValueRange
 from hoodie.options.parse import parse_write_options
 from hoodie.options.table import TableConfig, parse_table_config, table_properties
@@ -65,6 +65,15 @@ def holds(known: ValueRange, value: object, kind: pa.DataType) -> bool:
     return bool(pc.and_(pc.less_equal(ends[0], one), pc.greater_equal(ends[1], one)).as_py())
 
 
+def check_folders(read_by: TableConfig, kinds: dict[str, pa.DataType], values: dict[str, object], path: str) -> None:
+    """What is known of the folders on the way to a path holds the values that made it."""
+    parts = path.split("/")
+    for depth in range(1, len(parts) + 1):
+        folder = "/".join(parts[:depth])
+        found = ranges_below(read_by, kinds, pa.schema(kinds), [folder])
+        assert all(holds(known, values[name], kinds[name]) for name, (known,) in found.items()), folder
+
+
 @given(st.data(), st.sampled_from(list(VALUES)), st.booleans(), st.booleans(), st.booleans())
 def test_the_bounds_of_a_path_hold_the_value_that_made_it(data, kind, hive, encode, slash):
     value = data.draw(VALUES[kind])
@@ -78,6 +87,7 @@ def test_the_bounds_of_a_path_hold_the_value_that_made_it(data, kind, hive, enco
         assume(False)
     for read_by in (made, told):
         assert holds(ranges_of_paths(read_by, {"p": kind}, [path])["p"][0], value, kind), path
+        check_folders(read_by, {"p": kind}, {"p": value}, path)
 
 
 @given(st.data(), st.booleans(), st.booleans())
@@ -92,6 +102,30 @@ def test_the_bounds_of_paths_of_two_columns_hold_the_values(data, hive, encode):
         assume(False)
     found = ranges_of_paths(made, kinds, [path])
     assert all(holds(found[name][0], value, kinds[name]) for name, value in values.items()), path
+    check_folders(made, kinds, values, path)
+
+
+@given(st.data(), st.booleans(), st.booleans())
+def test_a_level_of_folders_counts_where_no_value_before_it_takes_two(data, hive, encode):
+    kinds = {name: data.draw(st.sampled_from(list(VALUES))) for name in ("p", "q", "r")}
+    values = {name: data.draw(VALUES[kind]) for name, kind in kinds.items()}
+    made = config("p,q,r", {HIVE: str(hive).lower(), ENCODE: str(encode).lower()})
+    try:
+        rows = pa.table({name: pa.array([value], kinds[name]) for name, value in values.items()})
+        path = key_generator(made).partitions(rows)[0].as_py()
+    except KeyFieldError:
+        assume(False)
+    check_folders(made, kinds, values, path)
+    plain = [name for name in ("p", "q") if encode or kinds[name] != pa.string()]
+    levels = 3 if plain == ["p", "q"] else 2 if "p" in plain else 1
+    assert judged_levels(made, kinds, pa.schema(kinds)) == levels
+
+
+def test_a_text_before_another_column_may_take_several_folders():
+    """Apache Hudi writes such paths, and we read them."""
+    kinds = {"p": pa.string(), "q": pa.string()}
+    assert judged_levels(config("p,q"), kinds, pa.schema(kinds)) == 1
+    assert ranges_below(config("p,q"), kinds, pa.schema(kinds), ["x", "x/y"]) == {"p": [ValueRange("x", "x0", 0)] * 2}
 
 
 @pytest.mark.parametrize(

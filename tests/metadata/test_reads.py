@@ -68,6 +68,28 @@ def test_no_folder_is_listed_and_the_rows_are_the_same(name, tmp_path):
     assert rows_of(hoodie.open_table(path).scan().to_arrow()) == newest
 
 
+@pytest.mark.parametrize("name", [*GOLDEN, *PUBLIC])
+def test_partitions_and_files_are_those_of_the_folders(name, tmp_path):
+    path = golden(name, tmp_path)
+    counting = Counting(LocalStorage(str(path)))
+    by_table = opened(counting, cache=Cache())
+    by_folders = opened(LocalStorage(str(path)), options=BY_FOLDERS, cache=Cache())
+    partitions = by_table.partitions()
+    assert (partitions, by_table.files()) == (by_folders.partitions(), by_folders.files())
+    assert [by_table.files(each) for each in partitions] == [by_folders.files(each) for each in partitions]
+    assert counting.listed == []
+
+
+@pytest.mark.parametrize("name", [*GOLDEN, *PUBLIC])
+def test_chosen_partitions_list_no_folder(name, tmp_path):
+    path = golden(name, tmp_path)
+    for partition in hoodie.open_table(path).partitions():
+        where = f"_hoodie_partition_path = '{partition}'"
+        counting = Counting(LocalStorage(str(path)))
+        assert rows(path, counting, where=where) == rows(path, options=BY_FOLDERS, where=where)
+        assert counting.listed == []
+
+
 @pytest.mark.parametrize("name", GOLDEN)
 def test_changes_list_no_folder(name, tmp_path):
     path = golden(name, tmp_path)

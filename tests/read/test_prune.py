@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hoodie
-from hoodie.errors import HoodieError
+from hoodie.errors import HoodieError, MissingFileError
 from hoodie.format.column_stats import COLUMN_STATS
 from hoodie.model.statistics import Pruning
 from hoodie.options.parse import parse_write_options
@@ -380,14 +380,14 @@ def test_partitions_whose_values_do_not_fit_are_left_out(kind, values, where, le
     storage, table = made(schema, partition="p", more=more)
     table.insert(rows(schema, *((f"k{at}", value, at) for at, value in enumerate(values))))
     forget_statistics(storage)
-    assert same_rows(table, where) == Pruning(3, left, left)
+    assert same_rows(table, where) == Pruning(left, left, left, unlisted=3 - left)
 
 
 def test_a_partition_and_a_statistic_of_one_condition_meet():
     _storage, table = made(PLACES, partition="p")
     table.insert(rows(PLACES, *((f"k{n}", f"p{n}", n) for n in range(10))))
     assert same_rows(table, "p = 'p3' OR n = 5").after_statistics == 2
-    assert same_rows(table, "p IN ('p3', 'p4') AND n = 4") == Pruning(10, 2, 1)
+    assert same_rows(table, "p IN ('p3', 'p4') AND n = 4") == Pruning(2, 2, 1, unlisted=8)
 
 
 def test_a_text_with_slashes_may_have_had_dashes():
@@ -408,6 +408,51 @@ def test_paths_of_several_columns():
     assert same_rows(table, "p = 'a' AND q = 2").after_partitions == 1
     assert same_rows(table, "p IS NULL AND q > 0").after_partitions == 2
     assert same_rows(table, "NOT (p = 'a' OR q = 1)").after_partitions == 2
+
+
+def listed_folders(storage: MemoryStorage, table: HoodieTable, where: str) -> list[str]:
+    """The folders beside the table's own that planning the query lists."""
+    found: list[str] = []
+    listed = storage.list
+    storage.list = lambda folder, **how: (found.append(folder), listed(folder, **how))[1]
+    try:
+        _ = table.scan(where=where).plan
+    finally:
+        del storage.list
+    return sorted(folder for folder in found if not folder.startswith(".hoodie"))
+
+
+def test_folders_whose_names_do_not_fit_are_not_listed():
+    schema = pa.schema([("id", pa.string()), ("p", pa.int64()), ("q", pa.string()), ("n", pa.int64())])
+    storage, table = made(schema, partition="p,q")
+    table.insert(rows(schema, *((f"k{p}{q}", p, q, n) for p in (1, 2) for n, q in enumerate(("x", "y", "yz")))))
+    assert listed_folders(storage, table, "p = 1 AND q = 'x'") == ["", "1", "1/x"]
+    assert listed_folders(storage, table, "q LIKE 'x%'") == ["", "1", "1/x", "2", "2/x"]
+    assert listed_folders(storage, table, "p = 2 AND q = 'y'") == ["", "2", "2/y"]
+    assert listed_folders(storage, table, "p > 5") == [""]
+    assert listed_folders(storage, table, "p = 1 OR n = 0") == ["", "1", "2"]
+    assert listed_folders(storage, table, "n = 0") == ["", "1", "2"]
+    for where in ("p = 1 AND q = 'x'", "q = 'yz'", "q = 'y'", "q >= 'y'", "p = 1 OR n = 0"):
+        same_rows(table, where)
+
+
+def test_a_partition_that_fits_and_is_gone_is_missed():
+    storage, table = made(PLACES, partition="p")
+    table.insert(rows(PLACES, ("a", "x", 1), ("b", "y", 2)))
+    storage.delete_folder("x")
+    same_rows_of_y = table.scan(where="p = 'y'").to_arrow().column("id").to_pylist()
+    assert same_rows_of_y == ["b"]
+    with pytest.raises(MissingFileError, match="x/"):
+        table.scan(where="p = 'x'")
+
+
+def test_a_folder_that_fits_and_is_no_partition_any_more_is_missed():
+    storage, table = made(PLACES, partition="p")
+    table.insert(rows(PLACES, ("a", "x", 1), ("b", "y", 2)))
+    storage.delete("x/.hoodie_partition_metadata")
+    assert table.scan(where="p = 'y'").count() == 1
+    with pytest.raises(MissingFileError, match="partition-metadata"):
+        table.scan(where="p = 'x'")
 
 
 def test_paths_made_of_timestamps_say_nothing():
