@@ -1,8 +1,9 @@
-"""The bucket of a record key: Apache Hudi's simple bucket index, hash for hash, over Arrow columns.
+"""The bucket of a record key: Apache Hudi's bucket indexes, hash for hash, over Arrow columns.
 
-    bucket = (hash of the list of values & 0x7fffffff) % count
+    simple bucket = (hash of the list of values & 0x7fffffff) % count
     hash of a list: h = 1, then h = 31 * h + hash(value) for each value; of null: 0         (32 bits, wrapping)
     hash of a text: h = 0, then h = 31 * h + c for each UTF-16 code unit c
+    place on a hash ring = xxHash32 of the values' texts one after the other, null as "null" & 0x7fffffff
 
 The values of a key that does not hold both `,` and `:` are the key itself. Any other key is parsed back into `field:value` pairs,
 and the values of the hash fields count, in the key's order; when it has none of them, the key itself. Source: Hudi's
@@ -14,12 +15,14 @@ from __future__ import annotations
 import re
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
+
+from hoodie.hashes.xxhash32 import xxhash32
 
 pc: Any = pyarrow.compute
 """The stubs of its functions tell kinds of arrays apart, which cannot be said here."""
@@ -34,6 +37,8 @@ _FACTOR = 31
 _INVERSE = pow(_FACTOR, -1, 1 << 32)
 """31 * _INVERSE = 1 in 32 bits: sums of any stretch of characters can be taken from one running sum."""
 _UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
+_Combine = Callable[[Sequence[pa.Array]], np.ndarray]
+"""The values of keys, a column for each place, null where a value is -> uint32 for each key."""
 
 
 def bucket_numbers(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], count: int) -> np.ndarray:
@@ -43,10 +48,19 @@ def bucket_numbers(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], coun
 
 
 def bucket_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> np.ndarray:
-    """uint32 for each key: the hash that its bucket is taken from."""
+    """uint32 for each key: the hash that its simple bucket is taken from."""
+    return _each(keys, fields, _list_hash)
+
+
+def ring_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> np.ndarray:
+    """uint32 for each key: its place on a hash ring, below 2^31."""
+    return _each(keys, fields, _joined_hash) & _POSITIVE
+
+
+def _each(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], combine: _Combine) -> np.ndarray:
     chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
     found = [
-        _hashes_of(chunk.slice(start, _BATCH_ROWS), fields)
+        _hashes_of(chunk.slice(start, _BATCH_ROWS), fields, combine)
         for chunk in chunks
         for start in range(0, len(chunk), _BATCH_ROWS)
     ]
@@ -100,9 +114,9 @@ def values_of_key(key: str, fields: Sequence[str]) -> list[str | None]:
     return values or [key]
 
 
-def _hashes_of(keys: pa.Array, fields: Sequence[str]) -> np.ndarray:
+def _hashes_of(keys: pa.Array, fields: Sequence[str], combine: _Combine) -> np.ndarray:
     """Whole keys at once; keys with `,` and `:` by a pattern that fits what composite key generators make; the rest one by one."""
-    hashed = _list_hash([text_hashes(keys)])
+    hashed = combine([keys])
     composite = _flags(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
     if composite.any():
         # A field can only be found at the beginning or behind a comma: without that the whole key counts.
@@ -110,11 +124,11 @@ def _hashes_of(keys: pa.Array, fields: Sequence[str]) -> np.ndarray:
         composite &= _flags(pc.match_substring_regex(keys, f"(?:^|,)(?:{named}):"))
     rows = np.flatnonzero(composite)
     if len(rows):
-        hashed[rows] = _composite_hashes(keys.take(pa.array(rows)), fields)
+        hashed[rows] = _composite_hashes(keys.take(pa.array(rows)), fields, combine)
     return hashed
 
 
-def _composite_hashes(keys: pa.Array, fields: Sequence[str]) -> np.ndarray:
+def _composite_hashes(keys: pa.Array, fields: Sequence[str], combine: _Combine) -> np.ndarray:
     names = _pair_names(keys[0].as_py())
     hashed = np.zeros(len(keys), dtype=np.uint32)
     fits = np.zeros(len(keys), dtype=bool)
@@ -125,13 +139,12 @@ def _composite_hashes(keys: pa.Array, fields: Sequence[str]) -> np.ndarray:
         pattern = ",".join(f"{re.escape(name)}:{value.format(number)}" for number, name in enumerate(names))
         found = pc.extract_regex(keys, f"(?s)^{pattern}$")
         fits = _flags(pc.is_valid(found))
-        parts = [_value_hashes(pc.struct_field(found, f"v{number}")) for number in wanted]
-        hashed = _list_hash(parts)
+        hashed = combine([_values(pc.struct_field(found, f"v{number}")) for number in wanted])
     rows = np.flatnonzero(~fits)
     if len(rows):
         # One by one: values in which a `:` follows a `,`, and keys of one column that look like pairs.
         odd = pc.dictionary_encode(keys.take(pa.array(rows)))
-        hashed[rows] = _one_by_one(odd.dictionary.to_pylist(), fields)[odd.indices.to_numpy()]
+        hashed[rows] = _one_by_one(odd.dictionary.to_pylist(), fields, combine)[odd.indices.to_numpy()]
     return hashed
 
 
@@ -140,28 +153,34 @@ def _pair_names(key: str) -> list[str]:
     return [part.partition(":")[0] for part in key.split(",") if ":" in part]
 
 
-def _one_by_one(keys: list[str], fields: Sequence[str]) -> np.ndarray:
+def _one_by_one(keys: list[str], fields: Sequence[str], combine: _Combine) -> np.ndarray:
     parsed = [values_of_key(key, fields) for key in keys]
-    longest = max(map(len, parsed))
-    hashed = np.ones(len(keys), dtype=np.uint32)
-    for place in range(longest):
-        there = np.array([len(values) > place for values in parsed])
-        texts = [values[place] if len(values) > place else None for values in parsed]
-        hashed[there] = hashed[there] * np.uint32(_FACTOR) + text_hashes(pa.array(texts, pa.string()))[there]
+    counts = np.array([len(values) for values in parsed])
+    hashed = np.zeros(len(keys), dtype=np.uint32)
+    for count in np.unique(counts).tolist():
+        rows = np.flatnonzero(counts == count)
+        columns = zip(*(parsed[row] for row in rows), strict=True)
+        hashed[rows] = combine([pa.array(column, pa.string()) for column in columns])
     return hashed
 
 
-def _value_hashes(values: pa.Array) -> np.ndarray:
-    hashed = text_hashes(values)
-    hashed[_flags(pc.is_in(values, value_set=pa.array([NULL_VALUE, EMPTY_VALUE])))] = 0  # of null and of the empty text
+def _values(texts: pa.Array) -> pa.Array:
+    """What key generators write in place of null and of the empty text, as that."""
+    texts = pc.if_else(pc.equal(texts, NULL_VALUE), pa.scalar(None, texts.type), texts)
+    is_empty = pc.fill_null(pc.equal(texts, EMPTY_VALUE), False)
+    return cast(pa.Array, pc.if_else(is_empty, pa.scalar("", texts.type), texts))
+
+
+def _list_hash(values: Sequence[pa.Array]) -> np.ndarray:
+    hashed = np.ones(len(values[0]), dtype=np.uint32)
+    for column in values:
+        hashed = hashed * np.uint32(_FACTOR) + text_hashes(column)
     return hashed
 
 
-def _list_hash(parts: Sequence[np.ndarray]) -> np.ndarray:
-    hashed = np.ones(len(parts[0]), dtype=np.uint32)
-    for part in parts:
-        hashed = hashed * np.uint32(_FACTOR) + part
-    return hashed
+def _joined_hash(values: Sequence[pa.Array]) -> np.ndarray:
+    """As Java joins texts: null is the text "null"."""
+    return xxhash32(pc.binary_join_element_wise(*values, "", null_handling="replace", null_replacement="null"))
 
 
 def _powers(base: int, count: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The simple bucket index: the hash of a key says in which file group of its partition it stands, so no file is looked into.
+"""The bucket indexes: the hash of a key says in which file group of its partition it stands, so no file is looked into.
 
 Which rows go to which bucket is found out once for each chunk; the tasks that write a bucket then pick their rows, as after any
 other look-up. What a table's files say of its layout, where its properties do not: `evidence_of`. Source: Apache Hudi's RFC-29.
@@ -7,7 +7,7 @@ other look-up. What a table's files say of its layout, where its properties do n
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -18,9 +18,9 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_chunk
 from hoodie.filegroup.slice_reader import open_base_file
-from hoodie.hashes.of_buckets import bucket_hashes, bucket_numbers, bucket_of_file_id
+from hoodie.hashes.of_buckets import bucket_hashes, bucket_numbers, bucket_of_file_id, ring_hashes
 from hoodie.index.stored_keys import stored_keys
-from hoodie.model.buckets import BucketLayout, BucketRows, BucketTask
+from hoodie.model.buckets import BucketLayout, BucketRows, BucketTask, HashRing, places_on
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.names import join
@@ -38,17 +38,30 @@ _new_ipc_file: Any = pa.ipc.new_file
 """Takes any binary file object; its stubs know Python's own classes only."""
 
 
-def plan_buckets(chunks: Sequence[Chunk], layout: BucketLayout, *, stage_to: str | None) -> list[BucketTask]:
-    """One task for each chunk that has rows."""
-    return [BucketTask(n, chunk, layout, stage_to) for n, chunk in enumerate(chunks) if chunk.rows]
+def plan_buckets(
+    chunks: Sequence[Chunk], layout: BucketLayout, *, stage_to: str | None, rings: Mapping[str, HashRing] | None = None
+) -> list[BucketTask]:
+    """One task for each chunk that has rows; `rings`: of each partition path, where buckets lie on rings."""
+    return [
+        BucketTask(
+            n,
+            chunk,
+            layout,
+            stage_to,
+            {} if rings is None else {span.partition_path: rings[span.partition_path].values for span in chunk.ranges},
+        )
+        for n, chunk in enumerate(chunks)
+        if chunk.rows
+    ]
 
 
 def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
     """The rows of the chunk by partition and bucket; row numbers ascend in each."""
     keys = load_chunk(storage, task.chunk).column(RECORD_KEY)
-    buckets = bucket_numbers(keys, task.layout.fields, task.layout.count)
-    spans = np.repeat(np.arange(len(task.chunk.ranges)), [span.length for span in task.chunk.ranges])
-    codes = spans * task.layout.count + buckets
+    lengths = [span.length for span in task.chunk.ranges]
+    buckets, count = _on_rings(task, keys, lengths) if task.rings else _by_count(task, keys)
+    spans = np.repeat(np.arange(len(lengths)), lengths)
+    codes = spans * count + buckets
     order = np.argsort(codes, kind="stable").astype(np.int32)
     sorted_codes = codes[order]
     starts = np.flatnonzero(np.append(True, sorted_codes[1:] != sorted_codes[:-1]))
@@ -56,12 +69,25 @@ def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
     path = None if task.stage_to is None else _stage(storage, task.stage_to, order)
     found = []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        span, bucket = divmod(int(sorted_codes[start]), task.layout.count)
+        span, bucket = divmod(int(sorted_codes[start]), count)
         # One staged file serves all buckets of the chunk: a file for each would be thousands.
         rows = order[start:end] if path is None else None
         matches = Matches(task.number, rows=rows, path=path, count=end - start, start=start)
         found.append(BucketRows(task.chunk.ranges[span].partition_path, bucket, matches))
     return found
+
+
+def _by_count(task: BucketTask, keys: pa.ChunkedArray) -> tuple[np.ndarray, int]:
+    """The bucket of each row, and how many there are."""
+    return bucket_numbers(keys, task.layout.fields, task.layout.count), task.layout.count
+
+
+def _on_rings(task: BucketTask, keys: pa.ChunkedArray, lengths: Sequence[int]) -> tuple[np.ndarray, int]:
+    hashes = ring_hashes(keys, task.layout.fields)
+    ends = np.cumsum(lengths)
+    values = [task.rings[span.partition_path] for span in task.chunk.ranges]
+    found = [places_on(each, hashes[end - n : end]) for each, end, n in zip(values, ends, lengths, strict=True)]
+    return np.concatenate(found), max(map(len, values))
 
 
 def _stage(storage: Storage, folder: str, rows: np.ndarray) -> str:
@@ -153,7 +179,7 @@ def evidence_of(
     divisors = dict.fromkeys(choices, 0)
     for base in bases:
         bucket = bucket_of_file_id(base.file_id)
-        keys = _some_keys(storage, base, unstored)
+        keys = some_keys(storage, base, unstored)
         for fields in choices:
             hashes = (bucket_hashes(keys, fields) & np.uint32(0x7FFFFFFF)).astype(np.int64)
             shared = np.gcd.reduce(np.abs(hashes - (bucket or 0)), initial=divisors[fields])
@@ -170,7 +196,12 @@ def hash_field_choices(record_key_fields: tuple[str, ...]) -> list[tuple[str, ..
     return [choice for size in sizes for choice in combinations(record_key_fields, size)]
 
 
-def _some_keys(storage: Storage, base: BaseFile, unstored: UnstoredColumns | None) -> pa.Array:
+def some_keys(storage: Storage, base: BaseFile, unstored: UnstoredColumns | None) -> pa.Array:
+    """Some record keys of a base file.
+
+    Raises:
+        CorruptFileError: they cannot be read.
+    """
     with open_base_file(storage, base) as (file, _):
         try:
             where = f"{base.path} of table {storage.uri}"

@@ -1,24 +1,88 @@
-"""How a table with the simple bucket index spreads its keys: the hash of a key says in which file group it stands."""
+"""How a table with a bucket index spreads its keys: the hash of a key says in which file group it stands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from hoodie.model.instant import InstantTime
 from hoodie.model.names import join
+from hoodie.model.once import once
 from hoodie.model.plans import Chunk, Matches
 
 BUCKET_INDEX = join(".hoodie", ".bucket_index")
 """Folder in which Apache Hudi keeps what other bucket engines than the simple one need to find a key."""
+RINGS = join(BUCKET_INDEX, "consistent_hashing_metadata")
+"""Folder of the hash rings: in it a folder for each partition path."""
+RING_FILE, RING_MARK = ".hashing_meta", ".commit"
+"""`{instant}.hashing_meta` has a ring; `{instant}.commit` beside it says that the instant is completed."""
+FIRST_RING = InstantTime("00000000000000")
+"""The instant of a ring that no clustering has made: its content follows from the partition path and the number of buckets."""
+
+
+class BucketEngine(StrEnum):
+    SIMPLE = "SIMPLE"
+    """The hash modulo the number of buckets, which never changes."""
+    CONSISTENT_HASHING = "CONSISTENT_HASHING"
+    """A ring for each partition, whose ranges of hashes clusterings split and merge."""
 
 
 @dataclass(frozen=True)
 class BucketLayout:
-    """One file group for each bucket of each partition; its file id begins with the bucket's number."""
+    """Each bucket of a partition has one file group."""
 
     count: int
-    """Buckets of a partition."""
+    """Buckets of a partition; on hash rings: of a new one."""
     fields: tuple[str, ...]
     """Record key columns whose values are hashed."""
+    engine: BucketEngine = BucketEngine.SIMPLE
+
+
+class RingNode(NamedTuple):
+    """A bucket on a hash ring: it has the hashes above the node before it, up to its value."""
+
+    value: int
+    file_prefix: str
+    """The id of its file group, without the `-0` at its end."""
+
+    @property
+    def file_id(self) -> str:
+        return f"{self.file_prefix}-0"
+
+
+@dataclass(frozen=True)
+class HashRing:
+    """The buckets of one partition."""
+
+    partition_path: str
+    instant: InstantTime
+    """Of the replacecommit that made it, or `FIRST_RING`."""
+    count: int
+    """Buckets that the partition began with."""
+    number: int
+    """How many rings of the partition came before it."""
+    nodes: tuple[RingNode, ...]
+    """By value."""
+
+    @once
+    def values(self) -> npt.NDArray[np.uint32]:
+        return np.array([node.value for node in self.nodes], dtype=np.uint32)
+
+    @once
+    def numbers(self) -> Mapping[str, int]:
+        """File id -> number of its bucket."""
+        return {node.file_id: number for number, node in enumerate(self.nodes)}
+
+
+def places_on(values: npt.NDArray[np.uint32], hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """The number of the bucket of each hash, on a ring with nodes of these values; beyond the last one the first follows."""
+    places: npt.NDArray[np.int64] = np.searchsorted(values, hashes) % len(values)
+    return places
 
 
 @dataclass(frozen=True)
@@ -31,6 +95,8 @@ class BucketTask:
     layout: BucketLayout
     stage_to: str | None = None
     """Folder for the row numbers; None keeps them in memory."""
+    rings: Mapping[str, npt.NDArray[np.uint32]] = field(default_factory=dict)
+    """The values of the nodes of each partition of the chunk, where its table has rings."""
 
     @property
     def size_bytes(self) -> int:
@@ -44,3 +110,8 @@ class BucketRows:
     partition_path: str
     bucket: int
     rows: Matches
+
+
+def sorted_nodes(nodes: Iterable[RingNode]) -> tuple[RingNode, ...]:
+    """By value, of several with one value the last."""
+    return tuple(sorted({node.value: node for node in nodes}.values()))

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.errors import OptionError
-from hoodie.model.buckets import BucketLayout
+from hoodie.model.buckets import BucketEngine, BucketLayout
+from hoodie.model.enums import TableType
+from hoodie.options.table_options import TableOptions
 from hoodie.options.values import IndexType
 
 COUNT = "hoodie.python.bucket.count"
 FIELDS = "hoodie.python.bucket.hash.fields"
+ENGINE = "hoodie.python.bucket.engine"
 DEFAULT_COUNT = 256
 """Apache Hudi's."""
 _MAX_DIGITS = 8
@@ -20,13 +23,25 @@ _MAX_DIGITS = 8
 
 
 def asked_layout(
-    count: int | None, fields: tuple[str, ...] | None, *, record_key: tuple[str, ...], table: str
+    count: int | None,
+    fields: tuple[str, ...] | None,
+    engine: BucketEngine | None,
+    *,
+    record_key: tuple[str, ...],
+    table_type: TableType,
+    table: str,
 ) -> BucketLayout:
     """The layout of a new table with index type BUCKET.
 
     Raises:
-        OptionError: hash fields that are no record key columns.
+        OptionError: hash fields that are no record key columns, or consistent buckets of a copy-on-write table.
     """
+    engine = engine or BucketEngine.SIMPLE
+    if engine is BucketEngine.CONSISTENT_HASHING and table_type is TableType.COPY_ON_WRITE:
+        raise OptionError(
+            f"table {table!r} is copy-on-write, and hoodie.index.bucket.engine=CONSISTENT_HASHING is for merge-on-read tables, as in "
+            "Apache Hudi: take SIMPLE, or create a merge-on-read table"
+        )
     if not record_key:
         raise OptionError(
             f"table {table!r} has no record key columns, which index type BUCKET hashes: choose another index"
@@ -37,12 +52,15 @@ def asked_layout(
                 f"hoodie.bucket.index.hash.field names {name!r}, which is not a record key column of table {table!r}: "
                 f"take some of {','.join(record_key)!r}, or drop the option to take all"
             )
-    return BucketLayout(count or DEFAULT_COUNT, fields or record_key)
+    return BucketLayout(count or DEFAULT_COUNT, fields or record_key, engine)
 
 
 def layout_properties(layout: BucketLayout | None) -> dict[str, str]:
     """The properties that remember a layout."""
-    return {} if layout is None else {COUNT: str(layout.count), FIELDS: ",".join(layout.fields)}
+    if layout is None:
+        return {}
+    engine = {} if layout.engine is BucketEngine.SIMPLE else {ENGINE: layout.engine.value}
+    return {COUNT: str(layout.count), FIELDS: ",".join(layout.fields), **engine}
 
 
 def parse_layout(properties: Mapping[str, str], record_key: tuple[str, ...]) -> BucketLayout | None:
@@ -57,18 +75,22 @@ def parse_layout(properties: Mapping[str, str], record_key: tuple[str, ...]) -> 
     if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS or int(text) < 1:
         raise ValueError(f"{COUNT}={text[:40]!r} is not a number of buckets")
     fields = tuple(name.strip() for name in properties.get(FIELDS, "").split(",") if name.strip())
-    return BucketLayout(int(text), fields or record_key)
+    engine = properties.get(ENGINE, "").strip() or BucketEngine.SIMPLE
+    if engine not in set(BucketEngine):
+        raise ValueError(f"{ENGINE}={engine[:40]!r} is a bucket index that this release does not know")
+    return BucketLayout(int(text), fields or record_key, BucketEngine(engine))
 
 
-def compared(
-    layout: BucketLayout | None, index: IndexType | None, count: int | None, fields: tuple[str, ...] | None
-) -> list[tuple[str, object, object]]:
+def compared(layout: BucketLayout | None, requested: TableOptions) -> list[tuple[str, object, object]]:
     """(what, as it is in the table, as it is asked for; None: not asked) of a table whose layout is known."""
     if layout is None:
         return []
-    by_bucket = index in (None, IndexType.BUCKET)
+    by_bucket = requested.index in (None, IndexType.BUCKET)
+    # On rings the number is that of new partitions, and each writer of Apache Hudi brings its own.
+    count = requested.bucket_count if layout.engine is BucketEngine.SIMPLE else None
     return [
-        ("index type", IndexType.BUCKET, index),
+        ("index type", IndexType.BUCKET, requested.index),
+        ("bucket engine", layout.engine, requested.bucket_engine if by_bucket else None),
         ("number of buckets", str(layout.count), str(count) if count and by_bucket else None),
-        ("hash columns of the buckets", layout.fields, (fields or None) if by_bucket else None),
+        ("hash columns of the buckets", layout.fields, (requested.bucket_fields or None) if by_bucket else None),
     ]

@@ -112,7 +112,7 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         ("delete marker", _marker(config.delete_marker), _marker(config.delete_marker and requested.delete_marker)),
         *compared_settings(config.key_settings, requested.key_settings),
         ("index type", config.global_index, _other_index(config, requested)),
-        *compared(config.buckets, requested.index, requested.bucket_count, requested.bucket_fields),
+        *compared(config.buckets, requested),
     ]
     wrong = [
         f"  {what} is {_shown(stands)} in the table, {_shown(option_value)} in your options"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hoodie.model.buckets import BucketEngine
 from hoodie.options.option import Keys, fixed, key, option, shared
 from hoodie.options.values import IndexType, boolean, fields, fraction, one_of, whole
 
@@ -24,9 +25,12 @@ knows nothing of what others wrote). GLOBAL_BLOOM and GLOBAL_SIMPLE look in all 
 upsert moves its row to another partition. BUCKET is a layout: the hash of a key names its file group. BUCKET and the global ones are
 chosen when the table is created (or written first), and later writes need no option. For a table that Apache Hudi made, each write
 says GLOBAL_BLOOM or GLOBAL_SIMPLE."""
+BUCKET_ENGINE = key("hoodie.index.bucket.engine", one_of(BucketEngine), "SIMPLE")
+"""With index type BUCKET: SIMPLE has the same number of buckets in every partition, for good. CONSISTENT_HASHING begins with that
+number, and clusterings split and merge buckets; merge-on-read tables only. Chosen when the table is created, or written first."""
 BUCKET_COUNT = key("hoodie.bucket.index.num.buckets", whole(1), None)
-"""With index type BUCKET: file groups of a partition; it cannot be changed later. Unset: 256 in a new table (Apache Hudi's
-default), in one that Apache Hudi wrote as its files say."""
+"""With index type BUCKET: file groups of a partition; it cannot be changed later. With CONSISTENT_HASHING: those that a new
+partition begins with. Unset: 256 in a new table (Apache Hudi's default), in one that Apache Hudi wrote as its files say."""
 BUCKET_FIELDS = key("hoodie.bucket.index.hash.field", fields(), None)
 """With index type BUCKET: record key columns whose values are hashed. Unset: all of them."""
 
@@ -35,7 +39,8 @@ BUCKET_FIELDS = key("hoodie.bucket.index.hash.field", fields(), None)
 class IndexOptions:
     type: IndexType = shared(INDEX_TYPE)
     choice: IndexType | None = None
-    """None: not said, the table's own counts. With the two below for a table whose properties do not say its layout."""
+    """None: not said, the table's own counts. With the three below for a table whose properties do not say its layout."""
+    bucket_engine: BucketEngine | None = None
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] | None = None
     bloom_fpp: float = option("hoodie.index.bloom.fpp", fraction(), 1e-6)
@@ -60,14 +65,9 @@ class IndexOptions:
     """The same with index type GLOBAL_SIMPLE."""
 
     OTHERS: ClassVar[Keys] = (
+        BUCKET_ENGINE,
         BUCKET_COUNT,
         BUCKET_FIELDS,
-        fixed(
-            "hoodie.index.bucket.engine",
-            "SIMPLE",
-            "consistent hashing moves keys between file groups by metadata of its own, which would have to be kept up to date",
-            "With index type BUCKET: the kind of bucket index.",
-        ),
         fixed(
             "hoodie.bucket.index.partition.expressions",
             "",

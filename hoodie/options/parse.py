@@ -12,7 +12,7 @@ from hoodie.model.instant import InstantTime
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
 from hoodie.options.hive import not_registered
-from hoodie.options.index import BUCKET_COUNT, BUCKET_FIELDS, INDEX_TYPE, IndexOptions
+from hoodie.options.index import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_TYPE, IndexOptions
 from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.option import Key, key_of
@@ -47,6 +47,7 @@ def _table(given: GivenOptions) -> TableOptions:
         payload=special_payload(str(payload.value)) if payload else None,
         delete_marker=given.attempt(lambda: _delete_marker(given)),
         index=given.get(INDEX_TYPE),
+        bucket_engine=given.get(BUCKET_ENGINE),
         bucket_count=given.get(BUCKET_COUNT),
         bucket_fields=given.get(BUCKET_FIELDS),
         timebased={key.name: value for key in TIMEBASED if (value := given.get(key)) is not None} or None,
@@ -97,6 +98,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
     index = given.make(
         IndexOptions,
         choice=given_options.get(INDEX_TYPE),
+        bucket_engine=given_options.get(BUCKET_ENGINE),
         bucket_count=given_options.get(BUCKET_COUNT),
         bucket_fields=given_options.get(BUCKET_FIELDS),
     )

@@ -222,7 +222,14 @@ def table_properties(options: TableOptions) -> dict[str, str]:
     )
     buckets = None
     if options.index is IndexType.BUCKET:
-        buckets = asked_layout(options.bucket_count, options.bucket_fields, record_key=keys, table=options.name)
+        buckets = asked_layout(
+            options.bucket_count,
+            options.bucket_fields,
+            options.bucket_engine,
+            record_key=keys,
+            table_type=options.table_type or TableType.COPY_ON_WRITE,
+            table=options.name,
+        )
     base_file_inserts = options.table_type is TableType.MERGE_ON_READ and buckets is None
     properties = {
         _NAME: options.name,

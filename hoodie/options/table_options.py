@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dataclasses import fields as fields_of
 from typing import ClassVar
 
+from hoodie.model.buckets import BucketEngine
 from hoodie.model.enums import MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker
 from hoodie.options import keygen, merging
@@ -167,6 +168,7 @@ class TableOptions:
     delete_marker: DeleteMarker | None = listed(DELETE_FIELD, DELETE_MARKER)
     mor_inserts: MorInserts | None = remembered(MOR_INSERTS)
     index: IndexType | None = None
+    bucket_engine: BucketEngine | None = None
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] | None = None
     timebased: Mapping[str, str] | None = listed(*TIMEBASED)

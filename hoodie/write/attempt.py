@@ -369,7 +369,7 @@ class Attempt:
             self._refuse_clustered(now, plan)
             return plan
         slices = located.slices(now.view)
-        if not located.holds(slices):
+        if not located.holds(slices, now.view):
             raise StaleSnapshotError(
                 f"another writer changed table {name!r} while keys were looked up; run the write again"
             )

@@ -45,11 +45,14 @@ class FoundBuckets:
     def slices(self, view: FileSystemView) -> list[FileSlice]:
         return view.latest_slices(self.pieces)
 
-    def holds(self, slices: Sequence[FileSlice]) -> bool:
+    def holds(self, slices: Sequence[FileSlice], view: FileSystemView) -> bool:
         return True
 
     def plan(self, target: Target) -> WritePlan:
-        return plan_bucket_write(self.rows, self.pieces, target, layout=self.layout, inserts=self.inserts)
+        stored = slices_by_bucket(target.slices, self.layout, table=target.table)
+        return plan_bucket_write(
+            self.rows, self.pieces, target, stored=stored, file_id=new_file_id, inserts=self.inserts
+        )
 
 
 @dataclass(frozen=True)
@@ -91,27 +94,30 @@ class ByBucket:
         pass
 
 
+def new_file_id(partition_path: str, bucket: int) -> str:
+    """Of a bucket's first file group, the same bucket of every partition."""
+    return bucket_file_id(bucket)
+
+
 def plan_bucket_write(
     found: Iterable[BucketRows],
     pieces: Mapping[str, Sequence[ChunkPiece]],
     target: Target,
     *,
-    layout: BucketLayout,
+    stored: Mapping[tuple[str, int], FileSlice],
+    file_id: Callable[[str, int], str],
     inserts: bool,
 ) -> WritePlan:
     """One task for each bucket that gets rows.
 
     Args:
         pieces: by partition path, in arrival order.
+        stored: the slice of each (partition path, bucket) that has one; `file_id` names the file group of any other.
         inserts: rows may make new file groups (not so for deletes: what is stored nowhere needs no delete).
-
-    Raises:
-        UnsupportedTableError: the slices are not one of each bucket.
     """
     rows: dict[tuple[str, int], list[Matches]] = {}
     for each in found:
         rows.setdefault((each.partition_path, each.bucket), []).append(each.rows)
-    stored = slices_by_bucket(target.slices, layout, table=target.table)
     tasks: list[WriteTask] = []
     based_on: dict[FileGroupId, InstantTime] = {}
     absent = set()
@@ -124,7 +130,7 @@ def plan_bucket_write(
         common = RowsTask(
             number=len(tasks),
             partition_path=partition_path,
-            file_id=file_slice.group.file_id if file_slice else bucket_file_id(bucket),
+            file_id=file_slice.group.file_id if file_slice else file_id(partition_path, bucket),
             pieces=tuple(pieces[partition_path]),
             updates=tuple(matches),
         )

@@ -52,7 +52,7 @@ class FoundKeys:
     def slices(self, view: FileSystemView) -> list[FileSlice]:
         return view.latest_slices(view.every_partition() if self.tagged.in_whole_table else self.tagged.pieces)
 
-    def holds(self, slices: Sequence[FileSlice]) -> bool:
+    def holds(self, slices: Sequence[FileSlice], view: FileSystemView) -> bool:
         if self.looked_into is None:
             return True
         now = {each.group: each for each in slices}

@@ -20,7 +20,7 @@ from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.hashes.of_buckets import bucket_of_file_id
 from hoodie.index.bucket import Evidence, evidence_of, hash_field_choices, looks_bucketed
 from hoodie.keygen.unstored import unstored_of
-from hoodie.model.buckets import BUCKET_INDEX, BucketLayout
+from hoodie.model.buckets import BUCKET_INDEX, RINGS, BucketEngine, BucketLayout
 from hoodie.model.files import FileSlice
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.options.buckets import asked_layout, layout_properties
@@ -35,13 +35,13 @@ from hoodie.txn.same_table import require_same_table
 from hoodie.view.columns import SCHEMA_FOLDER
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.view import FileSystemView
+from hoodie.write.ring_layout import ring_layout
 
 log = logging.getLogger("hoodie")
 
 _MAX_FILES = 16
 """Files whose keys are looked at; a thousand keys of one file nearly always decide."""
 _FOREIGN = {
-    "consistent_hashing_metadata": "consistent hashing (hoodie.index.bucket.engine=CONSISTENT_HASHING)",
     "partition_bucket_index_meta": "another number of buckets in each partition (hoodie.bucket.index.partition.expressions)",
 }
 """Folders of Apache Hudi -> what they are for."""
@@ -89,7 +89,10 @@ def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> Tab
     require_same_table(context.config, now)
     check_writable(now)
     layout_options = TableOptions(
-        index=index.choice, bucket_count=index.bucket_count, bucket_fields=index.bucket_fields
+        index=index.choice,
+        bucket_engine=index.bucket_engine,
+        bucket_count=index.bucket_count,
+        bucket_fields=index.bucket_fields,
     )
     check_against(now, layout_options)
     for folder in basis.index_folders:
@@ -100,9 +103,17 @@ def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> Tab
                 "this release does not keep up to date"
             )
     context = replace(context, config=replace(context.config, buckets=now.buckets))
+    has_rings = any(folder.path == RINGS for folder in basis.index_folders)
     if now.buckets is not None:
+        if has_rings and now.buckets.engine is not BucketEngine.CONSISTENT_HASHING:
+            raise UnsupportedTableError(
+                f"table at {now.uri} can be read, not written: its properties say that it has simple buckets, and {RINGS} that it has "
+                "consistent ones, so keys may be stored twice; load its rows into a new table"
+            )
         return context
-    layout = _layout_of_files(context, basis.snapshot, index)
+    layout = (
+        ring_layout(context, basis.snapshot, index) if has_rings else _layout_of_files(context, basis.snapshot, index)
+    )
     return context if layout is None else _remembered(context, basis.snapshot, layout)
 
 
@@ -118,7 +129,12 @@ def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOpti
         if not wants_buckets:
             return None
         return asked_layout(
-            index.bucket_count, index.bucket_fields, record_key=config.record_key_fields, table=config.name
+            index.bucket_count,
+            index.bucket_fields,
+            index.bucket_engine,
+            record_key=config.record_key_fields,
+            table_type=config.table_type,
+            table=config.name,
         )
     if not looks_bucketed(file_slice.group.file_id for file_slice in slices):
         if wants_buckets:
@@ -127,6 +143,11 @@ def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOpti
                 "begin with numbers of buckets; drop the option"
             )
         return None
+    if wants_buckets and index.bucket_engine is BucketEngine.CONSISTENT_HASHING:
+        raise OptionError(
+            f"options contradict table {config.name!r} at {config.uri}: hoodie.index.bucket.engine=CONSISTENT_HASHING, but it has no "
+            f"hash rings in {RINGS}; drop the option"
+        )
     return _derived(context, slices, index, snapshot.schema)
 
 
@@ -220,7 +241,7 @@ def _remembered(context: TableContext, looked_at: Snapshot, layout: BucketLayout
                 PROPERTIES, format_properties({**properties, **layout_properties(layout)}, comment=comment).encode()
             )
             log.warning(
-                "table %s has the bucket index: %d buckets over %s; its properties say so from now on",
-                *(storage.uri, layout.count, ",".join(layout.fields)),
+                "table %s has the bucket index (%s): %d buckets over %s; its properties say so from now on",
+                *(storage.uri, layout.engine, layout.count, ",".join(layout.fields)),
             )
     return replace(context, config=replace(context.config, buckets=layout))

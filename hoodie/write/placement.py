@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from hoodie.errors import OptionError
+from hoodie.model.buckets import BucketEngine
 from hoodie.model.files import FileSlice
 from hoodie.model.plans import WriteResult
 from hoodie.options.table import TableConfig
@@ -21,6 +22,7 @@ from hoodie.write.batch import Batch
 from hoodie.write.by_bucket import ByBucket
 from hoodie.write.by_global_key import ByGlobalBloom, ByGlobalSimple
 from hoodie.write.by_key import ByKey
+from hoodie.write.by_ring import ByRing
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Target, WritePlan
 
@@ -38,8 +40,8 @@ class Located(Protocol):
     def slices(self, view: FileSystemView) -> list[FileSlice]:
         """The newest slices of the partitions that it is about."""
 
-    def holds(self, slices: Sequence[FileSlice]) -> bool:
-        """Whether it is true of these file slices, too: the newest ones of those partitions."""
+    def holds(self, slices: Sequence[FileSlice], view: FileSystemView) -> bool:
+        """Whether it is true of these file slices, too: the newest ones of those partitions in the view."""
 
     def plan(self, target: Target) -> WritePlan:
         """Which files of the target take which rows."""
@@ -101,9 +103,20 @@ PLACEMENTS: Mapping[IndexType, type[Placement]] = {
 }
 
 
+BUCKETS: Mapping[BucketEngine, type[Placement]] = {
+    BucketEngine.SIMPLE: ByBucket,
+    BucketEngine.CONSISTENT_HASHING: ByRing,
+}
+"""Of index type BUCKET."""
+
+
 def placement_class(config: TableConfig) -> type[Placement]:
     """What the table's index promises."""
-    return PLACEMENTS[config.index or IndexType.BLOOM]
+    return _class_of(config, config.index or IndexType.BLOOM)
+
+
+def _class_of(config: TableConfig, index: IndexType) -> type[Placement]:
+    return PLACEMENTS[index] if config.buckets is None else BUCKETS[config.buckets.engine]
 
 
 def _index_of(config: TableConfig, said: IndexType) -> IndexType:
@@ -124,7 +137,7 @@ def placement_of(config: TableConfig, rules: OperationRules, options: WriteOptio
     Raises:
         OptionError: the write asks for what this index cannot do.
     """
-    chosen = PLACEMENTS[_index_of(config, options.index.type)]
+    chosen = _class_of(config, _index_of(config, options.index.type))
     if options.stored_keys is not DuplicatePolicy.NONE and not chosen.looks_up:
         raise OptionError(
             f"table {config.name!r} has the {str(config.index).lower()} index, which looks no keys up, so an insert cannot drop rows "

@@ -3,8 +3,9 @@
 import pytest
 
 from hoodie.errors import OptionError
+from hoodie.model.buckets import BucketEngine
 from hoodie.options.values import IndexType
-from hoodie.write.placement import PLACEMENTS
+from hoodie.write.placement import BUCKETS, PLACEMENTS, placement_class
 from tests.memory_tables import Input, batch, keys, new_table, opened, plain, snapshot_of
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -15,15 +16,16 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture(params=list(IndexType))
-def index(request):
-    return request.param
+CONSISTENT = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+INDEXES = {each.value: ({"hoodie.index.type": each.value}, KINDS) for each in IndexType}
+INDEXES["CONSISTENT_HASHING"] = (CONSISTENT, ("MERGE_ON_READ",))
 
 
-@pytest.fixture
-def table(kind, index):
-    options = {"hoodie.index.type": index}
-    more = options | ({"hoodie.bucket.index.num.buckets": "2"} if index is IndexType.BUCKET else {})
+@pytest.fixture(params=[(name, kind) for name, (_, kinds) in INDEXES.items() for kind in kinds], ids="-".join)
+def table(request):
+    name, kind = request.param
+    options = INDEXES[name][0]
+    more = options | ({"hoodie.bucket.index.num.buckets": "2"} if options["hoodie.index.type"] == "BUCKET" else {})
     storage, clock = new_table(table_type=kind, ordering="ts", more=more)
     table = opened(storage, clock, options)
     table.upsert(batch([Input(f"k{n}", "a", n, 1) for n in range(4)]))
@@ -36,6 +38,7 @@ def values(table):
 
 def test_every_index_that_options_name_has_a_placement():
     assert PLACEMENTS.keys() == set(IndexType)
+    assert BUCKETS.keys() == set(BucketEngine)
 
 
 def test_an_update_takes_the_place_of_the_stored_row(table):
@@ -56,13 +59,13 @@ def test_rows_of_one_key_in_a_batch_are_one(table):
     assert [row[2] for row in values(table) if row[0] in ("k1", "k7")] == [12, 8]
 
 
-def test_an_insert_drops_rows_of_stored_keys_where_the_index_looks_them_up(table, index):
+def test_an_insert_drops_rows_of_stored_keys_where_the_index_looks_them_up(table):
     def insert():
         table.insert(
             batch([Input("k1", "a", 11, 2), Input("k9", "a", 9, 2)]), {"hoodie.datasource.insert.dup.policy": "drop"}
         )
 
-    if PLACEMENTS[index].looks_up:
+    if placement_class(table.config).looks_up:
         insert()
         assert values(table)[1:] == [("k1", "a", 1), ("k2", "a", 2), ("k3", "a", 3), ("k9", "a", 9)]
     else:
@@ -70,8 +73,8 @@ def test_an_insert_drops_rows_of_stored_keys_where_the_index_looks_them_up(table
             insert()
 
 
-def test_rows_are_found_after_a_clustering_or_none_is_made(table, index):
-    if PLACEMENTS[index].rows_may_move:
+def test_rows_are_found_after_a_clustering_or_none_is_made(table):
+    if placement_class(table.config).rows_may_move:
         table.cluster(["val"])
         table.upsert(batch([Input("k1", "a", 11, 2)]))
         assert values(table) == [("k0", "a", 0), ("k1", "a", 11), ("k2", "a", 2), ("k3", "a", 3)]

@@ -4,6 +4,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from hoodie.model.buckets import BucketEngine
 from hoodie.options import registry
 from hoodie.options.defaults_file import parse_defaults
 from hoodie.options.document import DEFAULTS_PAGE, OPTIONS_PAGE, defaults_page, options_page
@@ -48,7 +49,9 @@ def test_the_written_defaults_are_the_defaults():
         for key in keys_of(TableOptions, only=each.name)
         if key.default is not None
     }
-    assert request.table_defaults == TableOptions(**asked, index=WriteOptions().index.type)
+    assert request.table_defaults == TableOptions(
+        **asked, index=WriteOptions().index.type, bucket_engine=BucketEngine.SIMPLE
+    )
     assert len(asked) > 5
 
 

@@ -202,6 +202,7 @@ def test_every_option_of_a_new_table_is_read_back():
     stored = parse_table_config(table_properties(asked), uri=URI)
     in_files = {
         "index",
+        "bucket_engine",
         "bucket_count",
         "bucket_fields",
         "timebased",

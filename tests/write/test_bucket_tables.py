@@ -154,7 +154,10 @@ def test_a_hash_field_has_to_be_a_key_column():
         ({"hoodie.index.type": "BLOOM"}, "index type is 'BUCKET' in the table, 'BLOOM' in your options"),
         ({"hoodie.bucket.index.num.buckets": "8"}, "number of buckets is '4' in the table, '8' in your options"),
         ({"hoodie.bucket.index.hash.field": "part"}, "hash columns of the buckets is 'id' in the table"),
-        ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, "only SIMPLE is: consistent hashing moves keys"),
+        (
+            {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
+            "bucket engine is 'SIMPLE' in the table, 'CONSISTENT_HASHING'",
+        ),
         ({"hoodie.bucket.index.partition.expressions": "a,2"}, "every partition has the same number"),
     ],
 )
@@ -277,7 +280,6 @@ def test_two_file_groups_of_one_bucket_are_refused():
 @pytest.mark.parametrize(
     ("folder", "reason"),
     [
-        ("consistent_hashing_metadata/a", "consistent hashing"),
         ("partition_bucket_index_meta/configs", "each partition"),
     ],
 )

@@ -6,7 +6,7 @@ from hoodie.model.buckets import BucketLayout, BucketRows
 from hoodie.model.enums import TableType
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.plans import AppendTask, Chunk, ChunkPiece, ChunkRange, CreateTask, Matches, MergeTask
-from hoodie.write.by_bucket import plan_bucket_write
+from hoodie.write.by_bucket import FoundBuckets
 from hoodie.write.plan import Sizing, Target
 
 COW, MOR = TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ
@@ -34,7 +34,7 @@ def stored(bucket, *, partition_path="a", logs=0, base=True, suffix="x"):
 
 def plan(found, slices, *, table_type=MOR, inserts=True):
     target = Target(slices, table_type, Sizing(1000, 500), table="memory://t")
-    return plan_bucket_write(found, PIECES, target, layout=LAYOUT, inserts=inserts)
+    return FoundBuckets(found, PIECES, LAYOUT, inserts).plan(target)
 
 
 def test_first_rows_of_a_bucket_make_a_base_file_with_its_number():

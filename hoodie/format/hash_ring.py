@@ -1,0 +1,85 @@
+"""Hash rings of consistent buckets as Apache Hudi stores them: JSON in `{instant}.hashing_meta`, a folder for each partition.
+
+Witnesses: tests/format/test_hash_ring.py, integration/test_consistent_buckets_with_hudi.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable
+
+from hoodie.errors import CorruptFileError
+from hoodie.model.buckets import FIRST_RING, HashRing, RingNode, sorted_nodes
+from hoodie.model.instant import InstantTime
+
+GREATEST = 0x7FFFFFFF
+"""The greatest hash, and the value of the last node of a new ring."""
+
+
+def first_ring(partition_path: str, count: int) -> HashRing:
+    """The ring of a new partition: ranges of equal size. Every writer makes the same one, file ids included."""
+    step = (GREATEST + count - 1) // count
+    ends = [min(step * number, GREATEST) for number in range(1, count + 1)]
+    nodes = _named(partition_path, ends, b"")
+    return HashRing(partition_path, FIRST_RING, count, 0, nodes)
+
+
+def renewed_ring(ring: HashRing, instant: InstantTime) -> HashRing:
+    """The ring with other file groups, for an overwrite: the old ones are replaced, and a replaced one shows no rows any more."""
+    number = ring.number + 1
+    nodes = _named(ring.partition_path, [node.value for node in ring.nodes], f"/{number}".encode())
+    return HashRing(ring.partition_path, instant, ring.count, number, nodes)
+
+
+def _named(partition_path: str, ends: Iterable[int], more: bytes) -> tuple[RingNode, ...]:
+    """Nodes whose file ids are made of what they are: Java's `UUID.nameUUIDFromBytes` of the range and the partition path."""
+    nodes, start = [], 0
+    for end in ends:
+        named = start.to_bytes(8, "big") + end.to_bytes(8, "big") + partition_path.encode() + more
+        digest = hashlib.md5(named, usedforsecurity=False).digest()
+        nodes.append(RingNode(end, str(uuid.UUID(bytes=digest, version=3))))
+        start = end
+    return sorted_nodes(nodes)
+
+
+def format_ring(ring: HashRing) -> bytes:
+    return json.dumps(
+        {
+            "version": 0,
+            "partitionPath": ring.partition_path,
+            "instant": ring.instant,
+            "numBuckets": ring.count,
+            "seqNo": ring.number,
+            "nodes": [{"value": node.value, "fileIdPrefix": node.file_prefix, "tag": "NORMAL"} for node in ring.nodes],
+        },
+        indent=2,
+    ).encode()
+
+
+def parse_ring(data: bytes, *, path: str, partition_path: str) -> HashRing:
+    """Raises CorruptFileError where the bytes are no ring of this partition; one without nodes could place no key."""
+    try:
+        found = json.loads(data)
+        nodes = sorted_nodes(_node(each) for each in found["nodes"])
+        ring = HashRing(
+            found["partitionPath"], InstantTime(found["instant"]), int(found["numBuckets"]), int(found["seqNo"]), nodes
+        )
+        if found["version"] != 0 or not nodes or ring.partition_path != partition_path or ring.count < 1:
+            raise ValueError(f"version {found['version']!r}, partition {str(ring.partition_path)[:80]!r}")
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise CorruptFileError(
+            f"{path}: this is no hash ring of the buckets of partition {partition_path!r} ({exc}); without it nobody knows where keys "
+            "stand: put the file back from a copy of the table"
+        ) from exc
+    return ring
+
+
+def _node(found: dict[str, object]) -> RingNode:
+    value, prefix = found["value"], found["fileIdPrefix"]
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= GREATEST:
+        raise ValueError(f"value {value!r} of a node")
+    if not isinstance(prefix, str) or not prefix or any(mark in prefix for mark in "/_\0") or prefix.startswith("."):
+        raise ValueError(f"file id {prefix!r} of a node")
+    return RingNode(value, prefix)

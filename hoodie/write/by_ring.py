@@ -1,0 +1,88 @@
+"""Placement by consistent buckets: the hash of a key names a node of its partition's hash ring, and that the file group.
+
+As `ByBucket`, but how many buckets there are is the partition's own matter, and changes: a clustering that was completed since the
+rows were placed makes the write look again. File ids follow from the ring, so two writers that start a bucket at once name the
+same file group, and one of them has to go again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hoodie.errors import OptionError
+from hoodie.format.hash_ring import first_ring
+from hoodie.index.bloom import pieces_by_partition
+from hoodie.index.bucket import plan_buckets, run_buckets
+from hoodie.index.rings import is_on, rings_of
+from hoodie.model.buckets import HashRing
+from hoodie.model.files import FileSlice
+from hoodie.options.table import TableConfig
+from hoodie.options.write import WriteOptions
+from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.view import FileSystemView
+from hoodie.write.batch import Batch
+from hoodie.write.by_bucket import ByBucket, FoundBuckets, plan_bucket_write
+from hoodie.write.operation_rules import OperationRules, Replaces, Step
+from hoodie.write.plan import Target, WritePlan
+
+
+@dataclass(frozen=True)
+class FoundNodes(FoundBuckets):
+    """Rows of a batch by partition and bucket: true while the partitions have these rings."""
+
+    rings: Mapping[str, HashRing]
+
+    def holds(self, slices: Sequence[FileSlice], view: FileSystemView) -> bool:
+        by_partition: dict[str, list[FileSlice]] = {path: [] for path in self.rings}
+        for each in slices:
+            by_partition[each.group.partition_path].append(each)
+        return all(is_on(ring, by_partition[path], view) for path, ring in self.rings.items())
+
+    def plan(self, target: Target) -> WritePlan:
+        stored = {
+            (each.group.partition_path, self.rings[each.group.partition_path].numbers[each.group.file_id]): each
+            for each in target.slices
+        }
+        return plan_bucket_write(
+            self.rows,
+            self.pieces,
+            target,
+            stored=stored,
+            file_id=lambda partition_path, bucket: self.rings[partition_path].nodes[bucket].file_id,
+            inserts=self.inserts,
+        )
+
+
+@dataclass(frozen=True)
+class ByRing(ByBucket):
+    @classmethod
+    def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByRing:
+        if config.buckets is None:
+            raise ValueError(f"table {config.name!r} has no buckets")
+        if rules.replaces is not Replaces.NOTHING:
+            raise OptionError(
+                f"table {config.name!r} has consistent buckets, whose file groups this release does not replace: nothing was "
+                "written; delete the rows and upsert the new ones"
+            )
+        return cls(config.buckets, rules.inserts)
+
+    def locate(
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        label: Callable[[Step], str],
+        known: object = None,
+    ) -> FoundNodes:
+        pieces = pieces_by_partition(batch.chunks)
+        count = self.layout.count
+        rings = rings_of(context.storage, snapshot, pieces, new_count=count if self.inserts else None)
+        # A partition without a ring has no rows to delete.
+        rings |= {path: first_ring(path, count) for path in pieces.keys() - rings.keys()}
+        if isinstance(known, FoundNodes) and known.layout == self.layout and known.rings == rings:
+            return known
+        tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder, rings=rings)
+        found = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
+        return FoundNodes([rows for each in found for rows in each], pieces, self.layout, self.inserts, rings)
