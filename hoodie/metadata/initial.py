@@ -1,36 +1,37 @@
-"""The first state of a metadata table: its partition `files`, from a listing of all folders, in the form that Apache Hudi gives it."""
+"""The first state of a metadata table, from a listing of all folders, and of its partitions, in the form that Apache Hudi gives it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
+from itertools import count
 
 import pyarrow as pa
 
 from hoodie.format.commit_json import encode_commit
-from hoodie.format.log_block import encode_block
-from hoodie.format.log_content import encode_deletes
 from hoodie.format.plan_avro import schema_text
 from hoodie.format.properties import format_properties, table_checksum
-from hoodie.metadata.keys import ALL_PARTITIONS, FILES, identifier_of
-from hoodie.metadata.records import Entries, encode_entries
-from hoodie.metadata.visible import FIRST_STATE
-from hoodie.model.enums import Action, BlockKind, HeaderKey, State, WriteOperation
+from hoodie.hfile.arrays import BINARY
+from hoodie.metadata.files import FilesPartition
+from hoodie.metadata.keys import file_id_of
+from hoodie.metadata.partition import KeptPartition, Scope, Shard, TableFiles
+from hoodie.metadata.visible import BEGINNING, FIRST_SUFFIX
+from hoodie.metadata.writer import TOKEN, MetadataWriter, delete_block, write_base
+from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import (
     METADATA_TABLE,
     PARTITION_METADATA,
     PROPERTIES,
-    BaseFileName,
     LogFileName,
-    format_base_file,
     format_log_file,
     join,
     parse_base_file,
     parse_log_file,
 )
-from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.model.payloads import CommitMetadata
+from hoodie.options.table import TableConfig
 from hoodie.storage.below import FolderStorage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
@@ -39,74 +40,100 @@ from hoodie.view.listing import StorageListing
 
 log = logging.getLogger("hoodie")
 
-_FILE_ID, _TOKEN = "files-0000-0", "0-0-0"
 _ARCHIVE = "archived"
 
 
 def build_files(context: TableContext, *, ignored: Collection[InstantTime] = ()) -> bool:
-    """Write it where there is no metadata table; False, and nothing done, where an instant is pending that is not in `ignored`.
+    """Make a metadata table of `files` where there is none; False, and nothing done, where an instant is pending that is not in
+    `ignored`.
 
     The caller holds the table's lock, and names the partition in the table's properties afterwards: nobody reads it before.
     What a pending instant wrote is left out, for it gets a delta commit when it is completed.
     """
     timeline = context.active.load()
-    pending = [each for each in timeline if not each.is_completed and each.action is not Action.INDEXING]
-    at_work = next((each for each in pending if each.time not in ignored), None)
-    if at_work is not None:
-        log.info("no metadata table was built for %s: %s is pending", context.storage.uri, at_work)
+    if _is_at_work(context, timeline, ignored):
         return False
-    done = [each.time for each in timeline if each.is_completed]
-    time = InstantTime(f"{max(done)}010") if done else FIRST_STATE
-    _write(context, time, _entries(context, timeline, {each.time for each in pending}))
+    storage, schema = FolderStorage(context.storage, METADATA_TABLE), schema_text("HoodieMetadataRecord")
+    now = datetime.now(UTC)
+    comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+    storage.create_new(PROPERTIES, format_properties(_properties(context), comment=comment).encode())
+    pending = {each.time for each in timeline if not each.is_completed}
+    partition = FilesPartition()
+    groups, shards = partition.first(Scope(context, {}, schema), _files(context, timeline, pending))
+    active = ActiveTimeline(storage, context.cache, history=_ARCHIVE)
+    _lay_down(active, partition.name, _instant(timeline, ()), groups, shards, schema)
     return True
 
 
-def _entries(context: TableContext, timeline: Timeline, pending: Collection[str]) -> dict[str, Entries]:
-    """The records: of each partition, and of all of them. Files that are newer than the timeline are left out."""
+def build_partition(
+    context: TableContext,
+    config: TableConfig,
+    partition: KeptPartition,
+    *,
+    ignored: Collection[InstantTime] = (),
+) -> bool:
+    """Make one more partition of a metadata table, for the files that its partition `files` has; else as there.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: the metadata table cannot be kept up.
+    """
+    timeline = context.active.load()
+    if _is_at_work(context, timeline, ignored):
+        return False
+    writer = MetadataWriter.open(context, config, timeline, [FilesPartition()], ignored)
+    groups, shards = partition.first(writer.scope, writer.table.sizes())
+    time = _instant(timeline, {each.time for each in writer.opened.own})
+    _lay_down(writer.opened.active, partition.name, time, groups, shards, writer.scope.schema)
+    return True
+
+
+def _is_at_work(context: TableContext, timeline: Timeline, ignored: Collection[InstantTime]) -> bool:
+    """Whether an instant is pending of which nobody knows what it will have written."""
+    pending = (each for each in timeline if not each.is_completed and each.action is not Action.INDEXING)
+    at_work = next((each for each in pending if each.time not in ignored), None)
+    if at_work is not None:
+        log.info("the metadata table of %s is not built: %s is pending", context.storage.uri, at_work)
+    return at_work is not None
+
+
+def _instant(timeline: Timeline, taken: Collection[InstantTime]) -> InstantTime:
+    """Of a first state: the last completed instant of the table, and three digits more."""
+    done = [each.time for each in timeline if each.is_completed]
+    after = max(done, default=BEGINNING)
+    return next(time for n in count(FIRST_SUFFIX) if (time := InstantTime(f"{after}{n:03d}")) not in taken)
+
+
+def _files(context: TableContext, timeline: Timeline, pending: Collection[str]) -> TableFiles:
+    """What the folders have. Files that are newer than the timeline are left out."""
     latest = max((each.time for each in timeline if each.is_completed), default=InstantTime(""))
     found = StorageListing(context.storage).all_files()
-    records: dict[str, Entries] = {ALL_PARTITIONS: {identifier_of(path): (0, False) for path in found.partitions}}
+    files: dict[str, dict[str, int]] = {}
     for path in found.partitions:
-        sizes = {}
+        sizes = files[path] = {}
         for info in found.files[path]:
             base, appended = parse_base_file(info.name), parse_log_file(info.name)
             begin = base.instant if base is not None else appended.base_instant if appended is not None else None
             if begin is not None and begin <= latest and begin not in pending:
-                sizes[info.name] = (info.size_bytes, False)
-        if sizes:
-            records[identifier_of(path)] = sizes
-    return records
+                sizes[info.name] = info.size_bytes
+    return files
 
 
-def _write(context: TableContext, time: InstantTime, records: dict[str, Entries]) -> None:
-    storage, schema = FolderStorage(context.storage, METADATA_TABLE), schema_text("HoodieMetadataRecord")
-    now = datetime.now(UTC)
-    stamp = now.strftime("%a %b %d %H:%M:%S UTC %Y")
-    comment = [f"Properties saved on {now.isoformat()}", stamp]
-    storage.create_new(PROPERTIES, format_properties(_properties(context), comment=comment).encode())
+def _lay_down(
+    active: ActiveTimeline, name: str, time: InstantTime, groups: int, shards: Iterable[Shard], schema: str
+) -> None:
+    """Write a partition of the metadata table, and the delta commit of it."""
+    storage, ids = active.storage, [file_id_of(name, number) for number in range(groups)]
+    stamp = datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
     place = format_properties({"commitTime": time, "partitionDepth": "1"}, comment=["partition metadata", stamp])
-    storage.create_new(join(FILES, PARTITION_METADATA), place.encode())
+    storage.create_new(join(name, PARTITION_METADATA), place.encode())
     # Apache Hudi finds a file group without records by this log.
-    nothing = pa.array([], pa.string())
-    empty = encode_block(BlockKind.DELETE, {HeaderKey.INSTANT_TIME: time}, encode_deletes(nothing, nothing, None))
-    storage.create_new(join(FILES, format_log_file(LogFileName(_FILE_ID, time, 1, _TOKEN))), empty)
-    active = ActiveTimeline(storage, context.cache, history=_ARCHIVE)
+    empty = delete_block(name, time, pa.array([], BINARY))
+    logs = [join(name, format_log_file(LogFileName(each, time, 1, TOKEN))) for each in ids]
+    storage.each(lambda path: storage.create_new(path, empty), logs)
     for state in (State.REQUESTED, State.INFLIGHT):
         active.create(Instant(time, Action.DELTACOMMIT, state))
-    data = encode_entries(records, schema, is_base=True)
-    path = join(FILES, format_base_file(BaseFileName(_FILE_ID, _TOKEN, time), ".hfile"))
-    storage.create_new(path, data)
-    count, size_bytes = len(records), len(data)
-    stat = WriteStat(
-        _FILE_ID,
-        FILES,
-        path,
-        num_writes=count,
-        num_inserts=count,
-        total_bytes=size_bytes,
-        file_size_bytes=size_bytes,
-    )
-    written = CommitMetadata(WriteOperation.BULK_INSERT, {FILES: (stat,)}, schema)
+    stats = tuple(write_base(storage, name, ids[shard.number], time, shard, schema) for shard in shards)
+    written = CommitMetadata(WriteOperation.BULK_INSERT, {name: stats} if stats else {}, schema)
     active.create(Instant(time, Action.DELTACOMMIT, State.COMPLETED), encode_commit(written))
 
 

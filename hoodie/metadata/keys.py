@@ -79,6 +79,11 @@ def group_number(file_id: str, partition: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def file_id_of(partition: str, number: int) -> str:
+    """The file id of a partition's file group."""
+    return f"{_FILE_ID[partition]}-{number:04d}-0"
+
+
 def _file_keys(paths: Sequence[str]) -> list[str]:
     return [_short_hash(identifier_of(folder_of(path))) + _name_hash(name_of(path)) for path in paths]
 

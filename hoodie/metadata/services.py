@@ -6,13 +6,12 @@ All of it under the table's lock, before the delta commit of a write, and by the
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
 from hoodie.format.archive_entries import StateFile
 from hoodie.format.service_plans import encode_clean_metadata, encode_clean_plan
-from hoodie.metadata.keys import FILES
 from hoodie.metadata.table import OpenedMetadata
 from hoodie.model.enums import Action, CleanPolicy, State
 from hoodie.model.instant import Instant, InstantTime, format_instant
@@ -38,44 +37,59 @@ def last_compaction(table: Storage) -> InstantTime | None:
     return max((each.time for each in own.commits if each.action is Action.COMMIT), default=InstantTime(""))
 
 
-def end_compactions(opened: OpenedMetadata) -> bool:
+Names = Mapping[str, Sequence[str]]
+"""Partition of the metadata table -> names of all files in it."""
+
+
+def end_compactions(opened: OpenedMetadata, names: Names) -> bool:
     """Take pending compactions back: who holds the lock knows that nobody is at work. Gives whether there were any.
 
     Raises:
         UnsupportedTableError: logs were written after one was planned, which count on its base file.
     """
     pending = opened.own.pending(Action.COMPACTION)
-    names = opened.storage.names(FILES) if pending else ()
     for instant in pending:
-        logs = [name for name in names if (log := parse_log_file(name)) and log.base_instant == instant.time]
+        everywhere = [(partition, name) for partition, found in names.items() for name in found]
+        logs = [name for _, name in everywhere if (log := parse_log_file(name)) and log.base_instant == instant.time]
         if logs:
             raise UnsupportedTableError(f"its compaction {instant.time} is pending, and {logs[0]} was written since")
-        for name in names:
+        for partition, name in everywhere:
             base = parse_base_file(name)
             if base is not None and base.instant == instant.time:
-                opened.storage.delete(join(FILES, name))
+                opened.storage.delete(join(partition, name))
         for state in (State.INFLIGHT, State.REQUESTED):
             opened.active.remove(Instant(instant.time, Action.COMPACTION, state))
     return bool(pending)
 
 
-def clean(opened: OpenedMetadata, newest: InstantTime, latest: InstantTime) -> None:
-    """Delete what lies before the last file slice but one: instant T002 after delta commit T, which is `latest`.
+def clean(opened: OpenedMetadata, names: Names, newest: Mapping[str, InstantTime], latest: InstantTime) -> None:
+    """Delete what lies before the last file slice but one of a file group: instant T002 after delta commit T, which is `latest`.
 
     Who reads by older slices has come before the last compaction but one. A clean of a process that died is carried on.
     """
     for pending in opened.own.pending(Action.CLEAN):
         with suppress(CorruptFileError, FileNotFoundError):  # only being planned: its own writer begins anew
             _run_clean(opened, pending.time, opened.active.read_clean_plan(pending.time))
-    begins = {name: begin for name in opened.storage.names(FILES) if (begin := _slice_of(name)) is not None}
-    older = sorted({begin for begin in begins.values() if begin < newest})
-    names = tuple(sorted(name for name, begin in begins.items() if begin in older[:-1]))
+    doomed = {partition: _outdated(found, newest) for partition, found in names.items()}
+    doomed = {partition: found for partition, found in doomed.items() if found}
     instant = Instant(InstantTime(f"{latest}002"), Action.CLEAN, State.REQUESTED)
-    if not names or any(each.time == instant.time for each in opened.own):
+    if not doomed or any(each.time == instant.time for each in opened.own):
         return
-    plan = CleanPlan(CleanPolicy.KEEP_LATEST_FILE_VERSIONS, {FILES: names}, None, latest)
+    plan = CleanPlan(CleanPolicy.KEEP_LATEST_FILE_VERSIONS, doomed, None, latest)
     opened.active.create(instant, encode_clean_plan(plan, uri=opened.storage.uri))
     _run_clean(opened, instant.time, plan)
+
+
+def _outdated(names: Sequence[str], newest: Mapping[str, InstantTime]) -> tuple[str, ...]:
+    """Names of files that lie before the last slice but one of their group."""
+    slices = {name: found for name in names if (found := _slice_of(name)) is not None}
+    older: dict[str, set[InstantTime]] = {}
+    for file_id, begin in slices.values():
+        if file_id in newest and begin < newest[file_id]:
+            older.setdefault(file_id, set()).add(begin)
+    return tuple(
+        sorted(name for name, (file_id, begin) in slices.items() if begin in sorted(older.get(file_id, ()))[:-1])
+    )
 
 
 def _run_clean(opened: OpenedMetadata, instant_time: InstantTime, plan: CleanPlan) -> None:
@@ -89,9 +103,12 @@ def _run_clean(opened: OpenedMetadata, instant_time: InstantTime, plan: CleanPla
         active.create(Instant(instant_time, Action.CLEAN, State.COMPLETED), done)
 
 
-def _slice_of(name: str) -> InstantTime | None:
+def _slice_of(name: str) -> tuple[str, InstantTime] | None:
+    """The file group, and the instant that the slice began with."""
     log, base = parse_log_file(name), parse_base_file(name)
-    return log.base_instant if log is not None else base.instant if base is not None else None
+    if log is not None:
+        return log.file_id, log.base_instant
+    return None if base is None else (base.file_id, base.instant)
 
 
 def archive(opened: OpenedMetadata, table: Timeline, clock: Clock) -> None:

@@ -54,7 +54,7 @@ from hoodie.storage.cache import Cache
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.listing import StorageListing
+from hoodie.view.listing import ListingOnce, StorageListing
 from hoodie.view.view import FileSystemView
 
 pc: Any = pyarrow.compute
@@ -96,6 +96,7 @@ class MetadataTable:
         self._storage = FolderStorage(table, METADATA_TABLE)
         self._cache = cache
         self._available = available
+        self._listing = ListingOnce(StorageListing(self._storage))
         self._view: FileSystemView | None = None
         self._opened: OpenedMetadata | None = None
         self._slices: dict[str, Sequence[FileSlice]] = {}
@@ -146,9 +147,7 @@ class MetadataTable:
         """Partition path -> its files, of the whole table."""
 
         def ask() -> Mapping[str, Sequence[FileInfo]]:
-            found = dict(self.all_entries())
-            there = found.pop(ALL_PARTITIONS, {})
-            return {partition_of(key): _infos(partition_of(key), found.get(key, {})) for key in sorted(there)}
+            return {path: _infos(path, sizes) for path, sizes in self.sizes().items()}
 
         return self._answer(FILES, ask)
 
@@ -206,18 +205,27 @@ class MetadataTable:
             raise UnsupportedTableError("there is no metadata table")
         return self._opened
 
-    def one_slice(self, partition: str) -> FileSlice:
-        """The file slice of a partition with one file group, for who writes it. No record is read.
+    def slices_of(self, partition: str) -> Sequence[FileSlice]:
+        """The file slices of a partition, each at the place of its number, for who writes it. No record is read.
 
         Raises:
             CorruptFileError, UnsupportedTableError: it cannot be trusted, or has another form.
         """
         if partition not in self._available:
             raise CorruptFileError(self.reasons.get(partition, "there is no such partition"))
-        pieces = self._pieces(partition)
-        if len(pieces) != 1:
-            raise UnsupportedTableError(f"its partition {partition} has {len(pieces)} file groups")
-        return pieces[0]
+        return self._pieces(partition)
+
+    def names_in(self, partition: str) -> Sequence[str]:
+        """Names of all files of a partition, also those that no commit names."""
+        return [info.name for info in self._listing.files([partition])[0]]
+
+    def layers_of(self, partition: str, number: int) -> Sequence[Layer]:
+        """What a file group consists of, oldest first.
+
+        Raises:
+            CorruptFileError, MissingFileError, FileNotFoundError: a file is damaged or gone.
+        """
+        return self._group(partition, number)
 
     def schema_of(self, partition: str) -> str:
         """The schema of the newest records of a partition with one file group.
@@ -229,6 +237,12 @@ class MetadataTable:
         if not written:
             raise CorruptFileError(f"its partition {partition} has no record")
         return written[-1]
+
+    def sizes(self) -> Mapping[str, Mapping[str, int]]:
+        """Partition path -> its files; raises where `all_files` gives None."""
+        found = dict(self.all_entries())
+        there = found.pop(ALL_PARTITIONS, {})
+        return {partition_of(key): found.get(key, {}) for key in sorted(there)}
 
     def all_entries(self) -> Mapping[str, Mapping[str, int]]:
         """Key of a record -> what is in it, of the whole partition of files; raises where `all_files` gives None."""
@@ -245,7 +259,7 @@ class MetadataTable:
                 f"it is of version {version}, and is read where it and its table are of version 6"
             )
         history = join(HOODIE, properties.get(_ARCHIVE, "") or "archived")
-        active = ActiveTimeline(self._storage, self._cache, layout=layout, history=history)
+        active = ActiveTimeline(self._storage, self._cache, layout=layout, history=history, with_sizes=True)
         own = active.load()
         archived = frozenset(undone)
         if not archived.issuperset(unknown_times(timeline, own)):
@@ -255,7 +269,7 @@ class MetadataTable:
         if reason is not None:
             raise CorruptFileError(reason)
         own_past = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
-        self._view = FileSystemView(StorageListing(self._storage), active, as_seen(timeline, own, archived), own_past)
+        self._view = FileSystemView(self._listing, active, as_seen(timeline, own, archived), own_past)
         self._opened = OpenedMetadata(self._storage, active, own, history)
 
     def _answer(self, partition: str, ask: Callable[[], T]) -> T | None:

@@ -15,9 +15,10 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.timeline.timeline import WRITES, Timeline
 
-_BEGINNING = "0" * 14
-FIRST_STATE = InstantTime(f"{_BEGINNING}010")
-"""The first instant of a metadata table whose table had no commit."""
+BEGINNING = InstantTime("0" * 14)
+"""Stands for the last instant of a table that has none."""
+FIRST_SUFFIX = 10
+"""Of the first state of a metadata table; those of further partitions count on."""
 _TIME_DIGITS = 17
 _RESTORE = "003"
 _CHANGES_FILES = WRITES | {Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
@@ -91,7 +92,7 @@ def _is_before(commit: Instant, table: Timeline) -> bool:
 
 def is_write(commit: Instant) -> bool:
     """Whether it is the delta commit of an instant of the table."""
-    return len(commit.time) <= _TIME_DIGITS and not commit.time.startswith(_BEGINNING)
+    return len(commit.time) <= _TIME_DIGITS and not commit.time.startswith(BEGINNING)
 
 
 def _is_compaction(commit: Instant) -> bool:
@@ -100,7 +101,7 @@ def _is_compaction(commit: Instant) -> bool:
 
 def _table_time(commit: Instant) -> InstantTime:
     """The instant of the table after which the metadata table did work of its own."""
-    return InstantTime("") if commit.time.startswith(_BEGINNING) else InstantTime(commit.time[:_TIME_DIGITS])
+    return InstantTime("") if commit.time.startswith(BEGINNING) else InstantTime(commit.time[:_TIME_DIGITS])
 
 
 def _covered(metadata: Timeline) -> InstantTime:

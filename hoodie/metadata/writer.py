@@ -1,22 +1,27 @@
-"""Keeps a metadata table of version 6 up: its partition `files`, by a delta commit for each instant of the table.
+"""Keeps a metadata table of version 6 up: a delta commit for each instant of the table, with the records of each partition.
 
 Delta commit T of the metadata table is completed before instant T of the table is, under the table's lock. Until then it does not
 count: readers leave out what the table's timeline has not completed. If T is never completed, `withdraw` takes the delta commit
-back, as part of the rollback of T: first its completed file, so that nobody counts its log any more.
+back, as part of the rollback of T: first its completed file, so that nobody counts its logs any more.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.format.commit_json import encode_commit
 from hoodie.format.log_block import encode_block
+from hoodie.format.log_content import encode_deletes
 from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.metadata.keys import FILES
-from hoodie.metadata.records import Entries, encode_entries, entries_of
+from hoodie.metadata.partition import KeptPartition, Scope, Shard
+from hoodie.metadata.records import encode_hfile
 from hoodie.metadata.services import COMPACTED_AFTER, archive, clean, end_compactions
 from hoodie.metadata.table import MetadataTable, OpenedMetadata
 from hoodie.metadata.visible import is_write
@@ -24,16 +29,23 @@ from hoodie.model.change import Change
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.names import BaseFileName, LogFileName, format_base_file, format_log_file, join, parse_log_file
+from hoodie.model.names import (
+    BaseFileName,
+    LogFileName,
+    format_base_file,
+    format_log_file,
+    join,
+    name_of,
+    parse_log_file,
+)
 from hoodie.model.payloads import CommitMetadata, CompactionOperation, CompactionPlan, WriteStat
 from hoodie.options.table import TableConfig
+from hoodie.storage.base import Storage
 from hoodie.storage.cache import Kind
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 
-log = logging.getLogger("hoodie")
-
-_TOKEN = "0-0-0"
+TOKEN = "0-0-0"
 _SCHEMA: Kind[str] = Kind("schemas of metadata tables")
 _MOST_INSTANTS = 300
 """On the timeline of the metadata table, where an instant of the table that stays pending keeps it from being compacted."""
@@ -44,11 +56,18 @@ class ListingNeededError(UnsupportedTableError):
 
 
 def keep_up(
-    context: TableContext, config: TableConfig, timeline: Timeline, change: Change, *, is_new: bool = False
+    context: TableContext,
+    config: TableConfig,
+    timeline: Timeline,
+    change: Change,
+    partitions: Sequence[KeptPartition],
+    *,
+    is_new: bool = False,
 ) -> None:
     """Write what an instant of the table changes, before that is completed. The caller holds the table's lock.
 
-    `config` and `timeline`: of the table, as they are now. `is_new`: the metadata table was built for this instant.
+    `config` and `timeline`: of the table, as they are now. `partitions`: those that the metadata table has. `is_new`: it was built for
+    this instant.
 
     Raises:
         ListingNeededError: the instant is a restore, and the metadata table was not built since.
@@ -58,30 +77,46 @@ def keep_up(
         # Who carries one on does not know which files are gone already.
         raise ListingNeededError("a restore has taken instants back")
     undone = [time for time, _ in change.undone]
-    writer = MetadataWriter.open(context, config, timeline, undone)
-    if end_compactions(writer.opened):
-        writer = MetadataWriter.open(context, config, timeline, undone)
+    opened = partial(MetadataWriter.open, context, config, timeline, partitions, undone)
+    writer = opened()
+    if end_compactions(writer.opened, writer.names):
+        writer = opened()
     if not undone and writer.is_due(timeline):
-        clean(writer.opened, writer.piece.base_instant, writer.latest_write())
+        clean(writer.opened, writer.names, writer.newest, writer.latest_write())
         writer.compact()
-        writer = MetadataWriter.open(context, config, timeline, undone)
+        writer = opened()
         archive(writer.opened, timeline, context.clock)
     writer.apply(change)
+
+
+class _Log(NamedTuple):
+    """A log file that comes."""
+
+    partition: str
+    piece: FileSlice
+    version: int
+    name: str
+    shard: Shard
 
 
 @dataclass(frozen=True)
 class MetadataWriter:
     """For one instant of the table. The caller holds the table's lock."""
 
+    scope: Scope
     table: MetadataTable
-    opened: OpenedMetadata
-    piece: FileSlice
-    """The file slice of `files`."""
-    schema: str
+    partitions: Sequence[KeptPartition]
+    pieces: Mapping[str, Sequence[FileSlice]]
+    """Partition -> the file slice of each of its file groups."""
 
     @classmethod
     def open(
-        cls, context: TableContext, config: TableConfig, timeline: Timeline, undone: Collection[InstantTime]
+        cls,
+        context: TableContext,
+        config: TableConfig,
+        timeline: Timeline,
+        partitions: Sequence[KeptPartition],
+        undone: Collection[InstantTime],
     ) -> MetadataWriter:
         """The metadata table of a table with this timeline; `config` as the properties are now.
 
@@ -89,17 +124,31 @@ class MetadataWriter:
             CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: it cannot be kept up.
         """
         table = MetadataTable.open(context.storage, config, timeline, context.cache, undone=undone)
-        piece, opened = table.one_slice(FILES), table.opened
-        if len(opened.own.instants) > _MOST_INSTANTS:
+        pieces = {each.name: table.slices_of(each.name) for each in partitions}
+        if len(table.opened.own.instants) > _MOST_INSTANTS:
             pending = next((f": {each} is pending since" for each in timeline if not each.is_completed), "")
             raise UnsupportedTableError(
-                f"its timeline has {len(opened.own.instants)} instants, none of which can be archived{pending}"
+                f"its timeline has {len(table.opened.own.instants)} instants, none of which can be archived{pending}"
             )
         schema = context.cache.find(_SCHEMA, context.storage.identity)
         if schema is None:  # of later writes of a process none reads a record
             schema = table.schema_of(FILES)
             context.cache.put(_SCHEMA, context.storage.identity, schema, len(schema))
-        return cls(table, opened, piece, schema)
+        return cls(Scope(context, config.raw, schema), table, partitions, pieces)
+
+    @property
+    def opened(self) -> OpenedMetadata:
+        return self.table.opened
+
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Partition -> names of all files in it."""
+        return {each.name: self.table.names_in(each.name) for each in self.partitions}
+
+    @property
+    def newest(self) -> Mapping[str, InstantTime]:
+        """File group -> the instant that its slice began with."""
+        return {piece.group.file_id: piece.base_instant for pieces in self.pieces.values() for piece in pieces}
 
     def apply(self, change: Change) -> None:
         """Complete the delta commit of an instant, after those of dead writers, and of instants that it took back, are withdrawn.
@@ -115,18 +164,16 @@ class MetadataWriter:
         self._delta_commit(instant.time, change)
 
     def withdraw(self, time: InstantTime) -> None:
-        """Take a delta commit back, with the log file that it wrote. What another process has taken back is no error.
-
-        One of several partitions leaves its log: without its completed file no block of it counts.
-        """
+        """Take a delta commit back, with the log files that it wrote. What another process has taken back is no error."""
         active, storage = self.opened.active, self.opened.storage
-        completed = Instant(time, Action.DELTACOMMIT, State.COMPLETED)
-        written: list[str] = []
+        completed, inflight = (Instant(time, Action.DELTACOMMIT, state) for state in (State.COMPLETED, State.INFLIGHT))
+        # Ours has named its logs before it wrote them; that of Apache Hudi has no names.
+        planned = active.read_inflight(inflight)
+        written = set() if planned is None else {stat.path for stat in planned.stats()}
         if active.exists(completed):
-            written = [stat.path for stat in active.read_commit(completed).stats() if stat.path]
+            written.update(stat.path for stat in active.read_commit(completed).stats())
             active.remove(completed)
-        if len(written) == 1:
-            storage.delete(written[0])
+        storage.each(storage.delete, sorted(path for path in written if path and parse_log_file(name_of(path))))
         for state in (State.INFLIGHT, State.REQUESTED):
             active.remove(Instant(time, Action.DELTACOMMIT, state))
 
@@ -135,41 +182,31 @@ class MetadataWriter:
         is pending, for what is merged counts in any case.
         """
         latest, own = self.latest_write(), self.opened.own
-        since = [each for each in own.commits if each.time > self.piece.base_instant]
+        since = [each for each in own.commits if each.time > self.pieces[FILES][0].base_instant]
         settled = all(each.is_completed or each.time > latest for each in timeline)
         is_free = settled and not own.pending(Action.LOGCOMPACTION)
         return bool(latest) and len(since) >= COMPACTED_AFTER and is_free
 
     def compact(self) -> None:
-        """Merge all logs into a base file: instant T001 after delta commit T."""
-        active, storage, group = self.opened.active, self.opened.storage, self.piece.group
+        """Merge logs into base files, of all file groups that have some: instant T001 after delta commit T."""
+        active = self.opened.active
         time = InstantTime(f"{self.latest_write()}001")
-        base = None if self.piece.base is None else self.piece.base.name
-        logs = tuple(each.name for each in self.piece.logs)
-        operation = CompactionOperation(FILES, group.file_id, self.piece.base_instant, base, logs)
-        plan = encode_compaction_plan(CompactionPlan((operation,)))
+        work = [(each, piece) for each in self.partitions for piece in self.pieces[each.name] if piece.logs]
+        operations = [
+            CompactionOperation(
+                each.name,
+                piece.group.file_id,
+                piece.base_instant,
+                None if piece.base is None else piece.base.name,
+                tuple(log.name for log in piece.logs),
+            )
+            for each, piece in work
+        ]
+        plan = encode_compaction_plan(CompactionPlan(tuple(operations)))
         active.create(Instant(time, Action.COMPACTION, State.REQUESTED), plan)
         active.create(Instant(time, Action.COMPACTION, State.INFLIGHT))
-        records: dict[str, Entries] = {
-            key: {name: (size, False) for name, size in sizes.items()}
-            for key, sizes in self.table.all_entries().items()
-        }
-        data = encode_entries(records, self.schema, is_base=True)
-        name = format_base_file(BaseFileName(group.file_id, _TOKEN, time), ".hfile")
-        storage.create_new(join(FILES, name), data)
-        stat = WriteStat(
-            group.file_id,
-            FILES,
-            join(FILES, name),
-            self.piece.base_instant,
-            num_writes=len(records),
-            num_updates=len(records),
-            total_bytes=len(data),
-            file_size_bytes=len(data),
-            prev_base_file=base,
-            total_log_files_compacted=len(logs),
-        )
-        metadata = CommitMetadata(WriteOperation.COMPACT, {FILES: (stat,)}, self.schema, compacted=True)
+        stats = _by_partition(self._merge(each, piece, time) for each, piece in work)
+        metadata = CommitMetadata(WriteOperation.COMPACT, stats, self.scope.schema, compacted=True)
         active.create(Instant(time, Action.COMPACTION, State.COMPLETED), encode_commit(metadata))
 
     def latest_write(self) -> InstantTime:
@@ -177,45 +214,109 @@ class MetadataWriter:
         times = (each.time for each in self.opened.own.commits if is_write(each))
         return max(times, default=InstantTime(""))
 
-    def _delta_commit(self, time: InstantTime, change: Change) -> None:
-        active, storage, group = self.opened.active, self.opened.storage, self.piece.group
-        records = entries_of(change)
-        active.create(Instant(time, Action.DELTACOMMIT, State.REQUESTED))
-        planned = WriteStat(group.file_id, FILES, "", self.piece.base_instant, num_updates=len(records))
-        plan = CommitMetadata(WriteOperation.UPSERT, {FILES: (planned,)} if records else {})
-        active.create(Instant(time, Action.DELTACOMMIT, State.INFLIGHT), encode_commit(plan))
-        stats: dict[str, tuple[WriteStat, ...]] = {}
-        if records:
-            header = {HeaderKey.INSTANT_TIME: str(time), HeaderKey.SCHEMA: self.schema}
-            block = encode_block(BlockKind.HFILE_DATA, header, encode_entries(records, self.schema))
-            version = self._next_version()
-            name = format_log_file(LogFileName(group.file_id, self.piece.base_instant, version, _TOKEN))
-            storage.create_new(join(FILES, name), block)
-            stats[FILES] = (
-                WriteStat(
-                    group.file_id,
-                    FILES,
-                    join(FILES, name),
-                    self.piece.base_instant,
-                    num_writes=len(records),
-                    num_updates=len(records),
-                    total_bytes=len(block),
-                    file_size_bytes=len(block),
-                    log_version=version,
-                    base_file="" if self.piece.base is None else self.piece.base.name,
-                    log_files=(*(each.name for each in self.piece.logs), name),
-                ),
-            )
-        metadata = CommitMetadata(WriteOperation.UPSERT, stats, self.schema)
-        active.create(Instant(time, Action.DELTACOMMIT, State.COMPLETED), encode_commit(metadata))
+    def _merge(self, partition: KeptPartition, piece: FileSlice, time: InstantTime) -> WriteStat:
+        shard = partition.merged(self.scope, self.table, self.pieces[partition.name].index(piece))
+        stat = write_base(self.opened.storage, partition.name, piece.group.file_id, time, shard, self.scope.schema)
+        return replace(
+            stat,
+            prev_commit=piece.base_instant,
+            num_inserts=0,
+            num_updates=stat.num_writes,
+            prev_base_file=None if piece.base is None else piece.base.name,
+            total_log_files_compacted=len(piece.logs),
+        )
 
-    def _next_version(self) -> int:
+    def _delta_commit(self, time: InstantTime, change: Change) -> None:
+        active, storage, schema = self.opened.active, self.opened.storage, self.scope.schema
+        logs = list(self._logs_of(change))
+        # Nothing depends on these two after a loss of power: they are durable with the completed file, at the latest.
+        active.create(Instant(time, Action.DELTACOMMIT, State.REQUESTED), durable=False)
+        planned = encode_commit(CommitMetadata(WriteOperation.UPSERT, _by_partition(_stat(each, 0) for each in logs)))
+        active.create(Instant(time, Action.DELTACOMMIT, State.INFLIGHT), planned, durable=False)
+
+        def write(log: _Log) -> WriteStat:
+            data = _blocks(log, time, schema)
+            storage.create_new(join(log.partition, log.name), data)
+            return _stat(log, len(data))
+
+        metadata = CommitMetadata(WriteOperation.UPSERT, _by_partition(storage.each(write, logs)), schema)
+        completed = Instant(time, Action.DELTACOMMIT, State.COMPLETED)
+        active.create(completed, encode_commit(metadata))
+        active.remember(completed, metadata)
+
+    def _logs_of(self, change: Change) -> Iterator[_Log]:
+        for each in self.partitions:
+            for shard in each.changed(self.scope, self.table, change):
+                piece = self.pieces[each.name][shard.number]
+                version = self._next_version(each.name, piece)
+                name = format_log_file(LogFileName(piece.group.file_id, piece.base_instant, version, TOKEN))
+                yield _Log(each.name, piece, version, name, shard)
+
+    def _next_version(self, partition: str, piece: FileSlice) -> int:
         """Greater than that of any log of the slice: also of those that a dead writer left, which no view shows."""
-        found = (parse_log_file(name) for name in self.opened.storage.names(FILES))
-        group = self.piece.group
+        found = (parse_log_file(name) for name in self.table.names_in(partition))
         mine = (
             each.version
             for each in found
-            if each is not None and (each.file_id, each.base_instant) == (group.file_id, self.piece.base_instant)
+            if each is not None and (each.file_id, each.base_instant) == (piece.group.file_id, piece.base_instant)
         )
         return max(mine, default=0) + 1
+
+
+def write_base(
+    storage: Storage, partition: str, file_id: str, time: InstantTime, shard: Shard, schema: str
+) -> WriteStat:
+    """Write the base file of a file group, which it is the first one of."""
+    data = encode_hfile(shard.keys, shard.values, schema, is_base=True)
+    path = join(partition, format_base_file(BaseFileName(file_id, TOKEN, time), ".hfile"))
+    storage.create_new(path, data)
+    count, size_bytes = len(shard.keys), len(data)
+    return WriteStat(
+        file_id,
+        partition,
+        path,
+        num_writes=count,
+        num_inserts=count,
+        total_bytes=size_bytes,
+        file_size_bytes=size_bytes,
+    )
+
+
+def _blocks(log: _Log, time: InstantTime, schema: str) -> bytes:
+    keys, removed, data = log.shard.keys, log.shard.removed, b""
+    if len(keys):
+        header = {HeaderKey.INSTANT_TIME: str(time), HeaderKey.SCHEMA: schema}
+        data = encode_block(BlockKind.HFILE_DATA, header, encode_hfile(keys, log.shard.values, schema))
+    return data + delete_block(log.partition, time, removed) if len(removed) else data
+
+
+def delete_block(partition: str, time: InstantTime, keys: Any) -> bytes:
+    """A log block that takes these keys away, which are binary."""
+    texts = keys.cast(pa.binary()).cast(pa.string())
+    paths = pa.array([partition] * len(texts), pa.string())
+    return encode_block(BlockKind.DELETE, {HeaderKey.INSTANT_TIME: str(time)}, encode_deletes(texts, paths, None))
+
+
+def _stat(log: _Log, size_bytes: int) -> WriteStat:
+    piece, count = log.piece, len(log.shard.keys)
+    return WriteStat(
+        piece.group.file_id,
+        log.partition,
+        join(log.partition, log.name),
+        piece.base_instant,
+        num_writes=count,
+        num_updates=count,
+        num_deletes=len(log.shard.removed),
+        total_bytes=size_bytes,
+        file_size_bytes=size_bytes,
+        log_version=log.version,
+        base_file="" if piece.base is None else piece.base.name,
+        log_files=(*(each.name for each in piece.logs), log.name),
+    )
+
+
+def _by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    found: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        found.setdefault(stat.partition_path, []).append(stat)
+    return {name: tuple(each) for name, each in found.items()}

@@ -70,8 +70,13 @@ class ActiveTimeline:
         folder: str = HOODIE,
         history: str | None = None,
         listed_at_once: int = LISTED_AT_ONCE,
+        with_sizes: bool = False,
     ) -> None:
-        """`history` is the folder of the archived timeline: commits that leave this one while somebody reads it are found there."""
+        """`history` is the folder of the archived timeline: commits that leave this one while somebody reads it are found there.
+
+        `with_sizes`: also on a disk a listing tells which file each is, for who reads all commits of a short timeline.
+        """
+        self._with_sizes = with_sizes
         self._listed_at_once = listed_at_once
         self._storage = storage
         self._history = history
@@ -158,7 +163,7 @@ class ActiveTimeline:
         return not any(self._layout.file_name(each) in names for each in requested)
 
     def _load(self) -> tuple[Timeline, frozenset[str]]:
-        if self._storage.can.local_root is not None:
+        if self._storage.can.local_root is not None and not self._with_sizes:
             names = frozenset(self._storage.names(self._folder))
         else:  # the same answer says which file it is, and nobody needs to ask for that again
             found = self._storage.list(self._folder)

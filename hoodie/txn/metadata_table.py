@@ -8,14 +8,13 @@ has `hoodie.metadata.enable=false`. A later writer that wants it builds it again
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.format.properties import format_properties, parse_properties_file
-from hoodie.metadata.keys import FILES
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import together
@@ -25,10 +24,6 @@ log = logging.getLogger("hoodie")
 _RECORD_INDEX = "record_index"
 _KEYS = "hoodie.table.metadata.partitions"
 """Of this key and `….inflight`: readers go by them, not by the folder."""
-
-
-_KEPT = (HOODIE, FILES)
-"""Folders in that of the metadata table."""
 
 
 class MetadataState(NamedTuple):
@@ -81,32 +76,34 @@ def drop_metadata_table(
     return True
 
 
-def announce_files(storage: Storage) -> MetadataState:
-    """Say that there is a metadata table whose only partition is `files`; under the lock, when that is whole."""
+def announce(storage: Storage, partition: str) -> MetadataState:
+    """Say that the metadata table has this partition; under the lock, when that is whole."""
     properties, _ = look_at_metadata_table(storage)
-    named = {**properties, _KEYS: FILES, f"{_KEYS}.inflight": ""}
-    _replace_properties(storage, named)
+    names = sorted({partition, *filter(None, properties.get(_KEYS, "").split(","))})
+    _replace_properties(storage, {**properties, _KEYS: ",".join(names), f"{_KEYS}.inflight": ""})
     return look_at_metadata_table(storage)
 
 
-def keep_files_alone(storage: Storage, found: MetadataState) -> MetadataState:
-    """Drop all partitions but `files`, which is there, as `drop_metadata_table` drops all of it; gives what is left.
+def drop_others(storage: Storage, found: MetadataState, kept: Collection[str]) -> MetadataState:
+    """Drop all partitions but these, which are there, as `drop_metadata_table` drops all of it; gives what is left.
 
     Raises:
         UnsupportedTableError: as there.
     """
-    _refuse_record_index(storage, found.properties)
+    if _RECORD_INDEX not in kept:
+        _refuse_record_index(storage, found.properties)
     named = {key: found.properties[key] for key in found.properties if key.startswith(_KEYS)}
-    others = [info for info in found.left_behind if info.is_folder and info.name not in _KEPT]
-    if others or named.pop(_KEYS) != FILES or any(named.values()):
-        kept = {key: value for key, value in found.properties.items() if key not in named} | {_KEYS: FILES}
-        if kept != found.properties:
-            _replace_properties(storage, kept)
+    others = [info for info in found.left_behind if info.is_folder and info.name not in (HOODIE, *kept)]
+    if others or set(named.pop(_KEYS).split(",")) != set(kept) or any(named.values()):
+        names = ",".join(sorted(kept))
+        left = {key: found.properties[key] for key in found.properties if key not in named} | {_KEYS: names}
+        if left != found.properties:
+            _replace_properties(storage, left)
         for info in others:
             storage.delete_folder(info.path)
         dropped = ", ".join(info.name for info in others)
         log.warning("dropped %s of the metadata table of %s, which are not kept up to date", dropped, storage.uri)
-        return MetadataState(kept, [info for info in found.left_behind if info not in others])
+        return MetadataState(left, [info for info in found.left_behind if info not in others])
     return found
 
 

@@ -7,31 +7,36 @@ chooses.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
-from hoodie.errors import HoodieError
-from hoodie.metadata.initial import build_files
+from hoodie.errors import HoodieError, LockError
+from hoodie.metadata.initial import build_files, build_partition
+from hoodie.metadata.kept import kept_of, missing_of
 from hoodie.metadata.keys import FILES
+from hoodie.metadata.partition import KeptPartition
 from hoodie.metadata.table import can_read, finished_partitions
 from hoodie.metadata.writer import ListingNeededError, keep_up
 from hoodie.model.change import Change
 from hoodie.model.enums import Action
+from hoodie.model.instant import InstantTime
 from hoodie.options.table import parse_table_config
 from hoodie.timeline.timeline import WRITES
 from hoodie.txn.metadata_table import (
     MetadataState,
-    announce_files,
+    announce,
     drop_metadata_table,
-    keep_files_alone,
+    drop_others,
     look_at_metadata_table,
 )
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
+
+_FAULTS = (HoodieError, FileNotFoundError, pa.ArrowInvalid)
 
 
 class Participant(Protocol):
@@ -58,19 +63,22 @@ class Participant(Protocol):
 
 @dataclass(frozen=True)
 class KeptMetadataTable:
-    """Of a metadata table the partition `files` is kept up, and the others are dropped, which Apache Hudi's next writer builds anew.
-    Where that cannot be, all of it is dropped: nobody shall list files by one that is behind. Who has
+    """Of a metadata table those partitions are kept up that `metadata/kept.py` has, and the others are dropped, which Apache Hudi's
+    next writer builds anew. Where that cannot be, all of it is dropped: nobody shall list files by one that is behind. Who has
     `hoodie.metadata.enable=true` gets one where there is none.
     """
 
     def before_plan(self, context: TableContext) -> None:
         found = look_at_metadata_table(context.storage)
-        if _can_keep(context, found.properties):
-            keep_files_alone(context.storage, found)
-            return
-        drop_metadata_table(context.storage, found)
-        if context.view_options.metadata and can_read(context.config) and build_files(context):
-            announce_files(context.storage)
+        kept = _kept(context, found.properties)
+        if kept:
+            found = drop_others(context.storage, found, [each.name for each in kept])
+        else:
+            drop_metadata_table(context.storage, found)
+            if not (context.view_options.metadata and can_read(context.config) and build_files(context)):
+                return
+            found = announce(context.storage, FILES)
+        _build(context, found, missing_of(finished_partitions(found.properties), context.view_options))
 
     def takes_part(self, action: Action) -> bool:
         return action in WRITES or action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
@@ -78,33 +86,68 @@ class KeptMetadataTable:
     def before_completion(self, context: TableContext, change: Change) -> None:
         # Another writer may have made one since the table was opened, or have dropped it.
         found = look_at_metadata_table(context.storage)
-        if _can_keep(context, found.properties):
-            found = keep_files_alone(context.storage, found)
+        kept = _kept(context, found.properties)
+        while kept:
+            found = drop_others(context.storage, found, [each.name for each in kept])
             try:
-                _keep_up(context, found, change)
-            except (HoodieError, FileNotFoundError, pa.ArrowInvalid) as exc:
+                _keep_up(context, found, change, kept)
+            except _FAULTS as exc:
+                _require_held(context)
                 log.warning("the metadata table of %s is not kept up: %s", context.storage.uri, exc)
                 found = look_at_metadata_table(context.storage)
+                # What the others lack does no harm to `files`.
+                kept = kept[:1] if len(kept) > 1 else ()
             else:
                 return
         drop_metadata_table(context.storage, found)
 
 
-def _keep_up(context: TableContext, found: MetadataState, change: Change) -> None:
-    timeline = context.active.load()
+def _keep_up(context: TableContext, found: MetadataState, change: Change, partitions: Sequence[KeptPartition]) -> None:
+    timeline, uri = context.active.load(), context.storage.uri
     try:
-        keep_up(context, parse_table_config(found.properties, uri=context.storage.uri), timeline, change)
+        keep_up(context, parse_table_config(found.properties, uri=uri), timeline, change, partitions)
     except ListingNeededError as exc:
-        drop_metadata_table(context.storage, found, why=f"to build it anew: {exc}")
-        if not build_files(context, ignored={change.instant.time, *(time for time, _ in change.undone)}):
+        drop_metadata_table(context.storage, found, with_record_index=True, why=f"to build it anew: {exc}")
+        ignored = {change.instant.time, *(time for time, _ in change.undone)}
+        if not build_files(context, ignored=ignored):
             return
-        config = parse_table_config(announce_files(context.storage).properties, uri=context.storage.uri)
-        keep_up(context, config, timeline, change, is_new=True)
+        found = _build(context, announce(context.storage, FILES), partitions[1:], ignored)
+        built = _kept(context, found.properties)
+        keep_up(context, parse_table_config(found.properties, uri=uri), timeline, change, built, is_new=True)
 
 
-def _can_keep(context: TableContext, properties: Mapping[str, str]) -> bool:
-    is_wanted = context.view_options.metadata is not False and can_read(context.config)
-    return is_wanted and FILES in finished_partitions(properties)
+def _build(
+    context: TableContext,
+    found: MetadataState,
+    partitions: Sequence[KeptPartition],
+    ignored: Collection[InstantTime] = (),
+) -> MetadataState:
+    """Build further partitions of a metadata table, of which `files` is there; gives what is there then."""
+    for each in partitions:
+        config = parse_table_config(found.properties, uri=context.storage.uri)
+        try:
+            if not build_partition(context, config, each, ignored=ignored):
+                break
+        except _FAULTS as exc:
+            _require_held(context)
+            log.warning("%s of the metadata table of %s was not built: %s", each.name, context.storage.uri, exc)
+            break
+        found = announce(context.storage, each.name)
+    return found
+
+
+def _kept(context: TableContext, properties: Mapping[str, str]) -> tuple[KeptPartition, ...]:
+    """The partitions that the metadata table has and that are kept up; none where all of it goes."""
+    return kept_of(finished_partitions(properties), context.view_options) if can_read(context.config) else ()
+
+
+def _require_held(context: TableContext) -> None:
+    """Who has lost the lock may have met another writer's files, and leaves the metadata table to that."""
+    if not context.lock.is_held():
+        raise LockError(
+            f"the lock of table {context.storage.uri} ended while its metadata table was written, because this process was paused or "
+            "cut off for too long: nothing of this action is visible, run it again"
+        )
 
 
 def participants_of(context: TableContext) -> tuple[Participant, ...]:

@@ -149,3 +149,24 @@ class StorageListing:
         folders = [top.path for top in tops if top.is_folder and top.path != HOODIE]
         below = partial(self.storage.list, recursive=True)
         yield from chain.from_iterable(self.storage.each(below, folders))
+
+
+class ListingOnce(Listing):
+    """A listing that asks for no folder twice. Not shared between threads."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+        self._files: dict[str, Sequence[FileInfo]] = {}
+
+    @property
+    def uri(self) -> str:
+        return self._listing.uri
+
+    def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+        unknown = [path for path in partition_paths if path not in self._files]
+        if unknown:
+            self._files.update(zip(unknown, self._listing.files(unknown), strict=True))
+        return [self._files[path] for path in partition_paths]
+
+    def all_files(self) -> AllFiles:
+        return self._listing.all_files()

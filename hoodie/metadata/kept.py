@@ -1,0 +1,23 @@
+"""Which partitions of a metadata table our writers keep up: where one more goes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hoodie.metadata.files import FilesPartition
+from hoodie.metadata.keys import FILES
+from hoodie.metadata.partition import KeptPartition
+from hoodie.options.view import ViewOptions
+
+KEPT: tuple[KeptPartition, ...] = (FilesPartition(),)
+
+
+def kept_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:
+    """Of the partitions that a metadata table has, those that stay and are kept up; none without `files`, which tells all files."""
+    kept = tuple(each for each in KEPT if each.name in names and each.is_wanted(options) is not False)
+    return kept if kept and kept[0].name == FILES else ()
+
+
+def missing_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:
+    """Those that are to be built beside `files`."""
+    return tuple(each for each in KEPT[1:] if each.name not in names and each.is_wanted(options))

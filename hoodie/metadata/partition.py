@@ -1,0 +1,88 @@
+"""What a partition of a metadata table is to who writes it: the records of an instant, its first state, and how records merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from hoodie.hfile.arrays import BINARY
+from hoodie.metadata.keys import group_numbers
+from hoodie.metadata.table import MetadataTable
+from hoodie.model.change import Change
+from hoodie.options.view import ViewOptions
+from hoodie.view.context import TableContext
+
+pc: Any = pyarrow.compute
+
+
+class Shard(NamedTuple):
+    """Records of one file group. Keys stand in the order of their bytes, each of them once."""
+
+    number: int
+    keys: Any
+    values: Any
+    """Avro binary."""
+    removed: Any = pa.array([], BINARY)
+    """Keys that a delete block takes away."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What records are made with. The caller holds the table's lock."""
+
+    context: TableContext
+    """Of the table."""
+    properties: Mapping[str, str]
+    """Of the table, as they are now."""
+    schema: str
+    """Of the metadata table's records."""
+
+
+TableFiles = Mapping[str, Mapping[str, int]]
+"""Partition path -> name -> size of the files in it."""
+
+
+class KeptPartition(Protocol):
+    """A partition that our writers keep up."""
+
+    @property
+    def name(self) -> str: ...
+
+    def is_wanted(self, options: ViewOptions) -> bool | None:
+        """True: it is built where it is not there. False: it is dropped. None: it is kept up where it is there."""
+        ...
+
+    def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
+        """The records of an instant; no shard for file groups that get nothing. `metadata`: as it was before."""
+        ...
+
+    def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
+        """How many file groups the partition gets where it is not there, and the records of all that the table has."""
+        ...
+
+    def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
+        """What a file group holds, each key once, for its compaction.
+
+        Raises:
+            UnsupportedTableError: its records do not fit into one file.
+        """
+        ...
+
+
+def shards_of(keys: Any, values: Any, groups: int) -> Iterator[Shard]:
+    """Records by file group; `keys` are texts, each of them once, and `values` Avro binary."""
+    numbers = group_numbers(keys, groups)
+    for number in np.unique(numbers).tolist():
+        rows = pa.array(np.flatnonzero(numbers == number))
+        yield in_order(number, keys.take(rows).cast(pa.binary()), values.take(rows))
+
+
+def in_order(number: int, keys: Any, values: Any) -> Shard:
+    """Records of a file group, by the bytes of their keys."""
+    order = pc.sort_indices(keys)
+    return Shard(number, keys.take(order), values.take(order))
