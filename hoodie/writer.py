@@ -197,7 +197,7 @@ class TableWriter:
         """None: the stream's batch is in the table already."""
         basis = basis_of(context, context.kept_view())
         context = self._with_layout(context, options, basis)
-        refuse_to_write(context.storage, context.active, basis.snapshot.timeline, basis.schema_files)
+        refuse_to_write(context.storage, context.active, basis.snapshot.timeline)
         if is_committed(basis.snapshot, options.stream, table=context.storage.uri):
             return None
         return Attempt(context, batch, options, basis.snapshot, located)

@@ -191,8 +191,12 @@ class ActiveTimeline:
 
         Beside the timeline's files a listing of them shows it. On a disk, where it does not, to ask costs little.
         """
-        is_shown = folder_of(folder) == self._folder and self._storage.can.local_root is None
+        is_shown = folder_of(folder) == self._folder and self._storage.can.local_root is None and self._listed
         return not is_shown or folder in self._folders
+
+    def list_beside(self, folder: str) -> Sequence[FileInfo]:
+        """What stands in a folder, where it may have been there when the timeline was loaded last."""
+        return self._storage.list(folder) if self.may_have(folder) else ()
 
     def last_loaded(self) -> Timeline | None:
         """What this process saw of the timeline last, without a look at the storage; None when that is forgotten."""

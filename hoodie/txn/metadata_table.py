@@ -18,6 +18,7 @@ from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import together
+from hoodie.timeline.active import ActiveTimeline
 
 log = logging.getLogger("hoodie")
 
@@ -39,6 +40,12 @@ def look_at_metadata_table(storage: Storage) -> MetadataState:
         storage, partial(_read_properties, storage), partial(storage.list, METADATA_TABLE)
     )
     return MetadataState(parse_properties_file(data, path=f"{path} of table {storage.uri}"), left_behind)
+
+
+def metadata_state(active: ActiveTimeline, storage: Storage, properties: Mapping[str, str]) -> MetadataState:
+    """The same where the properties were read already, and the timeline is loaded: no folder is listed that it does not show."""
+    announced = any(properties[key].strip() for key in properties if key.startswith(_KEYS))
+    return MetadataState(properties, storage.list(METADATA_TABLE) if announced else active.list_beside(METADATA_TABLE))
 
 
 def drop_metadata_table(

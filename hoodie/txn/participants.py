@@ -31,6 +31,7 @@ from hoodie.txn.metadata_table import (
     drop_metadata_table,
     drop_others,
     look_at_metadata_table,
+    metadata_state,
 )
 from hoodie.view.context import TableContext
 
@@ -44,15 +45,15 @@ class Participant(Protocol):
     rollback or a restore is carried on by the next process.
     """
 
-    def before_plan(self, context: TableContext) -> None:
-        """Before an action is planned, while the snapshot is taken for it."""
+    def before_plan(self, context: TableContext, properties: Mapping[str, str] | None) -> None:
+        """Before an action is planned. `properties`: those of the table, read under the lock with the timeline; None: not yet."""
         ...
 
     def takes_part(self, action: Action) -> bool:
         """Whether it is called when an instant of this action is completed; `action` as completed. Does no IO."""
         ...
 
-    def before_completion(self, context: TableContext, change: Change) -> None:
+    def before_completion(self, context: TableContext, change: Change, properties: Mapping[str, str] | None) -> None:
         """When nothing stands against the instant, and its completed file comes next.
 
         That may still fail to land: what is kept for an instant counts only when the instant is completed. Another process may have
@@ -68,8 +69,8 @@ class KeptMetadataTable:
     `hoodie.metadata.enable=true` gets one where there is none.
     """
 
-    def before_plan(self, context: TableContext) -> None:
-        found = look_at_metadata_table(context.storage)
+    def before_plan(self, context: TableContext, properties: Mapping[str, str] | None) -> None:
+        found = _state_of(context, properties)
         kept = _kept(context, found.properties)
         if kept:
             found = drop_others(context.storage, found, [each.name for each in kept])
@@ -83,9 +84,9 @@ class KeptMetadataTable:
     def takes_part(self, action: Action) -> bool:
         return action in WRITES or action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 
-    def before_completion(self, context: TableContext, change: Change) -> None:
+    def before_completion(self, context: TableContext, change: Change, properties: Mapping[str, str] | None) -> None:
         # Another writer may have made one since the table was opened, or have dropped it.
-        found = look_at_metadata_table(context.storage)
+        found = _state_of(context, properties)
         kept = _kept(context, found.properties)
         while kept:
             found = drop_others(context.storage, found, [each.name for each in kept])
@@ -100,6 +101,13 @@ class KeptMetadataTable:
             else:
                 return
         drop_metadata_table(context.storage, found)
+
+
+def _state_of(context: TableContext, properties: Mapping[str, str] | None) -> MetadataState:
+    storage = context.storage
+    return (
+        look_at_metadata_table(storage) if properties is None else metadata_state(context.active, storage, properties)
+    )
 
 
 def _keep_up(context: TableContext, found: MetadataState, change: Change, partitions: Sequence[KeptPartition]) -> None:
@@ -160,14 +168,14 @@ def takes_part(context: TableContext, action: Action) -> bool:
     return any(participant.takes_part(action) for participant in participants_of(context))
 
 
-def before_plan(context: TableContext) -> None:
-    """Call all of them; under the lock."""
+def before_plan(context: TableContext, properties: Mapping[str, str] | None = None) -> None:
+    """Call all of them; under the lock. `properties`: as `Participant.before_plan` has them."""
     for participant in participants_of(context):
-        participant.before_plan(context)
+        participant.before_plan(context, properties)
 
 
-def before_completion(context: TableContext, change: Change) -> None:
+def before_completion(context: TableContext, change: Change, properties: Mapping[str, str] | None = None) -> None:
     """Call those that take part in it; under the lock."""
     for participant in participants_of(context):
         if participant.takes_part(change.instant.action):
-            participant.before_completion(context, change)
+            participant.before_completion(context, change, properties)

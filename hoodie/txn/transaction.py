@@ -34,6 +34,7 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
+from hoodie.options.table import TableConfig
 from hoodie.storage.many import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
@@ -139,12 +140,12 @@ class Transaction:
         transaction: Transaction | None = None
         try:
             with context.lock.held(context.lock_timeout_s):
-                _, _, snapshot = together(
+                now, snapshot = together(
                     context.storage,
                     partial(_require_same_table, context, places_rows=True),
-                    partial(before_plan, context),
                     partial(context.snapshot, seen),
                 )
+                before_plan(context, now.raw)
                 refuse_amid_restore(context, snapshot.timeline)
                 ahead = _ahead_of(context, snapshot.timeline)
                 planned = plan(snapshot, ahead)
@@ -262,12 +263,14 @@ class Transaction:
         context = self.context
         with context.lock.held(context.lock_timeout_s):
             # First of all: whoever commits from now on makes it another one, unless he is seen below.
-            epoch, _ = together(
+            epoch, now = together(
                 context.storage, self._epoch, partial(_require_same_table, context, places_rows=not self.claimed)
             )
             self._check(metadata, footing)
             change = change_of_commit(self._completed, metadata)
-            held, _ = together(context.storage, context.lock.is_held, partial(before_completion, context, change))
+            held, _ = together(
+                context.storage, context.lock.is_held, partial(before_completion, context, change, now.raw)
+            )
             self._require_held(self.heartbeat.is_lost() or not held)
             return self._publish(metadata, epoch)
 
@@ -436,10 +439,10 @@ class Transaction:
         except OSError as exc:
             if not self._landed(metadata, exc):
                 raise
-        path = context.active.path(completed)
-        early, timeline = together(context.storage, partial(self._looks_early, path), self._timeline_since)
-        if early:
-            self._touch(path)
+        timeline = self._timeline_since()
+        if self._looks_early(completed):
+            self._touch(context.active.path(completed))
+            timeline = self._timeline_since()
             timeline = self._timeline_since()
         if self._rolled_back_by(timeline):
             # Only a writer that does not take our lock can get here. Its rollback may have deleted our files.
@@ -450,12 +453,12 @@ class Transaction:
             )
         return timeline
 
-    def _looks_early(self, path: str) -> bool:
-        """Hudi 1.x reads the modification time as completion time: never before T."""
+    def _looks_early(self, completed: Instant) -> bool:
+        """Hudi 1.x reads the modification time as completion time: never before T. A listing of the timeline shows it."""
         try:
-            return self.context.clock.ahead_of(self.context.storage.stat(path).mtime_s, self.instant)
+            return self.context.clock.ahead_of(self.context.active.reached_at(completed), self.instant)
         except OSError as exc:  # the commit has landed, and only this finer point is not known
-            log.warning("the modification time of %s could not be read: %s", path, exc)
+            log.warning("the modification time of %s could not be read: %s", self.context.active.path(completed), exc)
             return False
 
     def _touch(self, path: str) -> None:
@@ -537,8 +540,10 @@ def _restores(timeline: Timeline) -> frozenset[str]:
     return frozenset(i.time for i in timeline if i.action is Action.RESTORE)
 
 
-def _require_same_table(context: TableContext, *, places_rows: bool) -> None:
-    """Refuse to go on after a change of what this write rests on; `places_rows`: it chose file groups for keys."""
+def _require_same_table(context: TableContext, *, places_rows: bool) -> TableConfig:
+    """Refuse to go on after a change of what this write rests on, and give what the table says now; `places_rows`: the write
+    chose file groups for keys.
+    """
     now = load_config(context.storage)
     require_same_table(context.config, now)
     if places_rows and now.buckets != context.config.buckets:
@@ -546,3 +551,4 @@ def _require_same_table(context: TableContext, *, places_rows: bool) -> None:
             f"table {context.storage.uri} was given the bucket index by another writer while this one was at work; nothing was "
             "written, run the write again"
         )
+    return now

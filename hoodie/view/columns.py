@@ -33,17 +33,14 @@ def column_history(
     timeline: Timeline,
     *,
     until: InstantTime | None = None,
-    listed: Sequence[FileInfo] | None = None,
 ) -> ColumnHistory | None:
     """The columns as of instant `until` (None: now), and those of older files; None where names alone tell them apart.
-
-    `listed`: what stands in `SCHEMA_FOLDER`, if the caller has looked.
 
     Raises:
         UnsupportedTableError: a writer that did not keep the history changed the columns since.
         CorruptFileError: a schema is damaged.
     """
-    files = _history_files(storage.list(SCHEMA_FOLDER) if listed is None else listed, timeline)
+    files = _history_files(active.list_beside(SCHEMA_FOLDER), timeline)
     newest = _newest_stated(active, timeline, until)
     if newest is None or not (files or LATEST_SCHEMA in newest[1]):
         return None
@@ -69,11 +66,9 @@ def column_history(
     return ColumnHistory(storage.uri, now, history.versions, stated)
 
 
-def refuse_to_write(
-    storage: Storage, active: ActiveTimeline, timeline: Timeline, listed: Sequence[FileInfo] | None = None
-) -> None:
+def refuse_to_write(storage: Storage, active: ActiveTimeline, timeline: Timeline) -> None:
     """Raises UnsupportedTableError where the columns have a history: this release would not carry it on."""
-    if column_history(storage, active, timeline, listed=listed) is not None:
+    if column_history(storage, active, timeline) is not None:
         raise UnsupportedTableError(
             f"table at {storage.uri} can be read, not written: its columns were changed with hoodie.schema.on.read.enable, and this "
             "release does not carry their history on; write it with Apache Hudi"

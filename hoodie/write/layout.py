@@ -32,7 +32,6 @@ from hoodie.options.values import IndexType
 from hoodie.storage.base import FileInfo
 from hoodie.storage.many import together
 from hoodie.txn.same_table import require_same_table
-from hoodie.view.columns import SCHEMA_FOLDER
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.view import FileSystemView
 from hoodie.write.ring_layout import ring_layout
@@ -55,26 +54,17 @@ class Basis(NamedTuple):
     """As the properties say now."""
     index_folders: Sequence[FileInfo]
     """Of what Apache Hudi keeps of a bucket index."""
-    schema_files: Sequence[FileInfo]
-    """Of the columns' history."""
 
 
 def basis_of(context: TableContext, seen: FileSystemView | None = None) -> Basis:
-    """Ask the storage for all of it at once; `seen`: as `TableContext.snapshot` takes it.
+    """Ask the storage for it at once; `seen`: as `TableContext.snapshot` takes it.
 
     Raises:
         TableNotFoundError: the table was deleted.
     """
     storage = context.storage
-    return Basis(
-        *together(
-            storage,
-            partial(context.snapshot, seen),
-            partial(load_config, storage),
-            partial(storage.list, BUCKET_INDEX),
-            partial(storage.list, SCHEMA_FOLDER),
-        )
-    )
+    snapshot, config = together(storage, partial(context.snapshot, seen), partial(load_config, storage))
+    return Basis(snapshot, config, context.active.list_beside(BUCKET_INDEX))
 
 
 def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> TableContext:

@@ -22,9 +22,8 @@ from hoodie.model.names import name_of, staging_folder
 from hoodie.model.plans import DELETED, Chunk
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
-from hoodie.storage.many import together
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.columns import SCHEMA_FOLDER, refuse_to_write
+from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
@@ -146,8 +145,8 @@ def plan_preparation(
     """
     # Whoever writes the rows checks them against the table of then.
     storage = context.storage
-    snapshot, listed = together(storage, context.snapshot, partial(storage.list, SCHEMA_FOLDER))
-    refuse_to_write(storage, snapshot.active, snapshot.timeline, listed)
+    snapshot = context.snapshot()
+    refuse_to_write(storage, snapshot.active, snapshot.timeline)
     config = context.config
     rules = OperationRules.of(operation, options)
     deletes = rules.deletes

@@ -22,13 +22,13 @@ class Changes:
     def __init__(self):
         self.by_time = {}
 
-    def before_plan(self, context):
+    def before_plan(self, context, properties):
         pass
 
     def takes_part(self, action):
         return True
 
-    def before_completion(self, context, change):
+    def before_completion(self, context, change, properties):
         self.by_time.pop(change.instant.time, None)
         self.by_time[change.instant.time] = change
 

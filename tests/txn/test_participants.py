@@ -27,14 +27,14 @@ class Ledger:
         self.calls = []
         self.refuses = ()
 
-    def before_plan(self, context):
+    def before_plan(self, context, properties):
         assert context.lock.is_held()
         self.calls.append("plan")
 
     def takes_part(self, action):
         return True
 
-    def before_completion(self, context, change):
+    def before_completion(self, context, change, properties):
         assert context.lock.is_held()
         assert change.instant.state is State.COMPLETED
         assert not context.active.exists(change.instant)
