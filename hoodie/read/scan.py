@@ -18,6 +18,7 @@ from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
 from hoodie.options.read import ReadOptions
+from hoodie.read.count import count_files
 from hoodie.read.deletion_vectors import say_what_counts
 from hoodie.read.plan import plan_read
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
@@ -206,14 +207,18 @@ class Scan:
         return polars.DataFrame(self.to_arrow())
 
     def count(self) -> int:
-        """The number of rows. It reads one column, and the columns of merging and the filter."""
+        """The number of rows. Without a filter commits or footers tell it of files that have no logs; of others one column is read,
+        and the columns of merging and the filter.
+        """
 
         def read() -> int:
-            narrow = self._narrowed()
-            schema = (
-                pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else pa.schema([])
-            )
-            return sum(batch.num_rows for batch in self._read(narrow, schema)) if narrow else 0
+            known, rest = count_files(self._context, self.plan)
+            if self._limit is not None and known >= self._limit:
+                return self._limit
+            narrow = tuple(replace(task, columns=task.columns[:1]) for task in rest)
+            schema = pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else None
+            found = known + (0 if schema is None else sum(batch.num_rows for batch in self._read(narrow, schema)))
+            return found if self._limit is None else min(found, self._limit)
 
         return self._whole(read)
 
@@ -312,11 +317,6 @@ class Scan:
         moved = plan.tasks != self.plan.tasks
         self.plan = plan
         return moved
-
-    def _narrowed(self) -> tuple[ReadTask | ChangeTask, ...]:
-        """The tasks with one narrow column only: enough to count rows."""
-        tasks = self.plan.tasks
-        return tuple(replace(task, columns=task.columns[:1]) for task in tasks)
 
 
 def _run_counted(
