@@ -54,6 +54,7 @@ CORE = {
     "The timeline": ("Timeline", "Instant", "InstantRange", "FileSlice"),
     "Options as objects": ("WriteOperation", "QueryType", "TableType", "TableVersion", "MergeMode"),
     "Mergers": ("register_merger",),
+    "Indexes of your own": ("register_index", "KeyIndex"),
     "Errors": (),
 }
 LEFT_OUT = {"read", "writer"}

@@ -69,6 +69,10 @@ class LockError(HoodieError, TimeoutError):
     """The table lock, or a wait that stands for it, was not granted in time."""
 
 
+class KeyIndexError(HoodieError):
+    """An index that is kept outside of the table failed or does not answer; nothing of the write is visible."""
+
+
 class HiveSyncError(HoodieError):
     """The table could not be registered in a Hive metastore; its rows and commits are as they were."""
 

@@ -13,6 +13,7 @@ from hoodie.errors import (
     HoodieError,
     InstantNotFoundError,
     KeyFieldError,
+    KeyIndexError,
     LockError,
     MissingFileError,
     OptionError,
@@ -30,6 +31,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.findings import Diagnosis, Finding, PropertiesRepair, RepairResult, ValidationResult
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
 from hoodie.model.instant import Instant, InstantRange
+from hoodie.model.key_index import KeyIndex
 from hoodie.model.late import late
 from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPlan, CompactionCandidate
 from hoodie.model.results import (
@@ -42,6 +44,7 @@ from hoodie.model.results import (
     Savepoint,
 )
 from hoodie.model.service_results import ConsumerInfo, ConsumerLag, ExpiryResult, ServiceRound, ServiceRun
+from hoodie.options.indexes import register_index
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
 from hoodie.options.read import ReadOptions
@@ -101,6 +104,8 @@ __all__ = [
     "InstantNotFoundError",
     "InstantRange",
     "KeyFieldError",
+    "KeyIndex",
+    "KeyIndexError",
     "LockError",
     "MergeMode",
     "MissingFileError",
@@ -137,6 +142,7 @@ __all__ = [
     "create_table",
     "is_table",
     "open_table",
+    "register_index",
     "register_merger",
     "repair_properties",
 ]

@@ -34,6 +34,7 @@ MODULES = {
     "expiry": ("ttl",),
     "erase": ("erase",),
     "hive_sync": ("hive-sync",),
+    "indexes": ("index",),
     "savepoints": ("savepoint", "savepoints", "restore"),
     "consumers": ("consumers",),
     "check": ("check", "validate", "doctor"),

@@ -138,12 +138,17 @@ def make_matches(
     rows = rows.astype(np.int32)
     if storage is None or stage_to is None:
         return Matches(number, rows=rows, count=len(rows), places=places)
+    return Matches(number, path=stage_rows(storage, stage_to, rows, places), count=len(rows))
+
+
+def stage_rows(storage: Storage, folder: str, rows: np.ndarray, places: np.ndarray | None = None) -> str:
+    """A file with row numbers, for the `path` of one `Matches` or more."""
     table = pa.table({"row": rows} if places is None else {"row": rows, "place": places.astype(np.int32)})
-    path = join(stage_to, f"{uuid.uuid4().hex}.rows")
-    staged = publisher_of(storage).open_staged(path, within=stage_to, durable=False)
+    path = join(folder, f"{uuid.uuid4().hex}.rows")
+    staged = publisher_of(storage).open_staged(path, within=folder, durable=False)
     with staged as sink, _new_ipc_file(sink, table.schema) as writer:
         writer.write_table(table)
-    return Matches(number, path=path, count=len(rows))
+    return path
 
 
 def piece_keys(storage: Storage, piece: ChunkPiece) -> pa.Array:

@@ -101,7 +101,7 @@ def plan_lookup(
     stage_to: str | None,
     prune_by_range: bool,
     max_keys: int = MAX_KEYS_PER_TASK,
-    logs_before_base: Callable[[FileSlice], FileSlice | None] = lambda file_slice: None,
+    logs_of: Callable[[FileSlice], FileSlice | None] = lambda file_slice: None,
     visible: VisibleInstants | None = None,
     stays: bool = False,
     unstored: UnstoredColumns | None = None,
@@ -110,7 +110,7 @@ def plan_lookup(
 
     Args:
         pieces: by partition path; a plain sequence is sought in every partition.
-        logs_before_base: logs of a slice that may hold keys which its base file lacks.
+        logs_of: logs of a slice that may hold keys which its base file lacks.
         visible: whose blocks count in them.
         stays: the write leaves base files as they are, but for small ones.
         unstored: what files of the table leave out.
@@ -118,9 +118,9 @@ def plan_lookup(
     tasks = []
     shares: dict[str, list[tuple[ChunkPiece, ...]]] = {}
     for file_slice in slices:
-        if file_slice.base is None:
+        logs = logs_of(file_slice) if file_slice.logs else None
+        if file_slice.base is None and logs is None:
             continue
-        logs = logs_before_base(file_slice) if file_slice.logs else None
         partition_path = file_slice.group.partition_path
         sought, at = (pieces.get(partition_path, ()), partition_path) if isinstance(pieces, Mapping) else (pieces, "")
         if at not in shares:
@@ -128,7 +128,9 @@ def plan_lookup(
         for share in shares[at]:
             tasks.append(
                 LookupTask(
-                    file_slice.base, share, stage_to, prune_by_range, logs, visible, stays=stays, unstored=unstored
+                    *(file_slice.base_or_none_such, share, stage_to, prune_by_range, logs, visible),
+                    stays=stays,
+                    unstored=unstored,
                 )
             )
     return tasks
@@ -188,7 +190,7 @@ def packed_lookups(
 def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[LookupResult]:
     """The results of a pack's tasks; what they seek is read and hashed once."""
     sought = _Sought(storage, cache)
-    storage.each(sought.name_of, [task.base.path for task in pack.tasks])
+    storage.each(sought.name_of, [task.base.path for task in pack.tasks if not task.base.is_missing])
     if len(pack.tasks) >= BLOCK_FILES:
         in_blocks([sought.known(task.base.path) for task in pack.tasks])
     return [_look_up(storage, task, sought) for task in pack.tasks]
@@ -241,7 +243,10 @@ def _look_up(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResul
     """Which rows of the pieces have their key in the file group: an exact answer, whatever decided it."""
     if task.logs is None or task.visible is None:
         return _look_into_base(storage, task, sought)
-    result = _look_into_base(storage, replace(task, stage_to=None), sought)
+    result = LookupResult(task.base, (), "logs", 0)
+    if not task.base.is_missing:
+        result = _look_into_base(storage, replace(task, stage_to=None), sought)
+        result = replace(result, how=f"{result.how}+logs")
     in_base = {matches.number: load_rows(storage, matches) for matches in result.matches}
     rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
     schema = pa.schema([pa.field(RECORD_KEY, pa.string())])
@@ -252,7 +257,7 @@ def _look_up(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResul
         found = np.union1d(in_base.get(piece.number, found[:0]), found)
         if len(found):
             matches.append(make_matches(piece.number, found, storage=storage, stage_to=task.stage_to))
-    return replace(result, matches=tuple(matches), how=f"{result.how}+logs")
+    return replace(result, matches=tuple(matches))
 
 
 def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:

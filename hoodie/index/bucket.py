@@ -6,26 +6,22 @@ other look-up. What a table's files say of its layout, where its properties do n
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.filegroup.chunks import load_chunk
+from hoodie.filegroup.chunks import load_chunk, stage_rows
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.hashes.of_buckets import bucket_hashes, bucket_numbers, bucket_of_file_id, ring_hashes
 from hoodie.index.stored_keys import stored_keys
 from hoodie.model.buckets import BucketLayout, BucketRows, BucketTask, HashRing, places_on
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.names import join
 from hoodie.model.plans import Chunk, Matches, UnstoredColumns
-from hoodie.publish.publishers import publisher_of
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import is_of_storage
 
@@ -34,8 +30,6 @@ MAX_BUCKETS = 1_000_000
 _SAMPLED_KEYS = 10_000
 _MAX_SUBSETS_OF = 4
 """With more key columns only all of them together are tried as hash fields."""
-_new_ipc_file: Any = pa.ipc.new_file
-"""Takes any binary file object; its stubs know Python's own classes only."""
 
 
 def plan_buckets(
@@ -66,7 +60,7 @@ def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
     sorted_codes = codes[order]
     starts = np.flatnonzero(np.append(True, sorted_codes[1:] != sorted_codes[:-1]))
     ends = np.append(starts[1:], len(order))
-    path = None if task.stage_to is None else _stage(storage, task.stage_to, order)
+    path = None if task.stage_to is None else stage_rows(storage, task.stage_to, order)
     found = []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         span, bucket = divmod(int(sorted_codes[start]), count)
@@ -88,15 +82,6 @@ def _on_rings(task: BucketTask, keys: pa.ChunkedArray, lengths: Sequence[int]) -
     values = [task.rings[span.partition_path] for span in task.chunk.ranges]
     found = [places_on(each, hashes[end - n : end]) for each, end, n in zip(values, ends, lengths, strict=True)]
     return np.concatenate(found), max(map(len, values))
-
-
-def _stage(storage: Storage, folder: str, rows: np.ndarray) -> str:
-    table = pa.table({"row": pa.array(rows)})
-    path = join(folder, f"{uuid.uuid4().hex}.rows")
-    staged = publisher_of(storage).open_staged(path, within=folder, durable=False)
-    with staged as sink, _new_ipc_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return path
 
 
 def slices_by_bucket(

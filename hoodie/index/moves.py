@@ -109,6 +109,11 @@ def run_moves(storage: Storage, context: WriteContext, task: MoveTask) -> Moved:
     return Moved(kept + updates, chunk, aside, decided.left, frozenset(of_slice.tolist()))
 
 
+def found_twice(matches: Sequence[Matches]) -> bool:
+    """Whether rows may be among them twice: an index and the file itself say that a key is there."""
+    return len({each.number for each in matches}) < len(matches)
+
+
 class _Found(NamedTuple):
     """Pairs of a row of the batch and a file group that holds its key."""
 
@@ -149,7 +154,13 @@ class _Batch:
                 rows = self._place[self._starts[each.number] + load_rows(storage, each)]
                 parts.append(_Found(rows, np.full(len(rows), n), load_places(storage, each)))
         found = _Found(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        return found.only(found.rows >= 0)
+        found = found.only(found.rows >= 0)
+        if any(found_twice(matches) for _, matches in task.found):
+            order = np.lexsort((-found.places, found.rows, found.slices))
+            found = found.only(order)
+            again = (np.diff(found.rows) == 0) & (np.diff(found.slices) == 0)
+            found = found.only(np.append(True, ~again)[: len(order)])
+        return found
 
     def unclear(self, found: _Found, paths: Sequence[str]) -> np.ndarray:
         """Bool for each row: its key is in several partitions of the batch, in several file groups, or in another partition."""

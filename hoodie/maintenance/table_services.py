@@ -7,6 +7,7 @@ from hoodie.maintenance.clustering import Clusterings
 from hoodie.maintenance.compaction import Compactions, LogCompactions
 from hoodie.maintenance.erasure import Erasure
 from hoodie.maintenance.hive import HiveRegistration
+from hoodie.maintenance.indexes import Indexes
 from hoodie.maintenance.job import Job
 from hoodie.maintenance.repairs import Repairs, Validation
 from hoodie.maintenance.rollback import Rollbacks
@@ -22,6 +23,7 @@ class TableServices(
     Archiving,
     Expiry,
     HiveRegistration,
+    Indexes,
     Savepoints,
     Rollbacks,
     Job,

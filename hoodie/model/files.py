@@ -24,6 +24,11 @@ class BaseFile(NamedTuple):
     def path(self) -> str:
         return f"{self.partition_path}/{self.name}" if self.partition_path else self.name
 
+    @property
+    def is_missing(self) -> bool:
+        """There is no such file: it stands for that of a slice without one."""
+        return self.name == self.file_id
+
 
 class LogFile(NamedTuple):
     partition_path: str
@@ -60,6 +65,11 @@ class FileSlice(NamedTuple):
     def size_bytes(self) -> int:
         """Of the base file and the logs together."""
         return (self.base.size_bytes if self.base else 0) + sum(log.size_bytes for log in self.logs)
+
+    @property
+    def base_or_none_such(self) -> BaseFile:
+        """The base file, or one that stands for it."""
+        return self.base or BaseFile(*self.group, self.base_instant, self.group.file_id, 0)
 
 
 class FileGroup(NamedTuple):

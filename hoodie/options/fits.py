@@ -27,7 +27,7 @@ from hoodie.options.table import (
     no_virtual_keys,
 )
 from hoodie.options.table_options import PAYLOAD_CLASS, TableOptions
-from hoodie.options.values import GLOBAL_INDEXES, SUPPORTED_KEY_GENERATORS, IndexType, KeyGeneratorType
+from hoodie.options.values import GLOBAL_INDEXES, OUTSIDE_INDEXES, SUPPORTED_KEY_GENERATORS, IndexType, KeyGeneratorType
 from hoodie.options.write import WriteOptions
 
 _RECORD_INDEX = "record_index"
@@ -112,6 +112,7 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         ("delete marker", _marker(config.delete_marker), _marker(config.delete_marker and requested.delete_marker)),
         *compared_settings(config.key_settings, requested.key_settings),
         ("index type", config.global_index, _other_index(config, requested)),
+        ("index", config.index_name, requested.index_name if config.index_name else None),
         *compared(config.buckets, requested),
     ]
     wrong = [
@@ -160,8 +161,11 @@ def _columns_of(requested: TableOptions) -> tuple[str, ...] | None:
 
 
 def _other_index(config: TableConfig, requested: TableOptions) -> IndexType | None:
-    """None where it keeps keys unique in the whole table, too."""
-    return None if config.global_index is None or requested.index in GLOBAL_INDEXES else requested.index
+    """None where it looks keys up in the files of the whole table, too."""
+    in_files = frozenset(GLOBAL_INDEXES) - frozenset(OUTSIDE_INDEXES)
+    if config.global_index is None or in_files >= {config.global_index, requested.index}:
+        return None
+    return requested.index
 
 
 def _drops(config: TableConfig, requested: TableOptions) -> bool | None:

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hoodie.model.buckets import BucketEngine
-from hoodie.options.option import Keys, fixed, key, option, shared
-from hoodie.options.values import IndexType, boolean, fields, fraction, one_of, whole
+from hoodie.options.hbase import HBaseOptions
+from hoodie.options.option import Keys, combined, fixed, group, key, option, shared
+from hoodie.options.values import IndexType, boolean, fields, fraction, index_class, one_of, whole
 
 INDEX_TYPE = key(
     "hoodie.index.type",
     one_of(
-        IndexType,
+        [each for each in IndexType if each is not IndexType.CUSTOM],
         known=(
-            *("FLINK_STATE", "HBASE"),
+            "FLINK_STATE",
             *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
         ),
     ),
@@ -22,9 +23,9 @@ INDEX_TYPE = key(
 )
 """How keys are found in files. SIMPLE and INMEMORY are served by the same look-up as BLOOM (with Apache Hudi's INMEMORY a new process
 knows nothing of what others wrote). GLOBAL_BLOOM and GLOBAL_SIMPLE look in all partitions: a key is unique in the whole table, and an
-upsert moves its row to another partition. BUCKET is a layout: the hash of a key names its file group. BUCKET and the global ones are
-chosen when the table is created (or written first), and later writes need no option. For a table that Apache Hudi made, each write
-says GLOBAL_BLOOM or GLOBAL_SIMPLE."""
+upsert moves its row to another partition. HBASE has the keys in HBase, by the options and in the layout of Apache Hudi 0.x
+(docs/INDEXES.md). BUCKET is a layout: the hash of a key names its file group. BUCKET and those of the whole table are chosen when the
+table is created (or written first), and later writes need no option. For a table that Apache Hudi made, each write says it."""
 BUCKET_ENGINE = key("hoodie.index.bucket.engine", one_of(BucketEngine), "SIMPLE")
 """With index type BUCKET: SIMPLE has the same number of buckets in every partition, for good. CONSISTENT_HASHING begins with that
 number, and clusterings split and merge buckets; merge-on-read tables only. Chosen when the table is created, or written first."""
@@ -35,9 +36,18 @@ BUCKET_FIELDS = key("hoodie.bucket.index.hash.field", fields(), None)
 """With index type BUCKET: record key columns whose values are hashed. Unset: all of them."""
 
 
+INDEX_CLASS = key("hoodie.index.class", index_class(), None)
+"""An index of your own, in place of `hoodie.index.type`: a name that `hoodie.register_index` was given, or the dotted name of a Python
+class that is made without arguments (docs/INDEXES.md). The table remembers it."""
+
+
+def _index_type(named: IndexType, of_class: str | None) -> IndexType:
+    return named if of_class is None else IndexType.CUSTOM
+
+
 @dataclass(frozen=True)
 class IndexOptions:
-    type: IndexType = shared(INDEX_TYPE)
+    type: IndexType = combined(_index_type, INDEX_TYPE, INDEX_CLASS)
     choice: IndexType | None = None
     """None: not said, the table's own counts. With the three below for a table whose properties do not say its layout."""
     bucket_engine: BucketEngine | None = None
@@ -63,6 +73,10 @@ class IndexOptions:
     its key is stored, and its partition column says another one."""
     simple_moves_rows: bool = option("hoodie.simple.index.update.partition.path", boolean(), True)
     """The same with index type GLOBAL_SIMPLE."""
+    own_moves_rows: bool = option("hoodie.python.index.update.partition.path", boolean(), True)
+    """The same with an index of your own."""
+    own_class: str | None = shared(INDEX_CLASS)
+    hbase: HBaseOptions = group(HBaseOptions)
 
     OTHERS: ClassVar[Keys] = (
         BUCKET_ENGINE,

@@ -86,7 +86,6 @@ NOT_DONE: tuple[NotDone, ...] = (
         ("hoodie.bootstrap.base.path",),
         refused=True,
     ),
-    NotDone("indexes written in Java are not run; hoodie.index.type names one", ("hoodie.index.class",), refused=True),
     NotDone("the column _hoodie_operation is not written", ("hoodie.allow.operation.metadata.field",), refused=True),
     NotDone(
         "columns are never dropped", ("hoodie.datasource.write.schema.allow.auto.evolution.column.drop",), refused=True

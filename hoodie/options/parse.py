@@ -11,8 +11,9 @@ from hoodie.model.enums import MergeMode, QueryType, WriteOperation
 from hoodie.model.instant import InstantTime
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
+from hoodie.options.hbase import HBaseOptions
 from hoodie.options.hive import not_registered
-from hoodie.options.index import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_TYPE, IndexOptions
+from hoodie.options.index import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_CLASS, INDEX_TYPE, IndexOptions
 from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.option import Key, key_of
@@ -28,13 +29,14 @@ from hoodie.options.table_options import (
     TIMEBASED,
     TableOptions,
 )
-from hoodie.options.values import DuplicatePolicy, OverwriteMode
+from hoodie.options.values import DuplicatePolicy, IndexType, OverwriteMode
 from hoodie.options.view import RemoteOptions, ViewOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 
 _OPERATION: Key[WriteOperation] = key_of(WriteOptions, "operation")
 _OVERWRITE_MODE = key_of(WriteOptions, "overwrite_mode")
 _DUPLICATES, _DROP_DUPLICATES = key_of(WriteOptions, "duplicates"), key_of(WriteOptions, "drop_duplicates")
+_HBASE_TABLE = key_of(HBaseOptions, "table")
 _QUERY, _BEGIN, _END = (key_of(ReadOptions, each) for each in ("query", "begin", "end"))
 
 
@@ -46,12 +48,22 @@ def _table(given: GivenOptions) -> TableOptions:
         merge_mode=given.attempt(lambda: _merge_mode(given)),
         payload=special_payload(str(payload.value)) if payload else None,
         delete_marker=given.attempt(lambda: _delete_marker(given)),
-        index=given.get(INDEX_TYPE),
+        index=_index(given),
+        index_name=_index_name(given),
         bucket_engine=given.get(BUCKET_ENGINE),
         bucket_count=given.get(BUCKET_COUNT),
         bucket_fields=given.get(BUCKET_FIELDS),
         timebased={key.name: value for key in TIMEBASED if (value := given.get(key)) is not None} or None,
     )
+
+
+def _index(given: GivenOptions) -> IndexType | None:
+    return given.get(INDEX_TYPE) if given.get(INDEX_CLASS) is None else IndexType.CUSTOM
+
+
+def _index_name(given: GivenOptions) -> str | None:
+    """Which one it is, of indexes that are kept outside of the table."""
+    return given.get(INDEX_CLASS) or (given.get(_HBASE_TABLE) if _index(given) is IndexType.HBASE else None)
 
 
 def _payload(given: GivenOptions) -> Given | None:
@@ -97,7 +109,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
     not_done = given.not_done(reading=False)
     index = given.make(
         IndexOptions,
-        choice=given_options.get(INDEX_TYPE),
+        choice=_index(given_options),
         bucket_engine=given_options.get(BUCKET_ENGINE),
         bucket_count=given_options.get(BUCKET_COUNT),
         bucket_fields=given_options.get(BUCKET_FIELDS),

@@ -15,6 +15,7 @@ from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.files import FileSettings
+from hoodie.options.hbase import HBaseOptions
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.hudi_names import hudi_names
 from hoodie.options.index import IndexOptions
@@ -31,7 +32,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
     "Table": (TableOptions,),
     "Writing": (WriteOptions,),
     "Files": (FileSettings,),
-    "Index": (IndexOptions,),
+    "Index": (IndexOptions, HBaseOptions),
     "Services and concurrency": (
         *(CompactionOptions, LogCompactionOptions, CleaningOptions, ArchivingOptions, ExpiryOptions),
         *(ClusteringOptions, ConcurrencyOptions),

@@ -32,6 +32,7 @@ from hoodie.options.values import (
     GLOBAL_INDEXES,
     KEY_GENERATOR_CLASSES,
     KEY_GENERATOR_TYPES,
+    OUTSIDE_INDEXES,
     SUPPORTED_KEY_GENERATORS,
     VIRTUAL_KEY_GENERATORS,
     IndexType,
@@ -68,6 +69,9 @@ METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MOR_INSERTS = "hoodie.python.mor.inserts"
 INDEX = "hoodie.python.index.type"
+INDEX_NAME = "hoodie.python.index.name"
+"""Of an index that is kept outside of the table: the table in HBase, or the name of one of the user's own."""
+INDEX_NAME_OPTIONS = {IndexType.HBASE: "hoodie.index.hbase.table", IndexType.CUSTOM: "hoodie.index.class"}
 
 PROPERTY_OF: Mapping[str, str] = {
     "record_key_fields": _RECORD_KEY,
@@ -135,7 +139,14 @@ class TableConfig:
     key_settings: KeySettings = field(default_factory=KeySettings)
     """How keys and paths are made, as far as the properties say it."""
     global_index: IndexType | None = None
-    """The index by which keys are unique in the whole table, where our properties say it; Apache Hudi's do not."""
+    """The index by which keys are unique in the whole table, where our properties say it; of Apache Hudi's only HBASE."""
+    index_name: str = ""
+    """Which one it is, of those that are kept outside of the table."""
+
+    @property
+    def index_is_whole(self) -> bool:
+        """An index outside of the table has every key: all writes since the table was made, or the index was, have put theirs."""
+        return self.raw.get(INDEX, "") in OUTSIDE_INDEXES
 
     @property
     def layout(self) -> Layout:
@@ -217,6 +228,8 @@ def table_properties(options: TableOptions) -> dict[str, str]:
     database = options.database_name or ""
     if options.merger and not is_registered(options.merger):
         raise OptionError(not_registered(options.merger))
+    if options.index in OUTSIDE_INDEXES and not options.index_name:
+        raise OptionError(f"hoodie.index.type={options.index} needs the option {INDEX_NAME_OPTIONS[options.index]}")
     mode = creation_mode(
         options.merge_mode, ordering, payload=options.payload, merger=options.merger, table=options.name
     )
@@ -261,6 +274,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _MOR_INSERTS: MorInserts.BASE_FILE if base_file_inserts else "",
         **layout_properties(buckets),
         INDEX: options.index if options.index in GLOBAL_INDEXES else "",
+        INDEX_NAME: options.index_name or "" if options.index in OUTSIDE_INDEXES else "",
         **key_properties(settings),
     }
     return {key: str(value) for key, value in properties.items() if value}
@@ -395,8 +409,14 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
         buckets=read.buckets(keys),
         raw=dict(properties),
         key_settings=read.key_settings(typed),
-        global_index=read.choice(INDEX, IndexType, None),
+        global_index=read.choice(INDEX, IndexType, None) or _of_hudi(read),
+        index_name=read.get(INDEX_NAME),
     )
+
+
+def _of_hudi(read: _Properties) -> IndexType | None:
+    """The index of the whole table that a job of Apache Hudi 0.x has left in the properties."""
+    return IndexType.HBASE if read.get("hoodie.index.type").upper() == IndexType.HBASE else None
 
 
 @dataclass(frozen=True)

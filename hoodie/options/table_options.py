@@ -169,6 +169,8 @@ class TableOptions:
     mor_inserts: MorInserts | None = remembered(MOR_INSERTS)
     index: IndexType | None = None
     bucket_engine: BucketEngine | None = None
+    index_name: str | None = None
+    """Which one it is, of indexes that are kept outside of the table."""
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] | None = None
     timebased: Mapping[str, str] | None = listed(*TIMEBASED)

@@ -40,9 +40,14 @@ class IndexType(StrEnum):
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
     BUCKET = "BUCKET"
     INMEMORY = "INMEMORY"
+    HBASE = "HBASE"
+    CUSTOM = "CUSTOM"
+    """One of the user's own: `hoodie.index.class`."""
 
 
-GLOBAL_INDEXES = (IndexType.GLOBAL_BLOOM, IndexType.GLOBAL_SIMPLE)
+OUTSIDE_INDEXES = (IndexType.HBASE, IndexType.CUSTOM)
+"""These are kept outside of the table."""
+GLOBAL_INDEXES = (IndexType.GLOBAL_BLOOM, IndexType.GLOBAL_SIMPLE, *OUTSIDE_INDEXES)
 """By these a key is unique in the whole table."""
 
 
@@ -480,6 +485,17 @@ def merger() -> Kind[str]:
         return value
 
     return Kind("a name that hoodie.register_merger was given", read)
+
+
+def index_class() -> Kind[str]:
+    """The name of an index of the user's own."""
+
+    def read(value: str) -> str:
+        if not MERGER_NAME.fullmatch(value):
+            raise ValueError("is not a name: letters, digits and _, in parts joined by dots")
+        return value
+
+    return Kind("a name that hoodie.register_index was given, or the dotted name of a Python class", read)
 
 
 def table_version() -> Kind[TableVersion]:

@@ -46,7 +46,7 @@ REASONS: dict[str, tuple[str, ...]] = {
             "hoodie.table.secondary.",
         ),
     ),
-    "it counts with an index that is refused where it is asked for": (*("hoodie.hbase.index.", "hoodie.index.hbase."),),
+    "HBase is reached by its Thrift server, whose own rules count": ("hoodie.index.hbase.",),
     "there is a task for each file, and nothing is shuffled, cached or sampled": (
         *("hoodie.bloom.index.", "hoodie.simple.index.", "hoodie.global.", "hoodie.finalize.write.", "hoodie.markers."),
         *("hoodie.file.listing.", "hoodie.rollback.parallelism", "hoodie.archive.delete.", "hoodie.clean.parallelism"),

@@ -16,6 +16,7 @@ from hoodie.model.names import (
     CONSUMERS,
     HEARTBEATS,
     HOODIE,
+    INDEX_CHANGES,
     MARKERS,
     METADATA_TABLE,
     PRIVATE,
@@ -83,7 +84,9 @@ def version(look: Look) -> Iterator[Hit]:
 
 # -- folders and files -------------------------------------------------------------------------------------------------
 
-_FOLDERS = frozenset({PRIVATE, STAGING, ROW_COPIES, CONSUMERS, MARKERS, HEARTBEATS, METADATA_TABLE, SET_ASIDE})
+_FOLDERS = frozenset(
+    {PRIVATE, STAGING, ROW_COPIES, CONSUMERS, INDEX_CHANGES, MARKERS, HEARTBEATS, METADATA_TABLE, SET_ASIDE}
+)
 _FILES = frozenset({PROPERTIES, PROPERTIES_BACKUP, LOCK_PATH})
 
 

@@ -30,6 +30,7 @@ from hoodie.timeline.pending import being_restored
 from hoodie.txn.ahead import Patience
 from hoodie.txn.completion import complete
 from hoodie.txn.heartbeat import Heartbeat, Life, held_by_this_thread, life_of
+from hoodie.txn.index_changes import note_undone
 from hoodie.undo.undo_files import UndonePart, UndoTask, doomed_by, run_undo
 from hoodie.undo.undo_rules import unreadable_commits
 from hoodie.view.context import TableContext
@@ -142,6 +143,7 @@ def _named(active: ActiveTimeline, plan: RestorePlan) -> dict[str, int]:
 
 def _take_off(context: TableContext, plan: RestorePlan) -> None:
     """Undo the commits for every reader, newest first."""
+    note_undone(context, [time for time, _ in plan.instants])
     files = context.active.state_files(_keys(plan))
     states: dict[str, list[str]] = {}
     for instant, info in files:

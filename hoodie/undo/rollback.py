@@ -32,6 +32,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.completion import complete
 from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.txn.index_changes import note_undone
 from hoodie.txn.participants import before_plan
 from hoodie.undo.open_logs import end_open_logs
 from hoodie.undo.undo_files import disarm, instants_in
@@ -254,6 +255,7 @@ def _take_off(context: TableContext, plan: RollbackPlan) -> None:
     completed = Instant(plan.instant, COMPLETES_AS.get(plan.action, plan.action), State.COMPLETED)
     if not context.active.exists(completed):
         return
+    note_undone(context, [plan.instant])
     # A decision that was left would have the file put again.
     context.publisher.forget(plan.instant)
     for scheduled in (each for each, action in COMPLETES_AS.items() if action is completed.action):

@@ -248,7 +248,8 @@ class Attempt:
             },
             replaced=plan.replaced,
         )
-        transaction.commit(metadata, self._footing(plan))
+        with self._placement.kept(context, self._batch, self.located, plan, written.results, write_context):
+            transaction.commit(metadata, self._footing(plan))
 
     def adapt(
         self, transaction: Transaction, plan: WritePlan, written: Written, outdated: OutdatedPlanError

@@ -8,6 +8,7 @@ Hudi does (observed, integration/test_bucket_with_hudi.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -19,7 +20,7 @@ from hoodie.model.buckets import BucketLayout, BucketRows
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
-from hoodie.model.plans import ChunkPiece, CreateTask, Matches, RowsTask, WriteResult, WriteTask
+from hoodie.model.plans import ChunkPiece, CreateTask, Matches, RowsTask, WriteContext, WriteResult, WriteTask
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
@@ -89,6 +90,17 @@ class ByBucket:
 
     def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
         return 0
+
+    def kept(
+        self,
+        context: TableContext,
+        batch: Batch,
+        located: object,
+        plan: WritePlan,
+        results: Mapping[int, WriteResult | None],
+        how: WriteContext,
+    ) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def remember(self, context: TableContext, results: Sequence[WriteResult]) -> None:
         pass

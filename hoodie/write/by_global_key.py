@@ -13,7 +13,7 @@ from functools import partial
 from typing import ClassVar
 
 from hoodie.index.bloom import pieces_by_partition, whole_pieces
-from hoodie.index.moves import Moved, MoveTask, run_moves
+from hoodie.index.moves import Moved, MoveTask, found_twice, run_moves
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
@@ -87,6 +87,7 @@ class ByGlobalKey(ByKey, ABC):
         if (
             len(partitions) <= 1
             and len(found) <= 1
+            and not any(found_twice(matches) for _, matches in found)
             and all(each.group.partition_path in partitions for each, _ in found)
         ):
             return []
@@ -131,11 +132,11 @@ class ByGlobalSimple(ByGlobalKey):
 
 def _held(slices: Sequence[FileSlice], lookups: Sequence[LookupResult]) -> list[tuple[FileSlice, list[LookupResult]]]:
     """The slices that hold keys of the batch, with what was found in them."""
-    results: dict[str, list[LookupResult]] = {}
+    results: dict[FileGroupId, list[LookupResult]] = {}
     for result in lookups:
         if result.matched:
-            results.setdefault(result.base.path, []).append(result)
-    return [(each, results[each.base.path]) for each in slices if each.base is not None and each.base.path in results]
+            results.setdefault(FileGroupId(result.base.partition_path, result.base.file_id), []).append(result)
+    return [(each, results[each.group]) for each in slices if each.group in results]
 
 
 def _tagged(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -17,7 +18,7 @@ from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import ChunkPiece, LookupResult, WriteResult
+from hoodie.model.plans import ChunkPiece, LookupResult, WriteContext, WriteResult
 from hoodie.options.table import TableConfig
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
@@ -47,7 +48,7 @@ class FoundKeys:
 
     @property
     def opened(self) -> int:
-        return sum(1 for result in self.lookups if result.how != "range")
+        return sum(1 for result in self.lookups if result.how not in ("range", "index"))
 
     def slices(self, view: FileSystemView) -> list[FileSlice]:
         return view.latest_slices(view.every_partition() if self.tagged.in_whole_table else self.tagged.pieces)
@@ -111,6 +112,11 @@ class ByKey:
         lookups = self.looked_up(context, batch, snapshot, label(self.step), known, pieces, slices)
         return FoundKeys(replace(tagged, lookups=lookups), lookups, bases_of(slices))
 
+    @staticmethod
+    def searched_logs(view: FileSystemView) -> Callable[[FileSlice], FileSlice | None]:
+        """Of a slice the logs that may hold keys which its base file lacks, as a slice of their own."""
+        return view.logs_before_base
+
     def looked_up(
         self,
         context: TableContext,
@@ -129,7 +135,7 @@ class ByKey:
             [s for s in slices if s.base is None or s.base.path not in probed_paths],
             stage_to=batch.folder,
             prune_by_range=self.prune_by_range,
-            logs_before_base=snapshot.view.logs_before_base,
+            logs_of=self.searched_logs(snapshot.view),
             visible=snapshot.timeline.visible(),
             stays=self.stays,
             unstored=None if snapshot.schema is None else unstored_of(context.config, snapshot.schema),
@@ -144,6 +150,17 @@ class ByKey:
 
     def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
         return held_key_bytes(context.cache, files) if batch.in_process else 0
+
+    def kept(
+        self,
+        context: TableContext,
+        batch: Batch,
+        located: object,
+        plan: WritePlan,
+        results: Mapping[int, WriteResult | None],
+        how: WriteContext,
+    ) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def remember(self, context: TableContext, results: Sequence[WriteResult]) -> None:
         files = KnownFiles(context.storage, context.cache)

@@ -7,7 +7,7 @@ option where these leave a choice. To write such a table with another index woul
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,7 +29,7 @@ from hoodie.options.index import IndexOptions
 from hoodie.options.table import TableConfig
 from hoodie.options.table_options import TableOptions
 from hoodie.options.values import IndexType
-from hoodie.storage.base import FileInfo
+from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import together
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
@@ -223,15 +223,18 @@ def _remembered(context: TableContext, looked_at: Snapshot, layout: BucketLayout
                 f"another writer wrote table {now.uri} while its layout was looked at; nothing was written, run the write again"
             )
         if now.buckets is None:
-            path = PROPERTIES if storage.exists(PROPERTIES) else PROPERTIES_BACKUP
-            properties = parse_properties_file(storage.read(path), path=f"{storage.uri}/{path}")
-            date = datetime.now(UTC)
-            comment = [f"Updated at {date.isoformat()}", date.strftime("%a %b %d %H:%M:%S UTC %Y")]
-            storage.replace(
-                PROPERTIES, format_properties({**properties, **layout_properties(layout)}, comment=comment).encode()
-            )
+            add_properties(storage, layout_properties(layout))
             log.warning(
                 "table %s has the bucket index (%s): %d buckets over %s; its properties say so from now on",
                 *(storage.uri, layout.engine, layout.count, ",".join(layout.fields)),
             )
     return replace(context, config=replace(context.config, buckets=layout))
+
+
+def add_properties(storage: Storage, added: Mapping[str, str]) -> None:
+    """Put properties beside, or in place of, those that the table has; under the lock."""
+    path = PROPERTIES if storage.exists(PROPERTIES) else PROPERTIES_BACKUP
+    properties = parse_properties_file(storage.read(path), path=f"{storage.uri}/{path}")
+    date = datetime.now(UTC)
+    comment = [f"Updated at {date.isoformat()}", date.strftime("%a %b %d %H:%M:%S UTC %Y")]
+    storage.replace(PROPERTIES, format_properties({**properties, **added}, comment=comment).encode())

@@ -7,14 +7,15 @@ found plans the write under the lock, without IO, on the slices of that moment; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import ClassVar, Protocol
 
 from hoodie.errors import OptionError
 from hoodie.model.buckets import BucketEngine
 from hoodie.model.files import FileSlice
-from hoodie.model.plans import WriteResult
+from hoodie.model.plans import WriteContext, WriteResult
 from hoodie.options.table import TableConfig
-from hoodie.options.values import DuplicatePolicy, IndexType
+from hoodie.options.values import GLOBAL_INDEXES, OUTSIDE_INDEXES, DuplicatePolicy, IndexType
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.view import FileSystemView
@@ -22,6 +23,7 @@ from hoodie.write.batch import Batch
 from hoodie.write.by_bucket import ByBucket
 from hoodie.write.by_global_key import ByGlobalBloom, ByGlobalSimple
 from hoodie.write.by_key import ByKey
+from hoodie.write.by_outside import ByHBase, ByOwnIndex
 from hoodie.write.by_ring import ByRing
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Target, WritePlan
@@ -92,6 +94,21 @@ class Placement(Protocol):
     def remember(self, context: TableContext, results: Sequence[WriteResult]) -> None:
         """Take note of files that this process has published."""
 
+    def kept(
+        self,
+        context: TableContext,
+        batch: Batch,
+        located: object,
+        plan: WritePlan,
+        results: Mapping[int, WriteResult | None],
+        how: WriteContext,
+    ) -> AbstractContextManager[None]:
+        """Tell what is kept outside of the files where the rows stand, around the completion of the instant.
+
+        Args:
+            located: what `locate` gave. results: of the plan's tasks, by number. how: what the tasks shared.
+        """
+
 
 PLACEMENTS: Mapping[IndexType, type[Placement]] = {
     IndexType.BLOOM: ByKey,
@@ -100,6 +117,8 @@ PLACEMENTS: Mapping[IndexType, type[Placement]] = {
     IndexType.GLOBAL_SIMPLE: ByGlobalSimple,
     IndexType.BUCKET: ByBucket,
     IndexType.INMEMORY: ByKey,
+    IndexType.HBASE: ByHBase,
+    IndexType.CUSTOM: ByOwnIndex,
 }
 
 
@@ -123,7 +142,8 @@ def _index_of(config: TableConfig, said: IndexType) -> IndexType:
     """The index of a write: that of the table, or, where it has none, that which the write says."""
     if config.index is None:
         return IndexType.BLOOM if said is IndexType.BUCKET else said
-    return said if PLACEMENTS[said].is_global and PLACEMENTS[config.index].is_global else config.index
+    in_files = said in GLOBAL_INDEXES and not {said, config.index} & set(OUTSIDE_INDEXES)
+    return said if in_files and PLACEMENTS[config.index].is_global else config.index
 
 
 def is_global(config: TableConfig, options: WriteOptions) -> bool:

@@ -6,6 +6,7 @@ from hoodie.errors import OptionError
 from hoodie.model.buckets import BucketEngine
 from hoodie.options.values import IndexType
 from hoodie.write.placement import BUCKETS, PLACEMENTS, placement_class
+from tests.kept_keys import index_options
 from tests.memory_tables import Input, batch, keys, new_table, opened, plain, snapshot_of
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -24,8 +25,8 @@ INDEXES["CONSISTENT_HASHING"] = (CONSISTENT, ("MERGE_ON_READ",))
 @pytest.fixture(params=[(name, kind) for name, (_, kinds) in INDEXES.items() for kind in kinds], ids="-".join)
 def table(request):
     name, kind = request.param
-    options = INDEXES[name][0]
-    more = options | ({"hoodie.bucket.index.num.buckets": "2"} if options["hoodie.index.type"] == "BUCKET" else {})
+    options = index_options(IndexType(name)) if name in set(IndexType) else INDEXES[name][0]
+    more = options | ({"hoodie.bucket.index.num.buckets": "2"} if options.get("hoodie.index.type") == "BUCKET" else {})
     storage, clock = new_table(table_type=kind, ordering="ts", more=more)
     table = opened(storage, clock, options)
     table.upsert(batch([Input(f"k{n}", "a", n, 1) for n in range(4)]))
@@ -85,6 +86,7 @@ def test_rows_are_found_after_a_clustering_or_none_is_made(table):
 
 # -- indexes by which a key is unique in the whole table ---------------------------------------------------------------
 
+STAYS = ("bloom.index", "simple.index", "hbase.index", "python.index")
 GLOBAL = [each for each in IndexType if PLACEMENTS[each].is_global]
 
 
@@ -96,8 +98,9 @@ def global_index(request):
 @pytest.fixture
 def whole(kind, global_index):
     """A table in which k0 to k3 are in partition a."""
-    storage, clock = new_table(table_type=kind, ordering="ts", more={"hoodie.index.type": global_index})
-    table = opened(storage, clock)
+    options = index_options(global_index)
+    storage, clock = new_table(table_type=kind, ordering="ts", more=options)
+    table = opened(storage, clock, options)
     table.upsert(batch([Input(f"k{n}", "a", n, 5) for n in range(4)]))
     return table
 
@@ -142,7 +145,7 @@ def test_rows_of_one_key_in_two_partitions_of_a_batch_are_one(whole):
 
 
 def test_a_row_stays_where_it_is_if_an_option_says_so(whole):
-    stays = {f"hoodie.{name}.index.update.partition.path": "false" for name in ("bloom", "simple")}
+    stays = {f"hoodie.{name}.update.partition.path": "false" for name in STAYS}
     whole.upsert(batch([Input("k1", "b/c", 11, 6)]), stays)
     (row,) = [row for row in whole.scan(meta_columns=True).to_arrow().to_pylist() if row["id"] == "k1"]
     assert (row["_hoodie_partition_path"], row["part"], row["val"]) == ("a", "b/c", 11)
@@ -161,7 +164,7 @@ def test_a_key_that_is_in_two_partitions_already_is_there_once_after_an_upsert(k
     storage, clock = new_table(table_type=kind, ordering="ts")
     table = opened(storage, clock)
     table.upsert(batch([Input("k1", "a", 1, 5), Input("k1", "b/c", 2, 7), Input("k2", "a", 3, 5)]))
-    table.upsert(batch([Input("k1", "a", 4, 8)]), {"hoodie.index.type": global_index})
+    table.upsert(batch([Input("k1", "a", 4, 8)]), index_options(global_index))
     assert values(table) == [("k1", "a", 4), ("k2", "a", 3)]
 
 
@@ -171,6 +174,7 @@ def test_a_moved_row_keeps_columns_that_the_batch_lacks(whole):
     assert [row[:4] for row in snapshot_of(whole) if row[0] == "k1"] == [("k1", "b/c", 11, 5)]
 
 
-def test_the_table_remembers_an_index_of_the_whole_table(whole):
-    with pytest.raises(OptionError, match="index type is 'GLOBAL_"):
-        whole.upsert(batch([Input("k1", "b/c", 11, 6)]), {"hoodie.index.type": "BLOOM"})
+def test_the_table_remembers_an_index_of_the_whole_table(whole, global_index):
+    other = {"hoodie.index.class": "other"} if global_index is IndexType.CUSTOM else {"hoodie.index.type": "BLOOM"}
+    with pytest.raises(OptionError, match=r"index (type )?is '"):
+        whole.upsert(batch([Input("k1", "b/c", 11, 6)]), other)

@@ -363,9 +363,7 @@ def test_logs_older_than_their_base_file_go_with_every_task_of_it():
         asked.append(found.group.file_id)
         return found._replace(base=None)
 
-    tasks = plan_lookup(
-        pieces, slices, stage_to=None, prune_by_range=True, max_keys=3, logs_before_base=older, visible=visible
-    )
+    tasks = plan_lookup(pieces, slices, stage_to=None, prune_by_range=True, max_keys=3, logs_of=older, visible=visible)
     assert [(task.base.file_id, task.logs and task.logs.logs) for task in tasks] == [
         ("f", ("log",)),
         ("f", ("log",)),

@@ -207,6 +207,8 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "hoodie.python.view.checkpoint.path",
         "hoodie.python.write.integers.to.floating",
         "hoodie.python.hive_sync.timeout",
+        "hoodie.python.index.hbase.thrift",
+        "hoodie.python.index.update.partition.path",
         "hoodie.python.consumer.hours.retained",
         "hoodie.python.stream.id",
         "hoodie.python.stream.batch",

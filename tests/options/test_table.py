@@ -203,6 +203,7 @@ def test_every_option_of_a_new_table_is_read_back():
     in_files = {
         "index",
         "bucket_engine",
+        "index_name",
         "bucket_count",
         "bucket_fields",
         "timebased",

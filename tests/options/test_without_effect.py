@@ -24,7 +24,7 @@ MODULES = {
     "hoodie.streamer.source.dfs.root": "x",
     "hoodie.deltastreamer.transformer.sql": "x",
     "hoodie.deltastreamer.jdbc.extra.options.fetchsize": "7",
-    "hoodie.index.hbase.zkquorum": "x",
+    "hoodie.index.hbase.qps.fraction": "x",
     "hoodie.assume.date.partitioning": "false",
     "hoodie.datasource.hive_sync.assume_date_partitioning": "false",
 }

@@ -4,13 +4,24 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.options.values import IndexType
 from hoodie.table import open_at
 from tests.engines import Meanwhile
+from tests.kept_keys import index_options
 from tests.memory_tables import Input, batch, keys, new_table, opened, snapshot_of
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-WHOLE = {"hoodie.index.type": "GLOBAL_BLOOM"}
-STEPS = pytest.mark.parametrize("step", ["look up", "write files"])
+STEPS = pytest.mark.parametrize("step", ["look up", "write files", "update the index"])
+WHOLE = {}
+"""Options of the index that a test is about."""
+
+
+@pytest.fixture(params=[IndexType.GLOBAL_BLOOM, IndexType.CUSTOM], autouse=True)
+def index(request):
+    if request.param is IndexType.GLOBAL_BLOOM and "update the index" in request.node.name:
+        pytest.skip("there is no such step")
+    WHOLE.clear()
+    WHOLE.update(index_options(request.param))
 
 
 def moving_table(kind, ordering="ts", **more):
@@ -59,7 +70,7 @@ def test_a_delete_finds_a_row_that_another_writer_moves_meanwhile(kind, step, or
 
 
 @KINDS
-@STEPS
+@pytest.mark.parametrize("step", ["look up", "write files"])
 def test_an_update_finds_a_row_that_another_writer_moves_meanwhile(kind, step):
     storage, clock = moving_table(kind)
 
