@@ -94,8 +94,9 @@ def _table(listing: Simulated, *, name: str, cleaned: bool) -> TableContext:
             )
             for n in _touched(number)
         }
-        data = context.active.encode_commit(CommitMetadata(WriteOperation.UPSERT, stats))
-        context.active.create(Instant(time_, Action.COMMIT, State.COMPLETED), data)
+        completed = Instant(time_, Action.COMMIT, State.COMPLETED)
+        data = context.active.encode_commit(completed, CommitMetadata(WriteOperation.UPSERT, stats))
+        context.active.create(completed, data)
     if cleaned:
         plan = CleanPlan(CleanPolicy.KEEP_LATEST_COMMITS, {}, (_times()[10], Action.COMMIT), _times()[20])
         data = encode_clean_metadata(plan, instant="20260103000000000", took_ms=0)

@@ -455,7 +455,8 @@ def create_table(
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
 ) -> HoodieTable:
-    """Create a table and open it. It has version 6, which Apache Hudi 0.14 and later read and write.
+    """Create a table and open it. It has version 6, which Apache Hudi 0.14 and later read and write, unless
+    `hoodie.write.table.version` in the options says 8 or 9.
 
     Args:
         path: its folder, which may exist: a local path, or `file://…`, `s3://…`, `gs://…`, `az://…`, `hdfs://…` or `memory://…`.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pyarrow as pa
 
+import hoodie.metadata
 from hoodie.errors import OptionError
-from hoodie.metadata.listing import by_metadata
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
@@ -24,6 +24,7 @@ from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.view.context import TableContext
 
 if TYPE_CHECKING:
+    import hoodie.metadata.listing
     from hoodie.read.where import Where
 
 Data = TypeVar("Data")
@@ -77,7 +78,7 @@ class TableVerbs(ABC, Generic[Data]):
 
     def partitions(self) -> tuple[str, ...]:
         """The paths of the partitions that have rows, sorted; one empty path where the table is not partitioned."""
-        return by_metadata(self._context).snapshot().view.partitions()
+        return self._for_queries.snapshot().view.partitions()
 
     def files(self, partition: str | None = None) -> list[FileSlice]:
         """The newest file slice of each file group: its base file, and the log files that were written since.
@@ -96,7 +97,13 @@ class TableVerbs(ABC, Generic[Data]):
                 f"files(partition={partition!r:.200}): give the path of a partition, as partitions() has it"
             )
         paths = None if partition is None else [partition]
-        return by_metadata(self._context).ask(lambda snapshot: snapshot.view.counted_slices(paths))
+        return self._for_queries.ask(lambda snapshot: snapshot.view.counted_slices(paths))
+
+    @property
+    def _for_queries(self) -> TableContext:
+        """With the files by the metadata table where there is one; else that room need not be imported."""
+        context = self._context
+        return hoodie.metadata.listing.by_metadata(context) if context.config.metadata_partitions else context
 
     def archived_instants(self) -> tuple[Instant, ...]:
         """The completed instants that were moved off the active timeline, oldest first."""

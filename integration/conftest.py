@@ -17,6 +17,9 @@ from tests.servers.proxy import Proxy
 from tests.servers.s3 import S3Server
 from tests.servers.versitygw import versitygw
 from tests.small_files import treat_small_files
+from tests.table_version import make_new_tables_of_it
+
+make_new_tables_of_it()
 
 # Where `make integration` puts them.
 PYTHON = Path(os.environ.get("HOODIE_PEER_PYTHON", ".venv-integration/bin/python"))

@@ -26,7 +26,7 @@ from tests.servers.java import SHORT_LIVED
 # Defaults of every write. A peer must not upgrade the table under test, and one test's tables are small.
 WRITE_DEFAULTS = {
     "hoodie.write.auto.upgrade": "false",
-    "hoodie.write.table.version": "6",
+    "hoodie.write.table.version": os.environ.get("HOODIE_TABLE_VERSION", "6"),
     "hoodie.metadata.enable": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.clean.automatic": "false",

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.format.layout import TIMELINES
 from hoodie.model.enums import State
-from hoodie.model.names import name_of, parse_instant_file
+from hoodie.model.names import name_of
 from hoodie.model.tuning import TUNING, Tuning
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
@@ -130,7 +131,8 @@ def dies_before_publishing(path: Path, rows: pa.Table) -> None:
 
 def completes_write(path: str) -> bool:
     """Whether this is the completed file of a commit or delta commit."""
-    instant = parse_instant_file(name_of(path))
+    found = (layout.parse(name_of(path)) for layout in TIMELINES)
+    instant = next((each for each in found if each is not None), None)
     return instant is not None and instant.state is State.COMPLETED and instant.action in {"commit", "deltacommit"}
 
 

@@ -17,12 +17,15 @@ def data_files(path):
 
 
 def cleans(path, state=".clean"):
-    return sorted(f.name for f in (path / ".hoodie").glob(f"*{state}"))
+    folders = (path / ".hoodie", path / ".hoodie/timeline")
+    return sorted(f.name for folder in folders for f in folder.glob(f"*{state}"))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_cleans_by_either_go_on_from_the_others(hudi, tmp_path, table_type):
-    turns = Turns(hudi, tmp_path / "trips", table_type)
+@pytest.mark.parametrize(
+    ("table_type", "version"), [("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "6"), ("MERGE_ON_READ", "9")]
+)
+def test_cleans_by_either_go_on_from_the_others(hudi, tmp_path, table_type, version):
+    turns = Turns(hudi, tmp_path / "trips", table_type, more={"hoodie.write.table.version": version})
     turns.create()
     for turn in range(4):
         turns.we_upsert(trips(range(12), fare=turn, ts=10 + turn))

@@ -88,7 +88,7 @@ def test_hudi_rolls_back_our_write_of_many_files(hudi, tmp_path, table_type, mor
     hudi.write(turns.path, turns.arrow(rows), turns.options | cleaning)
     turns.table.merge(rows)
     turns.check("hudi has rolled our write back")
-    assert not list(turns.path.glob(f".hoodie/{failed}.*"))
+    assert not list(turns.path.glob(f".hoodie/**/{failed}.*"))
     assert not (turns.path / MARKERS / failed).exists()
     assert not base_files(turns, failed)  # logs stay on tables of this version, with a block that ends them
 
@@ -108,7 +108,7 @@ def test_we_roll_back_a_write_of_hudi_with_markers_of_its_server(hudi, tmp_path,
         assert len(markers(turns, failed)) >= 10
         age_heartbeats(turns)
         turns.we_upsert(across(range(4, 6), fare=3, ts=30))
-        assert not list(turns.path.glob(f".hoodie/{failed}.*"))
+        assert not list(turns.path.glob(f".hoodie/**/{failed}.*"))
         assert not (turns.path / MARKERS / failed).exists()
         assert not base_files(turns, failed)
     turns.hudi_upserts(across(range(5, 15), fare=4, ts=40))

@@ -64,7 +64,7 @@ def test_hudi_rolls_our_failed_write_back(hudi, tmp_path, table_type, metadata):
     failed = table.fail(trips([2, 3, 30], fare=666, ts=99))
     turns.check("our write failed")
     turns.hudi_upserts(trips([3, 4, 31], fare=3, ts=30))
-    assert not list(turns.path.glob(f".hoodie/{failed}.*"))
+    assert not list(turns.path.glob(f".hoodie/**/{failed}.*"))
     assert not (turns.path / MARKERS / failed).exists()
     assert not [path for path in turns.path.rglob(f"*{failed}*.parquet") if ".hoodie" not in path.parts]
     turns.we_upsert(trips([3, 30, 32], fare=4, ts=40))
@@ -82,7 +82,7 @@ def test_we_roll_a_failed_write_of_hudi_back(hudi, tmp_path, table_type):
     (failed,) = turns.table.table.timeline.pending_writes
     turns.check("the write of Hudi failed")
     turns.we_upsert(trips([3, 4, 31], fare=3, ts=30))
-    assert not list(turns.path.glob(f".hoodie/{failed.time}.*"))
+    assert not list(turns.path.glob(f".hoodie/**/{failed.time}.*"))
     turns.hudi_upserts(trips([3, 30, 32], fare=4, ts=40))
     turns.we_compact()
     turns.hudi_upserts(trips([30, 33], fare=5, ts=50))

@@ -51,8 +51,15 @@ class Turns:
         """Who follow the table by its timeline, from the first check on."""
 
     def create(self):
+        version = {key: value for key, value in self.options.items() if key == "hoodie.write.table.version"}
         self.table = Written(
-            self.path, TRIPS, record_key="id", partition_by="city", ordering="ts", table_type=self.table_type
+            self.path,
+            TRIPS,
+            record_key="id",
+            partition_by="city",
+            ordering="ts",
+            table_type=self.table_type,
+            options=version,
         )
         return self.table
 
@@ -75,7 +82,7 @@ class Turns:
         services = CLEAN_NOW | (COMPACT_NOW if self.table_type == "MERGE_ON_READ" else {})
         self.hudi.write(self.path, self.arrow(rows), self.options | services)
         self.table.merge(rows)
-        assert list(self.path.glob(".hoodie/*.clean"))
+        assert list(self.path.glob(".hoodie/**/*.clean"))
         self.check("hudi upserts, compacts and cleans")
 
     def hudi_deletes(self, rows):

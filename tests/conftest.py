@@ -14,11 +14,14 @@ from tests.public_tables import PublicTable, public_table
 from tests.servers.java import SHORT_LIVED
 from tests.servers.zookeeper import ZooKeeper, zookeeper
 from tests.small_files import treat_small_files
+from tests.table_version import make_new_tables_of_it
 
 # Derandomised: a failure seen once is seen by everybody. No deadline, and no check how long values take to make: the machines
 # are shared, time is no property.
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
+
+make_new_tables_of_it()
 
 # Spark reads these when its JVM starts. Its Python workers must be this interpreter: the default is whatever
 # `python3` is first on the path, which may have no pyarrow.

@@ -47,7 +47,7 @@ class MovingHistories(Histories):
     overwrites = False  # of a partition: they look no keys up
 
     def new_table(self):
-        more = {"hoodie.index.type": "GLOBAL_BLOOM"}
+        more = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.write.table.version": str(int(self.version.version))}
         return new_table(table_type=self.table_type, ordering=self.ordering, more=more)
 
     @invariant()

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedTableError
 from hoodie.filegroup.run import run_read
+from hoodie.format.layout import NEW
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.tuning import TUNING
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
@@ -58,6 +59,7 @@ class Histories(RuleBasedStateMachine):
     overwrites = True
     left_out: Mapping[str, str] = {}
     """Options of the table by which its files lack something of its rows."""
+    version = NEW
 
     def __init__(self):
         super().__init__()
@@ -102,7 +104,8 @@ class Histories(RuleBasedStateMachine):
 
     def new_table(self):
         """The storage with an empty table in it, and the clock that tests own; None is the true one."""
-        return new_table(table_type=self.table_type, ordering=self.ordering, more=self.left_out)
+        more = {"hoodie.write.table.version": str(int(self.version.version)), **self.left_out}
+        return new_table(table_type=self.table_type, ordering=self.ordering, more=more)
 
     @property
     def says_times(self):
@@ -508,13 +511,22 @@ class Histories(RuleBasedStateMachine):
         chance, ends = random.Random(str(self.known)), [None, *self.known]
         if self.known:
             since, until = sorted(chance.sample(range(len(ends)), 2))
-            check_in_order(table, ends[since], ends[until], lambda row: (row["id"], row["part"]))
+            check_in_order(
+                table, self._position(ends[since]), self._position(ends[until]), lambda row: (row["id"], row["part"])
+            )
 
     # -- what the rules share ----------------------------------------------------------------------------------------
 
+    def _position(self, time):
+        """Of a commit in pulls: its instant, or where the table states that the time when it was completed."""
+        table = self._table()
+        known = (*table.timeline, *table.archived_instants()) if time is not None else ()
+        return next((i.position for i in known if i.time == time and i.action in WRITES), time)
+
     def _check_changes(self, begin, end):
+        since, until = self._position(begin), self._position(end)
         try:
-            found = plain(self._table().changes(since=begin, until=end, meta_columns=True))
+            found = plain(self._table().changes(since=since, until=until, meta_columns=True))
         except UnsupportedTableError:
             assert not self.says_times
             assert begin is not None, "from the beginning all rows are in the range"

@@ -517,7 +517,8 @@ def ends(storage, clock, instant):
     active = opened(storage, clock)._context.active
     insert = WriteStat("theirs-0", "a", path=f"a/theirs-0_0-0-0_{instant.time}.parquet", num_inserts=1)
     active.create(
-        instant._replace(state=State.COMPLETED), active.encode_commit(CommitMetadata(write_stats={"a": (insert,)}))
+        instant._replace(state=State.COMPLETED),
+        active.encode_commit(instant, CommitMetadata(write_stats={"a": (insert,)})),
     )
     storage.delete(heartbeat_path(instant.time))
 

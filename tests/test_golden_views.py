@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hoodie
-from hoodie.errors import InstantNotFoundError, UnsupportedTableError
+from hoodie.errors import InstantNotFoundError
 from hoodie.model.meta_fields import META_COLUMNS
 from tests.effort import in_shares
 from tests.golden_tables import FOLDER, copy_golden, golden_names, golden_pulls
@@ -159,15 +159,3 @@ def test_an_instant_before_the_first_commit_is_an_error_that_names_the_first_and
     table, _ = opened("v6_cow_simple")
     with pytest.raises(InstantNotFoundError, match=r"20261121082711949.*20261121082802320"):
         table.scan(as_of="20200101000000000")
-
-
-@pytest.mark.parametrize("name", ["v9_cow", "v9_mor"])
-def test_tables_of_version_9_are_not_written(opened, name):
-    table, _ = opened(name)
-    rows = table.scan().to_arrow()
-    for write in (table.upsert, table.insert, table.bulk_insert, table.delete):
-        with pytest.raises(UnsupportedTableError, match="version is 9, this release writes 6 only"):
-            write(rows)
-    for change in (table.rollback, table.schedule_compaction, table.run_compaction, table.compact):
-        with pytest.raises(UnsupportedTableError, match="version is 9, this release writes 6 only"):
-            change()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from hoodie.format.layout import V9
 from tests.effort import SOAK, long_but
 from tests.moving_histories import MovingHistories
 from tests.random_histories import Histories
@@ -63,3 +64,12 @@ def test_any_history_with_rows_that_move_reads_as_the_model_says(kind, ordering,
     machine = type("Machine", (MovingHistories,), {"table_type": kind, "ordering": ordering})
     many = 40 if (kind, ordering) == ("MERGE_ON_READ", "ts") else 20
     play(machine, *((many, 30) if more else (3, 16)))
+
+
+@pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
+@pytest.mark.parametrize("histories", long_but([Histories], [Histories, MovingHistories]))
+def test_any_history_of_a_table_of_version_9_reads_as_the_model_says(kind, ordering, more, histories):
+    machine = type("Machine", (histories,), {"table_type": kind, "ordering": ordering, "version": V9})
+    play(machine, *((20, 30) if more else (3, 20)))

@@ -139,6 +139,21 @@ def test_a_write_that_another_one_was_completed_before_keeps_its_instant_and_com
     require_whole(storage, clock, 3)
 
 
+@KINDS
+@pytest.mark.parametrize("case", UP)
+def test_on_version_9_rows_are_the_same_and_a_merge_on_read_write_takes_another_instant(kind, case):
+    storage, clock = new_table(table_type=kind, more={"hoodie.write.table.version": "9"})
+    opened(storage, clock).upsert(batch(BASE))
+    first, second, expected = UP[case]
+    result, _ = at_once(storage, clock, lambda t: t.upsert(batch(first)), lambda t: t.upsert(batch(second)))
+    assert values(storage, clock) == expected
+    table = opened(storage, clock)
+    assert table.timeline.latest_commit.time == result.instant
+    assert len(table.timeline.commits) == 3
+    assert leftovers(storage) == []
+    assert stray_files(storage, table) == []
+
+
 @INDEXES
 @pytest.mark.parametrize("case", [case for case in UP if case != "another partition"])
 def test_a_write_lets_an_earlier_one_go_first_that_rewrites_the_same_file_group(index, case):

@@ -57,7 +57,7 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
     name = format_log_file(
         LogFileName(
             file_slice.group.file_id,
-            file_slice.base_instant,
+            context.instant if context.own_logs else file_slice.base_instant,
             task.log_version,
             str(WriteToken(task.number, _STAGE, attempt)),
         )
@@ -130,7 +130,7 @@ class _Written:
             file_id=self._file_id,
             partition_path=self._partition_path,
             path=final,
-            prev_commit=file_slice.base_instant,
+            prev_commit=context.instant if context.own_logs else file_slice.base_instant,
             num_writes=self._rows,
             num_updates=self._rows,
             num_deletes=self._deletes,
@@ -143,7 +143,7 @@ class _Written:
             total_log_files_compacted=len(file_slice.logs),
             total_log_bytes_compacted=sum(log.size_bytes for log in file_slice.logs),
         )
-        result = WriteResult(stat, StagedFile(staged, final, "APPEND"))
+        result = WriteResult(stat, StagedFile(staged, final, "CREATE" if context.own_logs else "APPEND"))
         if len(self._parts) != 1:
             return result
         ((rows, deletes),) = self._parts

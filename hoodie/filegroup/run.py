@@ -146,11 +146,9 @@ class LogRows(NamedTuple):
 def write_append(storage: Storage, context: WriteContext, attempt: int, task: AppendTask, rows: LogRows) -> WriteResult:
     """Write the log file of a task."""
     file_slice = task.slice
-    name = format_log_file(
-        LogFileName(
-            task.file_id, file_slice.base_instant, task.log_version, str(WriteToken(task.number, _STAGE, attempt))
-        )
-    )
+    token = str(WriteToken(task.number, _STAGE, attempt))
+    in_name = context.instant if context.own_logs else file_slice.base_instant
+    name = format_log_file(LogFileName(task.file_id, in_name, task.log_version, token))
     final = join(task.partition_path, name)
     size = write_log_file(
         storage, context, name, avro=avro_of(context), data=rows.stamped, deletes=rows.deleted, content=rows.content
@@ -159,19 +157,19 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         file_id=task.file_id,
         partition_path=task.partition_path,
         path=final,
-        prev_commit=file_slice.base_instant,
+        prev_commit=in_name,
         num_writes=rows.live.num_rows,
         num_updates=rows.live.num_rows,
         num_deletes=rows.deleted.num_rows,
         total_bytes=size,
         file_size_bytes=size,
         log_version=task.log_version,
-        base_file=file_slice.base.name if file_slice.base else "",
-        log_files=(*(log.name for log in file_slice.logs), name),
+        base_file=file_slice.base.name if file_slice.base and not context.own_logs else "",
+        log_files=(name,) if context.own_logs else (*(log.name for log in file_slice.logs), name),
     )
     result = WriteResult(
         stat,
-        StagedFile(join(context.staging, name), final, "APPEND"),
+        StagedFile(join(context.staging, name), final, "CREATE" if context.own_logs else "APPEND"),
         ranges_of_rows(rows.stamped, commit_time=None if context.unstored is not None else context.instant),
         revives=bool(task.deletes) and revives(storage, context, file_slice, task.deletes, rows.live),
     )

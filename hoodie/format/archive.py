@@ -172,7 +172,7 @@ def decode_lsm_file(data: bytes, *, path: str) -> tuple[Instant, ...]:
     Raises:
         CorruptFileError: the file does not decode, or a row names no instant.
     """
-    table = _lsm_columns(data, ("instantTime", "completionTime", "action"), path=path)
+    table = lsm_columns(data, ("instantTime", "completionTime", "action"), path=path)
     return tuple(
         _instant(row["instantTime"], row["action"], row["completionTime"] or row["instantTime"], path=path)
         for row in table.to_pylist()
@@ -187,7 +187,7 @@ def decode_lsm_commits(
     Raises:
         CorruptFileError: the file or the metadata in it do not decode.
     """
-    table = _lsm_columns(data, ("instantTime", "action", "metadata"), path=path)
+    table = lsm_columns(data, ("instantTime", "action", "metadata"), path=path)
     found = {}
     for number, row in enumerate(table.select(["instantTime", "action"]).to_pylist()):
         time = InstantTime(row["instantTime"])
@@ -197,7 +197,12 @@ def decode_lsm_commits(
     return found
 
 
-def _lsm_columns(data: bytes, columns: Sequence[str], *, path: str) -> pa.Table:
+def lsm_columns(data: bytes, columns: Sequence[str], *, path: str) -> pa.Table:
+    """Columns of a Parquet file of the LSM timeline.
+
+    Raises:
+        CorruptFileError: the file does not decode, or lacks one of them.
+    """
     with open_parquet(pa.BufferReader(data), path=path) as file:
         lacking = [name for name in columns if name not in file.schema_arrow.names]
         if lacking:

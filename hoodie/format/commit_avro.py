@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import hoodie.format
 from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.commit_check import check_commit
-from hoodie.format.commit_json import commit_of, decode_commit
+from hoodie.format.commit_json import commit_fields, commit_of, decode_commit
 from hoodie.format.log_name_texts import LogNameTexts
 from hoodie.model.enums import Action
 from hoodie.model.payloads import CommitMetadata
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 
 COMMIT = "HoodieCommitMetadata"
 REPLACE_COMMIT = "HoodieReplaceCommitMetadata"
+
+
+def encode_commit_file(metadata: CommitMetadata, *, replaces: bool) -> bytes:
+    """The file of a commit in versions 8 and 9, with the `version` that Apache Hudi leaves null.
+
+    `replaces`: of a completed replacecommit; all others, and pending ones, do not say what they replace.
+    """
+    found = commit_fields(metadata) | {"version": None}
+    replaced = found.pop("partitionToReplaceFileIds", {})
+    if replaces:
+        return hoodie.format.plan_avro.encode_plan(REPLACE_COMMIT, found | {"partitionToReplaceFileIds": replaced})
+    return hoodie.format.plan_avro.encode_plan(COMMIT, found)
 
 
 def decode_commit_file(

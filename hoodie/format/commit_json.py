@@ -46,6 +46,11 @@ _REPLACING = frozenset(
 
 def encode_commit(metadata: CommitMetadata) -> bytes:
     """The UTF-8 JSON of a commit, on one line (Hudi reads any layout), the same for equal metadata."""
+    return json.dumps(commit_fields(metadata), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def commit_fields(metadata: CommitMetadata) -> dict[str, Any]:
+    """The fields of a commit by Hudi's names: what `commit_of` reads."""
     extra = {key: value for key, value in metadata.extra.items() if key != _SCHEMA}
     if metadata.schema_json is not None:
         extra[_SCHEMA] = metadata.schema_json
@@ -59,7 +64,7 @@ def encode_commit(metadata: CommitMetadata) -> bytes:
     }
     if metadata.replaced_file_ids or metadata.operation in _REPLACING:
         found["partitionToReplaceFileIds"] = {key: list(ids) for key, ids in metadata.replaced_file_ids.items()}
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
+    return found
 
 
 def decode_commit(

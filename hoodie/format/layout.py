@@ -1,8 +1,7 @@
 """All that a table's version settles: one `Layout` a version, in `LAYOUTS`. Nothing outside asks for a number.
 
 A version differs in values (fields), and in how its timeline lies in files and which slice a log belongs to (methods). A version
-that is written later has a row here with `is_written`, and the methods at which `Layout` refuses: `encode_commit`, and those of
-the archive.
+that is written has `is_written` in its row here.
 """
 
 from __future__ import annotations
@@ -13,16 +12,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import hoodie.format
-from hoodie.errors import UnsupportedTableError
 from hoodie.format.commit_json import encode_commit
 from hoodie.model.enums import Action, TableVersion
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.names import HOODIE, format_instant_file, join, parse_instant_file
+from hoodie.model.names import COMPLETES_AS, HOODIE, format_instant_file, join, parse_instant_file
 from hoodie.model.payloads import CommitMetadata
 
 if TYPE_CHECKING:
     import hoodie.format.archive
     import hoodie.format.archive_entries
+    import hoodie.format.archive_lsm
+    import hoodie.format.commit_avro
     from hoodie.format.archive_entries import StateFile
 
 Read = Callable[[str], bytes]
@@ -85,13 +85,9 @@ class Layout(ABC):
         """None for anything that is no timeline file (also temporary `<name>.<uuid>` files)."""
         return parse_instant_file(name, self.number)
 
-    def encode_commit(self, metadata: CommitMetadata) -> bytes:
-        """The content of the completed file. (Reading one needs no layout: its first bytes tell.)
-
-        Raises:
-            UnsupportedTableError: this release does not write such timelines.
-        """
-        raise self._is_read_only()
+    @abstractmethod
+    def encode_commit(self, instant: Instant, metadata: CommitMetadata) -> bytes:
+        """The content of the file of a state, completed or inflight. (Reading one needs no layout: its first bytes tell.)"""
 
     # -- file slices ------------------------------------------------------------------------------------------------------
 
@@ -107,25 +103,13 @@ class Layout(ABC):
 
     # -- the archived timeline --------------------------------------------------------------------------------------------
 
-    def archive_name(self, number: int) -> str:
-        """Of a file of the archive.
-
-        Raises:
-            UnsupportedTableError: as `encode_commit`.
-        """
-        raise self._is_read_only()
-
     @abstractmethod
-    def archive_number(self, name: str) -> int:
-        """The number in such a name."""
-
     def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
-        """The content of a file of the archive with these files of the timeline in `folder`. Two such contents make one.
+        """The content of a file of the archive with these files of the timeline in `folder`.
 
         Raises:
-            UnsupportedTableError: as `encode_commit`. CorruptFileError, SchemaError: a file does not decode, or cannot be archived.
+            CorruptFileError, SchemaError: a file does not decode, or cannot be archived.
         """
-        raise self._is_read_only()
 
     @abstractmethod
     def archive_files(self, names: Sequence[str], read: Read, *, path: str) -> tuple[str, ...]:
@@ -139,13 +123,13 @@ class Layout(ABC):
             CorruptFileError: it does not decode.
         """
 
+    @abstractmethod
     def archive_without(self, data: bytes, times: frozenset[str], *, path: str) -> bytes:
         """The content of one file of the archive without these instants; empty where it has no others.
 
         Raises:
-            UnsupportedTableError: as `encode_commit`. CorruptFileError: as `archived_instants`.
+            CorruptFileError: as `archived_instants`.
         """
-        raise self._is_read_only()
 
     @abstractmethod
     def may_hold(self, name: str, times: Iterable[str]) -> bool:
@@ -157,11 +141,6 @@ class Layout(ABC):
     ) -> dict[InstantTime, CommitMetadata]:
         """Time -> metadata of those of the wanted instants that a file of the archive has; as `archived_instants`."""
 
-    def _is_read_only(self) -> UnsupportedTableError:
-        return UnsupportedTableError(
-            f"this release writes tables of version {WRITTEN} only, this one has a timeline of version {self.alike}"
-        )
-
     @property
     def alike(self) -> str:
         """For a message: the versions whose timeline looks the same."""
@@ -172,7 +151,7 @@ class Layout(ABC):
 class InstantLayout(Layout):
     """Timeline layout 1: `T.commit`, JSON; the instant time decides. A log is named with the instant of its slice."""
 
-    def encode_commit(self, metadata: CommitMetadata) -> bytes:
+    def encode_commit(self, instant: Instant, metadata: CommitMetadata) -> bytes:
         return encode_commit(metadata)
 
     def slice_of(
@@ -182,12 +161,6 @@ class InstantLayout(Layout):
 
     def may_count(self, log_instant: InstantTime, sees: Callable[[str], bool]) -> bool:
         return True  # it may hold blocks of several instants: who merges it tells which of them count
-
-    def archive_name(self, number: int) -> str:
-        return f".commits_.archive.{number}_1-0-1"
-
-    def archive_number(self, name: str) -> int:
-        return hoodie.format.archive.archive_number(name) or 0
 
     def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
         return hoodie.format.archive_entries.encode_archive(files, folder=folder)
@@ -219,6 +192,11 @@ class CompletionLayout(Layout):
     completion, because a compaction merges what was completed when it was scheduled (Hudi RFC-66).
     """
 
+    def encode_commit(self, instant: Instant, metadata: CommitMetadata) -> bytes:
+        completes = COMPLETES_AS.get(instant.action, instant.action)
+        replaces = instant.is_completed and completes is Action.REPLACECOMMIT
+        return hoodie.format.commit_avro.encode_commit_file(metadata, replaces=replaces)
+
     def slice_of(
         self, log_instant: InstantTime, begins: Iterable[InstantTime], completion_of: CompletionOf
     ) -> InstantTime:
@@ -232,8 +210,11 @@ class CompletionLayout(Layout):
     def may_count(self, log_instant: InstantTime, sees: Callable[[str], bool]) -> bool:
         return sees(log_instant)
 
-    def archive_number(self, name: str) -> int:
-        return hoodie.format.archive.manifest_number(name) or 0
+    def encode_archive(self, files: Sequence[StateFile], *, folder: str) -> bytes:
+        return hoodie.format.archive_lsm.encode_lsm(files, folder=folder)
+
+    def archive_without(self, data: bytes, times: frozenset[str], *, path: str) -> bytes:
+        return hoodie.format.archive_lsm.lsm_without(data, times, path=path)
 
     def archive_files(self, names: Sequence[str], read: Read, *, path: str) -> tuple[str, ...]:
         numbers = {
@@ -278,7 +259,7 @@ V6: Layout = InstantLayout(
 V8: Layout = CompletionLayout(
     TableVersion.V8,
     number=2,
-    is_written=False,
+    is_written=True,
     by_completion=True,
     names_clusterings=True,
     timeline=Folder("hoodie.timeline.path", "timeline"),

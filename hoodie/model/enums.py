@@ -13,7 +13,7 @@ class TableType(StrEnum):
 
 
 class TableVersion(IntEnum):
-    """The versions of the table format that are known: 6 is read and written, 8 and 9 are read."""
+    """The versions of the table format that are known: 6, 8 and 9 are read and written."""
 
     V6 = 6
     V8 = 8

@@ -357,6 +357,8 @@ class WriteContext:
     """Compactions: what a task may hold in memory; what is more goes to disk."""
     unstored: UnstoredColumns | None = None
     """What the table's files leave out."""
+    own_logs: bool = False
+    """A log file is named with the write's own instant, and versions begin anew with each; else with that of its slice."""
 
     @once
     def full_schema(self) -> pa.Schema:

@@ -166,20 +166,52 @@ def delete_marker(properties: Mapping[str, str]) -> DeleteMarker | None:
 
 
 def merging_properties(
-    mode: MergeMode, *, payload: str | None, merger: str | None, marker: DeleteMarker | None
+    mode: MergeMode, *, payload: str | None, merger: str | None, marker: DeleteMarker | None, layout: Layout
 ) -> dict[str, str]:
-    """The properties of a new table of version 6 that say how it merges: payload class, strategy id, delete marker."""
+    """The properties of a new table that say how it merges.
+
+    Version 6: payload class and strategy id; version 8: the mode, too; version 9: the mode, and what a payload class means beside
+    it (`HoodieTableConfig.inferMergingConfigsForV9TableCreation`). And the delete marker in all of them.
+
+    Raises:
+        OptionError: a table of this version cannot have the payload class.
+    """
     event_time = mode is MergeMode.EVENT_TIME_ORDERING
     found = {
         PAYLOAD: EVENT_TIME_PAYLOAD if event_time else COMMIT_TIME_PAYLOAD,
         STRATEGY: EVENT_TIME_STRATEGY if event_time else COMMIT_TIME_STRATEGY,
     }
+    stored_mode = mode
     if payload or merger:
         found = {PAYLOAD: payload or f"{_MERGER_PAYLOAD}{merger}", STRATEGY: PAYLOAD_STRATEGY}
+        stored_mode = MergeMode.CUSTOM
+    if not layout.states_payload and not merger:
+        found = _meaning_of(payload) if payload else {}
+        stored_mode = mode
+    if layout.states_merge_mode:
+        found[MODE] = stored_mode
     if merger:
         found[MERGER] = merger
     if marker is not None:
         found |= {PROPERTY_PREFIX + DELETE_FIELD: marker.field, PROPERTY_PREFIX + DELETE_MARKER: marker.marker}
+    return found
+
+
+def _meaning_of(payload: str) -> dict[str, str]:
+    """What a table of version 9 has in place of a payload class, beside the mode."""
+    rule = PAYLOADS[payload]
+    if rule.positions:
+        raise OptionError(
+            f"payload class {payload} is not written in tables of version 9 by this release: use version 6 or 8"
+        )
+    found = {LEGACY_PAYLOAD: payload}
+    if rule.fill is not None:
+        found[PARTIAL_MODE] = next(name for name, fill in _FILLS.items() if fill is rule.fill)
+    if rule.unavailable:
+        found[_UNAVAILABLE] = rule.unavailable
+    if rule.delete_marker is not None:
+        found[PROPERTY_PREFIX + DELETE_FIELD] = rule.delete_marker.field
+        found[PROPERTY_PREFIX + DELETE_MARKER] = rule.delete_marker.marker
     return found
 
 

@@ -47,6 +47,7 @@ _NAME = "hoodie.table.name"
 _DATABASE = "hoodie.database.name"
 _TYPE = "hoodie.table.type"
 _VERSION = "hoodie.table.version"
+_INITIAL_VERSION = "hoodie.table.initial.version"
 _LAYOUT = "hoodie.timeline.layout.version"
 _CHECKSUM = "hoodie.table.checksum"
 _RECORD_KEY = "hoodie.table.recordkey.fields"
@@ -205,11 +206,11 @@ def table_checksum(name: str, database_name: str = "") -> int:
 
 
 def table_properties(options: TableOptions) -> dict[str, str]:
-    """`hoodie.properties` of a new table of version 6.
+    """`hoodie.properties` of a new table.
 
-    Both names of the ordering fields are written: Hudi up to 1.0 knows the older one only; and the key generator by type and by
-    class, because readers of the 0.x age look for the class (integration/test_daft_reads.py). Version 6 has no merge mode;
-    payload class and strategy id say it. The extractor class is for Hive sync only.
+    In version 6 both names of the ordering fields are written: Hudi up to 1.0 knows the older one only; and the key generator by
+    type and by class, because readers of the 0.x age look for the class (integration/test_daft_reads.py). The extractor class is for
+    Hive sync only.
 
     Raises:
         OptionError: name or record key are not said, or options contradict each other.
@@ -254,10 +255,13 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _RECORD_KEY: ",".join(keys),
         PARTITION: ",".join(partition),
         _ORDERING: ",".join(ordering),
-        _PRECOMBINE: ",".join(ordering),
+        _PRECOMBINE: ",".join(ordering) if layout is V6 else "",
+        _INITIAL_VERSION: "" if layout is V6 else str(int(layout.version)),
         KEYGEN_TYPE: keygen,
-        KEYGEN_CLASS: key_generator_class(keygen),
-        **merging_properties(mode, payload=options.payload, merger=options.merger, marker=options.delete_marker),
+        KEYGEN_CLASS: key_generator_class(keygen) if layout is V6 else "",
+        **merging_properties(
+            mode, payload=options.payload, merger=options.merger, marker=options.delete_marker, layout=layout
+        ),
         _BASE_FORMAT: "PARQUET",
         "hoodie.table.format": "native",
         V6.history.property: "history",

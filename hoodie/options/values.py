@@ -499,7 +499,7 @@ def index_class() -> Kind[str]:
 
 
 def table_version() -> Kind[TableVersion]:
-    """Raises UnsupportedTableError for the versions that are only read."""
+    """Raises UnsupportedTableError for a version that is only read."""
 
     def read(value: str) -> TableVersion:
         layout = layout_named(value)

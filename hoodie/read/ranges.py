@@ -85,8 +85,8 @@ class _Pull:
     def plan(self) -> PulledRange:
         in_archive = [i for i in self._archived if self._span.contains(i.position)]
         ends_in_archive = bool(self._archived) and not any(i.position <= self._until for i in self._timeline.commits)
-        # By instant times what the archive says of its commits tells as much as if they were active.
-        archive_suffices = not self._timeline.by_completion and self._span.begin is not None and not ends_in_archive
+        # What the archive says of its commits tells as much as if they were active.
+        archive_suffices = self._span.begin is not None and not ends_in_archive
         if in_archive and self._span.begin is not None and not archive_suffices and not self._fallback:
             raise self._archived_error()
         if ends_in_archive and in_archive:
@@ -166,9 +166,9 @@ class _Pull:
         """The slice without a base file that is older than the range: none of its rows counts, so it need not be read."""
         if file_slice.base is None or self._span.begin is None:
             return file_slice
-        commit = self._timeline.commit_at.get(file_slice.base.instant)
-        # An archived commit would be in the range only where the whole table is read.
-        position = commit.position if commit is not None else file_slice.base.instant
+        time = file_slice.base.instant
+        commits = (self._timeline.commit_at.get(time), *(i for i in self._archived if i.time == time))
+        position = next((i.position for i in commits if i is not None), time)
         return file_slice if position > self._span.begin else file_slice._replace(base=None)
 
     def _ends_at_a_savepoint(self) -> bool:

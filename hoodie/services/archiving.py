@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hoodie.errors import CommitConflictError, LockError
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
@@ -38,6 +39,7 @@ from hoodie.timeline.archive_plan import (
     leaving_others,
 )
 from hoodie.timeline.archive_writer import ArchiveWriter, archive_writer_of
+from hoodie.timeline.lsm_writer import LsmArchiveWriter
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import under_lock
 from hoodie.txn.participants import before_plan
@@ -94,7 +96,7 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     )
     if dry_run or not plan.instants:
         return result
-    writer = archive_writer_of(context.storage, context.config)
+    writer = _writer(context)
     _add(context, writer, plan.instants)
     if plan.start is not None:
         with _told_of_others(context.storage):
@@ -234,11 +236,15 @@ def _group_of(partition_path: str, path: str) -> FileGroupId | None:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
+def _writer(context: TableContext) -> ArchiveWriter | LsmArchiveWriter:
+    return archive_writer_of(context.storage, context.config, partial(under_lock, context))
+
+
 def _keys(instants: Iterable[Instant]) -> frozenset[tuple[str, Action]]:
     return frozenset((i.time, COMPLETES_AS.get(i.action, i.action)) for i in instants)
 
 
-def _add(context: TableContext, writer: ArchiveWriter, instants: Iterable[Instant]) -> None:
+def _add(context: TableContext, writer: ArchiveWriter | LsmArchiveWriter, instants: Iterable[Instant]) -> None:
     storage, clock = context.storage, context.clock
     found = context.active.state_files(_keys(instants))
     with _told_of_others(context.storage):
@@ -326,7 +332,7 @@ def add_left_behind(context: TableContext, timeline: Timeline, saved: InstantTim
             f"archived with it, and files that {commit} replaced are still there; clean the table first "
             f"({hoodie_command('clean', context.storage.uri)})"
         )
-    _add(context, archive_writer_of(context.storage, context.config), [commit])
+    _add(context, _writer(context), [commit])
     return commit
 
 
@@ -338,7 +344,7 @@ def take_off_left_behind(context: TableContext, commit: Instant) -> None:
 # -- afterwards --------------------------------------------------------------------------------------------------------
 
 
-def _take_out_undone(active: ActiveTimeline, writer: ArchiveWriter, before: Timeline) -> None:
+def _take_out_undone(active: ActiveTimeline, writer: ArchiveWriter | LsmArchiveWriter, before: Timeline) -> None:
     """A restore that came meanwhile may have looked through the archive before this process put its instants there."""
     restore_times = {i.time for i in before if i.action is Action.RESTORE}
     restores = [i for i in active.load_all() if i.action is Action.RESTORE and i.time not in restore_times]
@@ -347,7 +353,9 @@ def _take_out_undone(active: ActiveTimeline, writer: ArchiveWriter, before: Time
         writer.take_out(undone)
 
 
-def _tidy(context: TableContext, writer: ArchiveWriter, plan: _Plan, gone: Sequence[Instant]) -> bool:
+def _tidy(
+    context: TableContext, writer: ArchiveWriter | LsmArchiveWriter, plan: _Plan, gone: Sequence[Instant]
+) -> bool:
     """Whether archive files were put together. What cannot be done here costs room, and is done the next time."""
     storage = context.storage
     try:

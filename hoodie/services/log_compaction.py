@@ -195,7 +195,9 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
             memory_bytes=memory_bytes,
             row_copies=how_to_copy(
                 context.rule,
-                wanted=options.copies_rows and context.config.populate_meta_fields,
+                wanted=options.copies_rows
+                and context.config.populate_meta_fields
+                and not context.config.layout.by_completion,
                 size_bytes=sum(task.size_bytes for task in tasks),
                 in_process=engine.shares_memory,
             ),
@@ -219,8 +221,12 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
                 **format_stood_for({each.result.stat.path: _others(task, each) for task, each in done}),
             },
         )
-        # It changes no row and takes the place of no file, so nothing that others have done meanwhile stands in its way.
-        transaction.commit(metadata, Footing())
+        # It changes no row and takes the place of no file, so nothing that others have done meanwhile stands in its way. But where
+        # completion decides, its log must not come to lie on a newer base file.
+        footing = Footing()
+        if snapshot.timeline.by_completion:
+            footing = Footing({task.slice.group: task.slice.base_instant for task, _ in done}, heeds_others=False)
+        transaction.commit(metadata, footing)
     return _result(instant, results)
 
 
@@ -242,7 +248,9 @@ def _tasks(snapshot: Snapshot, plan: CompactionPlan) -> Iterator[LogCompactTask]
         logs = tuple(log for log in now.logs if log.name in names)
         if len(logs) < len(names):
             continue
-        version = 1 + max(log.version for log in now.logs if log.base_instant == now.base_instant)
+        version = 1
+        if not snapshot.timeline.by_completion:
+            version += max(log.version for log in now.logs if log.base_instant == now.base_instant)
         yield LogCompactTask(number, now._replace(logs=logs), version, tuple(log.name for log in now.logs))
 
 

@@ -54,9 +54,9 @@ def try_to_schedule(
         snapshot = context.snapshot(seen)
         refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         pending = {*snapshot.view.pending_compactions(), *snapshot.view.pending_clusterings()}
-        if (
-            action is Action.LOGCOMPACTION
-        ):  # a compaction may pass one: what it merges is all that a log compaction would
+        # A compaction may pass one: what it merges is all that a log compaction would. Where completion decides, that one's log would
+        # come to lie on the new base file.
+        if action is Action.LOGCOMPACTION or snapshot.timeline.by_completion:
             pending |= snapshot.view.pending_log_compactions().keys()
         is_wanted = wanted(snapshot)
         with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending and is_wanted(s)]

@@ -164,7 +164,9 @@ def _put(
             return False
         before_completion(context, Change(saved))
         at_ms = int(context.storage.now_s() * 1000)
-        context.active.create(saved, encode_savepoint(SavepointMetadata(_user(), at_ms, comment, files)))
+        context.active.create(
+            context.completing(saved), encode_savepoint(SavepointMetadata(_user(), at_ms, comment, files))
+        )
         # The savepoint stands without it. An error here would make the caller try again, and be refused.
         with suppress(OSError):
             _put_inflight(context.active, saved._replace(state=State.INFLIGHT))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import hoodie.format
 from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, InstantNotFoundError
+from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.layout import V6, Layout
 from hoodie.format.log_name_texts import LogNameTexts
@@ -257,6 +258,8 @@ class ActiveTimeline:
         if not data:
             return None
         try:
+            if data.startswith(CONTAINER_MAGIC):
+                return hoodie.format.commit_avro.decode_commit_file(data, instant.action, path=self._full(path))
             return decode_commit(data, path=self._full(path))
         except CorruptFileError:
             return None  # other writers do not publish inflight files atomically; nothing depends on its content
@@ -490,13 +493,26 @@ class ActiveTimeline:
                 time.sleep(_READ_PAUSE_S)
         raise AssertionError("unreachable")
 
-    def encode_commit(self, metadata: CommitMetadata) -> bytes:
-        """The content of a completed file, as tables of this version have it."""
-        return self._layout.encode_commit(metadata)
+    def encode_commit(self, instant: Instant, metadata: CommitMetadata) -> bytes:
+        """The content of the file of a state, as tables of this version have it."""
+        return self._layout.encode_commit(instant, metadata)
 
     def path(self, instant: Instant) -> str:
-        """Of the file that says that the instant has reached its state, relative to the table."""
+        """Of the file that says that the instant has reached its state, relative to the table.
+
+        Where such a file names the time of completion, which only its writer and a listing know, the folder is looked at; without
+        one the path is of no file.
+        """
+        if self._layout.by_completion and instant.is_completed and instant.completion is None:
+            instant = self._completed(instant) or instant
         return join(self._folder, self._layout.file_name(instant))
+
+    def _completed(self, instant: Instant) -> Instant | None:
+        """A completed instant with the time of its completion; None where there is none."""
+        action = COMPLETES_AS.get(instant.action, instant.action)
+        names = (info.name for info in self._storage.list(self._folder) if not info.is_folder)
+        found = (self._layout.parse(name) for name in names if name.startswith(f"{instant.time}_"))
+        return next((each for each in found if each is not None and each[:2] == (instant.time, action)), None)
 
     def _info(self, path: str) -> FileInfo:
         return self._listed.get(path) or self._storage.stat(path)

@@ -6,15 +6,17 @@ timeline leaves them in both: the archive is read without them, and the next one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from itertools import count
 
+from hoodie.format.archive import archive_number
 from hoodie.format.archive_entries import StateFile
 from hoodie.format.layout import Layout
 from hoodie.model.names import COMPLETES_AS, join
 from hoodie.options.table import TableConfig
 from hoodie.storage.base import FileInfo, Storage
+from hoodie.timeline.lsm_writer import LsmArchiveWriter
 
 SMALL_BYTES = 20 * 1024 * 1024
 """Files below are put together, as Apache Hudi 0.x did (`hoodie.archive.merge.small.file.limit.bytes`)."""
@@ -27,8 +29,12 @@ APART = 3
 """So many of the newest stay by themselves: who pulls reads them for a few commits, and should not read all that is archived."""
 
 
-def archive_writer_of(storage: Storage, config: TableConfig) -> ArchiveWriter:
-    """The writer of a table's archive."""
+def archive_writer_of(
+    storage: Storage, config: TableConfig, held: Callable[[], AbstractContextManager[object]]
+) -> ArchiveWriter | LsmArchiveWriter:
+    """The writer of a table's archive; `held` takes the table lock, which the caller must not hold."""
+    if config.layout.by_completion:
+        return LsmArchiveWriter(storage, config.history_folder, layout=config.layout, held=held)
     return ArchiveWriter(storage, config.history_folder, layout=config.layout)
 
 
@@ -48,10 +54,10 @@ class ArchiveWriter:
         if last is not None and infos[last].size_bytes <= _LOOKED_INTO_BYTES and self._has(last, files):
             return  # who put them there died before they left the timeline
         content = self._layout.encode_archive(files, folder=timeline)
-        first = 1 if last is None else self._layout.archive_number(last) + 1
+        first = 1 if last is None else (archive_number(last) or 0) + 1
         for number in count(first):
             try:
-                self._storage.create_new(join(self._folder, self._layout.archive_name(number)), content)
+                self._storage.create_new(join(self._folder, f".commits_.archive.{number}_1-0-1"), content)
             except FileExistsError:
                 continue
             return

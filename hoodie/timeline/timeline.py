@@ -113,8 +113,8 @@ class Timeline:
 
     @cached_property
     def latest_time(self) -> InstantTime | None:
-        """The greatest instant time in any state."""
-        return self.instants[-1].time if self.instants else None
+        """The greatest instant time in any state, or time of completion: what is new has a greater one."""
+        return max((i.position for i in self.instants), default=None)
 
     @cached_property
     def start(self) -> InstantTime | None:

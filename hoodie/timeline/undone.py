@@ -15,8 +15,11 @@ from hoodie.timeline.timeline import Timeline
 
 
 def refuse_undone(active: ActiveTimeline, timeline: Timeline, position: InstantTime | None, *, table: str) -> None:
-    """Raises InstantNotFoundError when the position lies where a restore or a rollback has changed the past (version 6)."""
-    if position is None or timeline.by_completion or position in timeline.completed_times:
+    """Raises InstantNotFoundError when the position lies where a restore or a rollback has changed the past.
+
+    Where positions are times of completion, that of an instant that was rolled back is not known any more.
+    """
+    if position is None or any(position == commit.position for commit in timeline.commits):
         return
     later = [i for i in timeline if i.time > position]
     for restore in (i for i in later if i.action is Action.RESTORE):

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 
 from hoodie.errors import CommitConflictError
 from hoodie.model.change import Change
+from hoodie.model.instant import Instant
 from hoodie.txn.participants import before_completion, takes_part
 from hoodie.view.context import TableContext
 
@@ -24,19 +25,20 @@ def complete(context: TableContext, change: Change, data: bytes, *, under_lock: 
         data: the content of the completed file.
         under_lock: the caller holds the table lock. Else it is taken, if anything takes part.
     """
-    takes_lock = not under_lock and takes_part(context, change.instant.action)
+    by_completion = context.config.layout.by_completion
+    takes_lock = not under_lock and (by_completion or takes_part(context, change.instant.action))
     with context.lock.held(context.lock_timeout_s) if takes_lock else nullcontext():
-        if takes_lock and context.active.exists(change.instant):
+        if (takes_lock or by_completion) and context.active.exists(change.instant):
             return
         before_completion(context, change)
-        _put(context, change, data)
+        _put(context, context.completing(change.instant), data)
 
 
-def _put(context: TableContext, change: Change, data: bytes) -> None:
+def _put(context: TableContext, completed: Instant, data: bytes) -> None:
     try:
-        context.active.create(change.instant, data)
+        context.active.create(completed, data)
     except CommitConflictError:
-        log.info("%s of table %s was completed by another process", change.instant, context.storage.uri)
+        log.info("%s of table %s was completed by another process", completed, context.storage.uri)
     except OSError:
-        if not context.active.exists(change.instant):
+        if not context.active.exists(completed):
             raise

@@ -32,6 +32,8 @@ class Footing:
     """Those of the groups that it only adds logs to, with nothing in them of what is stored -> the lowest version of these logs."""
     heeds_deletes: bool = False
     """What it adds to logs may bring a row back that a log before it deletes."""
+    heeds_others: bool = True
+    """What others write to the groups matters. If not, the slices must be the same, and no more."""
 
 
 class Conflict(NamedTuple):
@@ -91,6 +93,7 @@ def find_conflict(
     *,
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
+    logs_move: bool = False,
 ) -> Conflict | None:
     """Why a write must not be published as it is, or None. Of several conflicts one that cannot be mended.
 
@@ -102,9 +105,14 @@ def find_conflict(
         instant: of the write.
         current: the slices of its groups now; None when a group was replaced or is gone.
         others: writes that were completed since this one started, compactions among them.
+        logs_move: a log belongs to the base file that began before the log was completed (versions 8 and 9, merge-on-read). So one
+            that was completed since would be merged once more, onto a base file of this instant that has it merged already:
+            nothing can be mended.
     """
     first = None
-    for conflict in _conflicts(instant, footing, current, others):
+    for conflict in _conflicts(instant, footing, current, others if footing.heeds_others else ()):
+        if logs_move:
+            conflict = conflict._replace(mends=False)
         if not conflict.mends:
             return conflict
         first = first or conflict

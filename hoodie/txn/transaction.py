@@ -25,7 +25,7 @@ from typing import Self, TypeVar
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError, LockError
-from hoodie.format.commit_json import decode_commit
+from hoodie.format.commit_avro import decode_commit_file
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.change import change_of_commit
 from hoodie.model.enums import Action, State, TableType
@@ -166,7 +166,8 @@ class Transaction:
                 together(context.storage, transaction.heartbeat.start, partial(request, durable=bool(requested)))
                 described = transaction.announced
                 described = replace(described, extra={**described.extra, **transaction.writer})
-                context.active.create(Instant(time, action, State.INFLIGHT), context.active.encode_commit(described))
+                inflight = Instant(time, action, State.INFLIGHT)
+                context.active.create(inflight, context.active.encode_commit(inflight, described))
                 # Was held all the time if it is now: no plan of a compaction has come between.
                 transaction._require_held(context.lock.is_known_lost())
         except BaseException:
@@ -291,6 +292,7 @@ class Transaction:
             visible=self.started_on.visible(),
             tuning=self.context.tuning,
             unstored=unstored_of(self.context.config, schema),
+            own_logs=self.context.config.layout.by_completion,
         )
 
     def _check(self, metadata: CommitMetadata, footing: Footing) -> None:
@@ -343,7 +345,9 @@ class Transaction:
         others: Sequence[tuple[Instant, CommitMetadata]],
     ) -> Conflict | None:
         current = {group: view.written_slice(group) for group in footing.based_on}
-        return find_conflict(self.instant, footing, current=current, others=others)
+        config = self.context.config
+        logs_move = config.layout.by_completion and config.table_type is TableType.MERGE_ON_READ
+        return find_conflict(self.instant, footing, current=current, others=others, logs_move=logs_move)
 
     def _find_lasting_conflict(
         self, metadata: CommitMetadata, footing: Footing, others: Sequence[tuple[Instant, CommitMetadata]]
@@ -428,8 +432,8 @@ class Transaction:
     def _publish(self, metadata: CommitMetadata, epoch: Hashable) -> Timeline:
         """Give the timeline with the completed instant."""
         context = self.context
-        completed = self._completed
-        data = context.active.encode_commit(metadata)
+        completed = context.completing(self._completed)
+        data = context.active.encode_commit(completed, metadata)
         try:
             context.active.complete(completed, data, context.publisher, epoch)
         except FileNotFoundError as exc:
@@ -437,7 +441,7 @@ class Transaction:
                 self._conflict("it was rolled back, or another write was committed while this one was paused")
             ) from exc
         except OSError as exc:
-            if not self._landed(metadata, exc):
+            if not self._landed(completed, metadata, exc):
                 raise
         timeline = self._timeline_since()
         if self._looks_early(completed):
@@ -476,11 +480,11 @@ class Transaction:
                 f"read ({exc}), so it is not known whether the commit stands. Nothing was deleted; look at the timeline"
             ) from exc
 
-    def _landed(self, metadata: CommitMetadata, error: OSError) -> bool:
+    def _landed(self, completed: Instant, metadata: CommitMetadata, error: OSError) -> bool:
         """After a failed publish: True when the file is there and is ours, False when it is not there."""
-        path = self.context.active.path(self._completed)
+        path = self.context.active.path(completed)
         try:
-            found = decode_commit(self.context.storage.read(path), path=path)
+            found = decode_commit_file(self.context.storage.read(path), completed.action, path=path)
         except FileNotFoundError:
             return False
         except (OSError, CorruptFileError) as exc:

@@ -68,11 +68,13 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: Insta
             if info.is_folder:
                 continue
             name = info.name
-            base = parse_base_file(name)
+            base, of_log = parse_base_file(name), parse_log_file(name)
             wrote = frozenset({base.instant}) & times if base is not None else frozenset()
-            # A log does not say in its name who wrote it, and others go on in a slice that an undone write began. What a commit
-            # wrote, or what was there before, need not be opened.
-            if parse_log_file(name):
+            if of_log is not None and timeline.by_completion:
+                wrote = frozenset({of_log.base_instant}) & times
+            elif of_log is not None:
+                # Such a log does not say in its name who wrote it, and others go on in a slice that an undone write began. What a
+                # commit wrote, or what was there before, need not be opened.
                 late = [each for each in here if info.path not in each.disarmed and info.mtime_s >= since_s(each)]
                 if late:
                     committed = committed or context.snapshot().view.committed

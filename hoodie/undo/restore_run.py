@@ -29,6 +29,7 @@ from hoodie.timeline.archive_writer import archive_writer_of
 from hoodie.timeline.pending import being_restored
 from hoodie.txn.ahead import Patience
 from hoodie.txn.completion import complete
+from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Heartbeat, Life, held_by_this_thread, life_of
 from hoodie.txn.index_changes import note_undone
 from hoodie.undo.undo_files import UndonePart, UndoTask, doomed_by, run_undo
@@ -109,7 +110,8 @@ def _carry_out(context: TableContext, restore_time: InstantTime, plan: RestorePl
             active.create(inflight)
     # Somebody may have put them there who died before they had left: what is archived counts as committed. This plan stands, so
     # nobody archives them again.
-    archive_writer_of(context.storage, context.config).take_out(frozenset(time for time, _ in plan.instants))
+    writer = archive_writer_of(context.storage, context.config, partial(under_lock, context))
+    writer.take_out(frozenset(time for time, _ in plan.instants))
     named = _named(context.active, plan)
     _take_off(context, plan)
     parts = _undo_files(context, restore_time, plan, named)

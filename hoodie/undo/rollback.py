@@ -1,8 +1,8 @@
-"""Undo an instant that will never complete, or the newest commit (table version 6).
+"""Undo an instant that will never complete, or the newest commit.
 
-Base files of the instant are deleted: no reader counts them. Log files stay where they are; a new log file with a
-rollback block disarms what the instant appended, because readers of version 6 see blocks by instant, and one that has
-left the active timeline would count as committed.
+Base files of the instant are deleted: no reader counts them. From version 8 on its log files are, too. In version 6 log files
+stay where they are; a new log file with a rollback block disarms what the instant appended, because readers of version 6 see
+blocks by instant, and one that has left the active timeline would count as committed.
 
 A crash at any point is resumed (`recovery.py`): from the plan in `.rollback.requested`, or, when the rollback completed,
 by removing what is left of the instant.
@@ -163,6 +163,7 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
     one may still come.
     """
     storage, snapshot = context.storage, context.snapshot()
+    own_logs = context.config.layout.by_completion  # a log file has blocks of the instant in its name, and of no other
     left_out = unreadable_commits(context.active, snapshot.timeline, snapshot.timeline.completed_times) | {instant.time}
     view = FileSystemView(context.listing, context.active, snapshot.timeline.without(left_out), snapshot.archived)
     requests: list[RollbackRequest] = []
@@ -176,15 +177,18 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
             base, found = parse_base_file(name), parse_log_file(name)
             if base is not None and base.instant == instant.time:
                 doomed.setdefault(base.file_id, []).append(info.path)
-            elif found is not None and instant.is_completed and found.base_instant == instant.time:
+            elif found is not None and (own_logs or instant.is_completed) and found.base_instant == instant.time:
                 doomed.setdefault(found.file_id, []).append(info.path)
-            elif found is not None:
+            elif found is not None and not own_logs:
                 groups.setdefault(found.file_id, []).append(
                     LogFile(partition_path, found.file_id, found.base_instant, found.version, name, info.size_bytes)
                 )
-        for paths in doomed.values():
+        for file_id, paths in doomed.items():
             full = tuple(f"{storage.uri.rstrip('/')}/{path}" for path in paths)
-            requests.append(RollbackRequest(partition_path, files_to_delete=full))
+            if own_logs:  # Apache Hudi's plans have a request for each file
+                requests += [RollbackRequest(partition_path, file_id, instant.time, (path,)) for path in full]
+            else:
+                requests.append(RollbackRequest(partition_path, files_to_delete=full))
         committed = view.committed.of(partition_path)
         # Commits since then may have named what a log compaction left, which stays in the slice while its plan is pending.
         mere_names = () if instant.action is Action.LOGCOMPACTION else (0,)

@@ -153,7 +153,7 @@ def fold_slices(
 def with_written(
     partition_path: str, groups: tuple[FileGroup, ...], stats: Iterable[WriteStat], instant: InstantTime
 ) -> tuple[FileGroup, ...] | None:
-    """The file groups of a partition (version 6) with the files of one more commit: as a listing after it would give them.
+    """The file groups of a partition with the files of one more commit: as a listing after it would give them.
 
     None where a file does not simply come last in its group.
     """
@@ -177,7 +177,12 @@ def with_written(
             entries = ((instant, count),) if count else ()
             size = stat.file_size_bytes
             added = LogFile(partition_path, log.file_id, log.base_instant, log.version, name, size, size, entries)
-            if last is None or last.base_instant != log.base_instant:
+            # Named with the instant of its slice, or with its own: it was completed later than whatever began the slice.
+            if (
+                last is None
+                or log.base_instant not in (last.base_instant, instant)
+                or log.base_instant < last.base_instant
+            ):
                 return None
             if last.logs and _reading_order(last.logs[-1]) > _reading_order(added):
                 return None

@@ -285,6 +285,17 @@ class TableContext:
         found = view.found
         self.cache.put(_FOUND, self.storage.identity, found, _GROUP_BYTES * sum(map(len, found.groups.values())))
 
+    def completing(self, instant: Instant) -> Instant:
+        """A completed instant with the time of its completion, where its file names that: now, and above all on the timeline.
+
+        Call it under the table lock, and let the file follow: so the times of completion are different, and grow.
+        """
+        if not self.config.layout.by_completion:
+            return instant
+        completion = self.clock.allot(self.active.load_all().latest_time)
+        self.clock.wait_until_passed(completion)
+        return instant._replace(completion=completion)
+
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""
         return ArchivedTimeline(self.storage, self.config.history_folder, layout=self.config.layout, cache=self.cache)

@@ -79,7 +79,7 @@ class FileSystemView:
 
         For the process that made the commit: nobody else knows that nothing but what its metadata name was published.
         """
-        if timeline.by_completion or tuple(i for i in timeline if i != commit) != self.timeline.instants:
+        if tuple(i for i in timeline if i != commit) != self.timeline.instants:
             return None
         metadata = self._active.read_commit(commit)
         if metadata.replaced_file_ids or metadata.operation is WriteOperation.LOG_COMPACT:
@@ -110,7 +110,7 @@ class FileSystemView:
 
         For the process that runs the clean: nobody else knows how far it is.
         """
-        if timeline.by_completion or _but(timeline, clean) != _but(self.timeline, clean):
+        if _but(timeline, clean) != _but(self.timeline, clean):
             return None
         later = FileSystemView.of(self.found, self._listing, self._active, self._archived)
         later.timeline = timeline
@@ -200,7 +200,6 @@ class FileSystemView:
             self._clusterings = {
                 FileGroupId(each.partition_path, each.file_id): instant.time
                 for instant in self.timeline.pending(Action.CLUSTERING)
-                if not self.timeline.by_completion
                 for group in self._clustering_plan(instant).groups
                 for each in group.slices
             }
@@ -380,7 +379,9 @@ class FileSystemView:
         if not self.timeline.by_completion:
             return merged_slice(group.slices, then.until if then is not None else None)
         slices = (
-            group.slices if then is None else sliced_at(group, then.layout, then.visible().sees, self._completion_of)
+            group.slices
+            if then is None
+            else sliced_at(group, then.layout, then.visible(then.until).sees, self._completion_of)
         )
         merged = merged_slice(slices)
         return None if merged is None else in_reading_order(merged)

@@ -8,6 +8,7 @@ is visible; whoever made it (hoodie/writer.py) rolls its instant back and makes 
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -213,7 +214,8 @@ class Attempt:
                 context.rule,
                 wanted=options.copies_rows
                 and context.config.table_type is TableType.MERGE_ON_READ
-                and context.config.populate_meta_fields,
+                and context.config.populate_meta_fields
+                and not context.config.layout.by_completion,
                 size_bytes=batch.size_bytes,
                 in_process=batch.in_process,
             ),
@@ -306,7 +308,8 @@ class Attempt:
         for task in plan.tasks if self._logs_stand_alone else ():
             if isinstance(task, AppendTask) and task.slice.group not in plan.left:
                 group = task.slice.group
-                appended[group] = min(task.log_version, appended.get(group, task.log_version))
+                version = sys.maxsize if self._context.config.layout.by_completion else task.log_version
+                appended[group] = min(version, appended.get(group, version))
         # Where keys are unique in the whole table a delete may mean that another write has moved the row.
         heeds_deletes = self._heeds_deletes or self._placement.is_global
         return Footing(plan.based_on, plan.absent_in, appended, heeds_deletes)
@@ -412,12 +415,21 @@ class Attempt:
                 self._context.tuning.cheap_bytes,
                 self._context.tuning.append_bytes,
             ),
-            busy=frozenset(now.view.pending_compactions()) | frozenset(now.view.pending_clusterings()),
+            busy=_busy(now),
             log_versions=ahead.log_versions(),
+            own_logs=config.layout.by_completion,
             deletes=_logs_with_deletes(now, slices) if self._heeds_deletes else {},
             packs=self._rules.packs,
             table=self._context.storage.uri,
         )
+
+
+def _busy(now: Snapshot) -> frozenset[FileGroupId]:
+    view = now.view
+    busy = {*view.pending_compactions(), *view.pending_clusterings()}
+    if now.timeline.by_completion:  # what it writes would come to lie on a new base file
+        busy |= view.pending_log_compactions().keys()
+    return frozenset(busy)
 
 
 def _logs_with_deletes(now: Snapshot, slices: Sequence[FileSlice]) -> dict[FileGroupId, tuple[LogFile, ...]]:

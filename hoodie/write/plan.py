@@ -112,6 +112,8 @@ class Target:
     """File groups in a pending compaction or clustering; they get no new base file for rows that may go elsewhere."""
     log_versions: Mapping[FileGroupId, int] = field(default_factory=dict)
     """The highest that other writes, which are under way, are going to use."""
+    own_logs: bool = False
+    """As in `WriteContext`."""
     deletes: Mapping[FileGroupId, tuple[LogFile, ...]] = field(default_factory=dict)
     """The logs with deletes that a stored row may outlive."""
     packs: bool = True
@@ -170,7 +172,9 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
 
 def append_of(rows: RowsTask, file_slice: FileSlice, target: Target) -> list[AppendTask]:
     """The rows in a log file; where they are many in several, by tasks with numbers and log versions that follow each other."""
-    version = max(next_log_version(file_slice), 1 + target.log_versions.get(file_slice.group, 0))
+    version = 1
+    if not target.own_logs:
+        version = max(next_log_version(file_slice), 1 + target.log_versions.get(file_slice.group, 0))
     task = AppendTask(
         **vars(rows),
         slice=file_slice,

@@ -426,19 +426,6 @@ def test_commits_of_version_9_say_when_they_were_completed(run, capsys):
     assert first.split()[:2] == ["20261121135431736", "20261121135435692"]
 
 
-def test_what_changes_a_table_of_version_9_is_refused(run):
-    path = FOLDER / "v9_mor" / "table"
-    for command in (
-        ["rollback", path],
-        ["rollback", path, "--yes"],
-        ["compaction", "plan", path],
-        ["compaction", "run", path],
-    ):
-        status, _, err = run(*command)
-        assert status == FAILED
-        assert "its version is 9, this release writes 6 only" in err
-
-
 def test_explain_takes_the_moments_that_the_api_takes(make_table, run):
     table = make_table()
     first, second = (commit.time for commit in table.timeline.commits)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.errors import UnsupportedTableError
 from hoodie.format import layout as module
 from hoodie.format.layout import LAYOUTS, NEW, READ, TIMELINES, V6, V8, V9, WRITTEN, layout_named
 from hoodie.model.enums import Action, State, TableVersion
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.payloads import CommitMetadata
 
 ROOT = Path(module.__file__).parents[2]
 COMPARISON = re.compile(r"TableVersion\.V\d|\bversion\)? *(?:[<>]=?|[!=]=|is(?: not)?|in) *[\"'{(]?[6-9]")
@@ -31,7 +29,7 @@ def test_every_version_has_a_layout_and_messages_name_them():
     assert set(LAYOUTS) == set(TableVersion)
     assert all(each is layout_named(str(int(version))) for version, each in LAYOUTS.items())
     assert layout_named("7") is None
-    assert (READ, WRITTEN) == ("6, 8 and 9", "6")
+    assert READ == WRITTEN == "6, 8 and 9"
     assert [each.alike for each in LAYOUTS.values()] == ["6", "8 or 9", "8 or 9"]
     assert NEW.is_written
     assert {each.number for each in TIMELINES} == {each.number for each in LAYOUTS.values()}
@@ -40,21 +38,6 @@ def test_every_version_has_a_layout_and_messages_name_them():
 def test_a_layout_is_a_value():
     assert pickle.loads(pickle.dumps(list(LAYOUTS.values()))) == [V6, V8, V9]
     assert len(set(LAYOUTS.values())) == len(LAYOUTS)
-
-
-def test_a_layout_that_is_not_written_refuses_each_of_its_writers():
-    writers = [
-        lambda layout: layout.encode_commit(CommitMetadata()),
-        lambda layout: layout.archive_name(1),
-        lambda layout: layout.encode_archive([], folder=""),
-        lambda layout: layout.archive_without(b"", frozenset(), path=""),
-    ]
-    for each in (layout for layout in LAYOUTS.values() if not layout.is_written):
-        for write in writers:
-            with pytest.raises(
-                UnsupportedTableError, match="version 6 only, this one has a timeline of version 8 or 9"
-            ):
-                write(each)
 
 
 @pytest.mark.parametrize(

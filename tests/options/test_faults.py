@@ -3,7 +3,7 @@
 import pytest
 
 import hoodie
-from hoodie.errors import OptionError, UnsupportedTableError
+from hoodie.errors import OptionError
 from hoodie.options.parse import parse_read_options, parse_view_options, parse_write_options
 
 JOB = {
@@ -13,7 +13,7 @@ JOB = {
     "hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
     "hoodie.precommit.validators": "a.B",
     "hoodie.errortable.enable": "true",
-    "hoodie.write.table.version": "8",
+    "hoodie.write.table.version": "7",
     "hoodie.datasource.write.operaton": "upsert",
     "fare": "x",
     "hoodie.keep.min.commits": "30",
@@ -24,7 +24,7 @@ JOB = {
 }
 SAID = (
     *("hoodie.index.type='RECORD_INDEX'", "no DynamoDB's lock", "hoodie.precommit.validators='a.B'", "hoodie.errortable.enable"),
-    *("hoodie.write.table.version=8", "did you mean 'hoodie.datasource.write.operation'", "unknown option 'fare'"),
+    *("hoodie.write.table.version='7'", "did you mean 'hoodie.datasource.write.operation'", "unknown option 'fare'"),
     *("hoodie.keep.max.commits=30 has to be more", "hoodie.python.stream.batch go together", "about the merge mode"),
     "hoodie.payload.delete.marker beside it",
 )  # fmt: skip
@@ -65,7 +65,7 @@ def test_the_embedded_doors_say_all_of_it(tmp_path):
 
 def test_one_fault_is_said_as_it_is():
     assert refusal(parse_write_options, {"fare": "x"}) == "unknown option 'fare'"
-    refusal(parse_write_options, {"hoodie.write.table.version": "8"}, error=UnsupportedTableError)
+    refusal(parse_write_options, {"hoodie.write.table.version": "7"})
 
 
 @pytest.mark.parametrize(

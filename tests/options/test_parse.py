@@ -504,7 +504,7 @@ def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
         ("hoodie.logfile.data.block.format", "hfile", "is not supported by this release, which has avro, parquet"),
         ("hoodie.base.file.format", "ORC", "only PARQUET is"),
         ("hoodie.table.name", "  ", "is empty"),
-        ("hoodie.write.table.version", "5", "only 6 is"),
+        ("hoodie.write.table.version", "5", "only 6, 8 and 9 is"),
     ],
 )  # fmt: skip
 def test_a_bad_value_is_told_with_key_value_and_what_is_allowed(name, value, told):
@@ -512,12 +512,6 @@ def test_a_bad_value_is_told_with_key_value_and_what_is_allowed(name, value, tol
     assert message.startswith(f"option {name}={value!r} ")
     assert told in message
     assert len(message.splitlines()) == 1
-
-
-@pytest.mark.parametrize("version", ["8", "9"])
-def test_versions_that_are_only_read_are_unsupported(version):
-    message = refusal({"hoodie.write.table.version": version}, error=UnsupportedTableError)
-    assert f"hoodie.write.table.version={version}" in message
 
 
 @given(st.sampled_from(sorted({name.lower() for name in (*HUDI_NAMES, *OURS)})), st.text(max_size=8))

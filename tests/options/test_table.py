@@ -10,6 +10,7 @@ from hoodie.model.enums import Fill, MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker, MergeRule
 from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keygen import KeySettings, PartitionKind
+from hoodie.options.merging import PAYLOADS
 from hoodie.options.table import infer_key_generator, parse_table_config, table_checksum, table_properties
 from hoodie.options.table_options import TableOptions
 from hoodie.options.values import (
@@ -151,9 +152,39 @@ def test_a_table_that_cannot_be_created_is_refused(changed, told):
         table_properties(replace(OPTIONS, **changed))
 
 
-def test_only_version_6_is_created():
-    with pytest.raises(UnsupportedTableError, match="version 6 only"):
-        table_properties(replace(OPTIONS, version=TableVersion.V9))
+@pytest.mark.parametrize(("golden", "kind"), [("v9_cow", "COPY_ON_WRITE"), ("v9_mor", "MERGE_ON_READ")])
+def test_properties_of_version_9_are_those_of_apache_hudi(golden, kind):
+    options = replace(OPTIONS, name=golden, table_type=TableType(kind), version=TableVersion.V9)
+    ours, theirs = table_properties(options), golden_properties(golden)
+    of_hudi = {
+        "hoodie.archivelog.folder",
+        "hoodie.table.multiple.base.file.formats.enable",
+        "hoodie.table.timeline.timezone",
+    }
+    apart = of_hudi | {key for key in theirs if key.startswith("hoodie.table.metadata.")}
+    assert {key: value for key, value in theirs.items() if key not in apart} == {
+        key: ours.get(key) for key in theirs if key not in apart
+    }
+    assert ours.keys() - theirs.keys() <= {"hoodie.python.mor.inserts"}
+
+
+def test_version_8_states_mode_payload_class_and_strategy():
+    ours = table_properties(replace(OPTIONS, version=TableVersion.V8))
+    assert ours["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
+    assert ours["hoodie.compaction.payload.class"] == f"{HUDI}DefaultHoodieRecordPayload"
+    assert ours["hoodie.record.merge.strategy.id"] == "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+    assert (ours["hoodie.table.version"], ours["hoodie.table.initial.version"]) == ("8", "8")
+
+
+@pytest.mark.parametrize("payload", [name for name, rule in PAYLOADS.items() if not rule.positions])
+@pytest.mark.parametrize("version", TableVersion)
+def test_a_payload_class_means_the_same_in_each_version(payload, version):
+    rule = PAYLOADS[payload]
+    ordering = rule.ordering_fields or (("ts",) if rule.mode is MergeMode.EVENT_TIME_ORDERING else ())
+    properties = table_properties(replace(OPTIONS, version=version, payload=payload, ordering_fields=ordering))
+    found = parse_table_config(properties, uri="t").rule
+    assert (found.mode, found.fill, found.ordering_fields) == (rule.mode, rule.fill, ordering)
+    assert (found.delete_marker is None) == (rule.delete_marker is None)
 
 
 @pytest.mark.parametrize(
@@ -495,7 +526,6 @@ def test_a_missing_checksum_is_fine():
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (V9, "version is 9"),
         (
             {"hoodie_populate_meta_fields": "false", "hoodie_table_keygenerator_type": "TIMESTAMP"},
             "SIMPLE, COMPLEX, NON_PARTITION go without",

@@ -22,7 +22,6 @@ from hoodie.timeline.active import LISTED_AT_ONCE, ActiveTimeline
 from hoodie.timeline.archive_writer import APART, MERGE_FILES, ArchiveWriter
 from tests.bucket import BucketStorage
 from tests.effort import in_shares, long_but
-from tests.golden_tables import copy_golden
 from tests.memory_tables import (
     FakeClock,
     Input,
@@ -179,12 +178,6 @@ def test_a_damaged_commit_is_not_archived(kind):
     with pytest.raises(CorruptFileError, match=first.time):
         table.archive(min_commits=4)
     assert storage.snapshot() == before
-
-
-def test_other_versions_are_refused(tmp_path):
-    table = hoodie.open_table(copy_golden("v9_mor", tmp_path).path)
-    with pytest.raises(hoodie.UnsupportedTableError):
-        table.archive()
 
 
 # -- what has to stay --------------------------------------------------------------------------------------------------
@@ -505,7 +498,7 @@ def test_files_are_few_and_the_newest_stay_small_and_each_byte_is_written_again_
     written = again = 0
     for number in range(1, 3001):
         data = bytes(sizes[number % len(sizes)])
-        storage.create_new(f"{HISTORY}/{V6.archive_name(number)}", data)
+        storage.create_new(f"{HISTORY}/.commits_.archive.{number}_1-0-1", data)
         written += len(data)
         before = {info.path: info.mtime_s for info in storage.list(HISTORY)}
         if writer.merge(small_bytes=small_bytes):
